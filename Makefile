@@ -31,7 +31,19 @@ demo: setup ## the main job on real parts: failovers under load, then the histor
 
 .PHONY: test
 test: setup ## everything that must be green: house, unit, golden, property, simulation's budget, integration (some 12 minutes on two cores)
+	@$(MAKE) --no-print-directory check
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line test-lake test-integration test-parts test-simulation test-spark
+
+.PHONY: check
+check: setup ## layout, small defects and the house rules, in under a minute
+	@$(V)/ruff format --quiet --check . || { echo "make check: run make format" >&2; exit 1; }
+	@$(V)/ruff check --quiet .
+	$(PYTEST) tests/house
+
+.PHONY: format
+format: setup ## lay the code out, and cure what can be cured without thinking
+	@$(V)/ruff check --quiet --fix-only .
+	@$(V)/ruff format .
 
 # Test modules of a folder that hold such a mark: to import all others costs as much as some tests.
 marked = $$(grep -rl 'mark\.$(1)' $(2) --include='test_*.py' | sort)
@@ -39,7 +51,7 @@ marked = $$(grep -rl 'mark\.$(1)' $(2) --include='test_*.py' | sort)
 # Two at a time in this order, so that the long ones do not begin last. A unit test that wants a Kafka goes where one runs.
 .PHONY: test-parts test-simulation test-integration test-lake test-spark
 test-parts:
-	$(PYTEST) -m "not spark and not kafka" tests/house tests/unit tests/conformance $(wildcard tests/golden tests/property)
+	$(PYTEST) -m "not spark and not kafka" tests/unit tests/conformance $(wildcard tests/golden tests/property)
 
 test-simulation:
 	REGENT_SIMULATION_BUDGET_S=$(SIMULATION_BUDGET_S) REGENT_CONTROL_BUDGET_S=$(CONTROL_BUDGET_S) REGENT_STORE_BUDGET_S=$(STORE_BUDGET_S) REGENT_SIMULATION_FROM=$(SIMULATION_FROM) $(PYTEST) tests/simulation

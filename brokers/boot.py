@@ -1,13 +1,15 @@
-"""What this start of the broker is: its incarnation, and whether the last one may have lost written bytes.
+"""What this start of the broker is: its incarnation, and whether the last one may have lost written
+bytes.
 
 Responsible for: the incarnation id, the boot id of the machine, the run marker on disk (design S5).
 Refuses to know: what an unclean start means for the SyncStateSet; the controller decides that.
 
-A mere `kill -9` is clean: what was written stays in the page cache. Unclean is a start after which written bytes may
-be missing: the machine booted in between without a flushed exit before, or an I/O error was noted.
+A mere `kill -9` is clean: what was written stays in the page cache. Unclean is a start after which
+written bytes may be missing: the machine booted in between without a flushed exit before, or an I/O
+error was noted.
 
-A Java broker may have used the folder since; it keeps no run marker, and ours then speaks of a run that was not the
-last. Its `abort` file and what it wrote into the checkpoint tell.
+A Java broker may have used the folder since; it keeps no run marker, and ours then speaks of a run
+that was not the last. Its `abort` file and what it wrote into the checkpoint tell.
 """
 
 from __future__ import annotations
@@ -25,10 +27,15 @@ from brokers.log.checkpoint import ABORT_NAME, content_mark, replace_file
 
 MARKER_NAME = "runMarker"
 MARKER_BYTES_MAX = 4096
-# Written only by a process whose marker was durable before: alone, they were put back after the disk was lost (S15).
+# Written only by a process whose marker was durable before: alone, they were put back after the
+# disk was lost (S15).
 EARLIER_LIFE_NAMES = (
-    "brokerIdentity", "epochFileCheckpoint", "epochFileCheckpoint.bak", "epochFileCheckpointSeen", HELD_NAME,
-)  # fmt: skip
+    "brokerIdentity",
+    "epochFileCheckpoint",
+    "epochFileCheckpoint.bak",
+    "epochFileCheckpointSeen",
+    HELD_NAME,
+)
 STAT_PATH = Path("/proc/stat")
 BOOT_ID_PATH = Path("/proc/sys/kernel/random/boot_id")
 
@@ -37,9 +44,10 @@ BOOT_ID_PATH = Path("/proc/sys/kernel/random/boot_id")
 class Boot:
     """One start of a broker process; `reason` says why it counts as clean or not.
 
-    `same_boot`: the machine did not restart since the last run, so what was written is there even without a flush.
-    `trusted_end`: offset above which the log may be torn, of an unclean start; None: not known (yet).
-    `log_end`: where the log ended when the last run of ours ended in order; None: it did not, or did not say.
+    `same_boot`: the machine did not restart since the last run, so what was written is there even
+    without a flush. `trusted_end`: offset above which the log may be torn, of an unclean start;
+    None: not known (yet). `log_end`: where the log ended when the last run of ours ended in order;
+    None: it did not, or did not say.
     """
 
     incarnation: str
@@ -53,9 +61,10 @@ class Boot:
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """What a folder tells of its last user. `abort`: it did not end in order; `abort_this_boot`: it began after the
-    machine did. `checkpoint`: content mark of the checkpoint, 0 without one. `earlier_life`: a file of one is there that
-    is only written after the run marker."""
+    """What a folder tells of its last user. `abort`: it did not end in order; `abort_this_boot`: it
+    began after the machine did. `checkpoint`: content mark of the checkpoint, 0 without one.
+    `earlier_life`: a file of one is there that is only written after the run marker.
+    """
 
     abort: bool = False
     abort_this_boot: bool = False
@@ -83,7 +92,9 @@ def machine_boot_s(path: Path = STAT_PATH) -> float | None:
 def judge(
     marker: dict[str, object] | None, boot_id: str, store_has_data: bool, traces: Traces = Traces()
 ) -> tuple[bool, str]:
-    """Whether written bytes survived since the last run, from its marker and traces: (clean, reason)."""
+    """Whether written bytes survived since the last run, from its marker and traces: (clean,
+    reason).
+    """
     if marker is None:
         if not store_has_data and not traces.earlier_life:
             return True, "first_start"
@@ -92,7 +103,10 @@ def judge(
         return False, "no_marker" if store_has_data else "identity_without_marker"
     if marker.get("io_error"):
         return False, "io_error"
-    flushed, same_boot = marker.get("flushed_exit") is True, bool(boot_id) and marker.get("boot_id") == boot_id
+    flushed, same_boot = (
+        marker.get("flushed_exit") is True,
+        bool(boot_id) and marker.get("boot_id") == boot_id,
+    )
     if flushed and not _used_since(marker, traces):
         return True, "flushed_exit"
     if same_boot:
@@ -124,11 +138,18 @@ class BootMarker:
         marker = self._read()
         clean, reason = judge(marker, boot_id, store_has_data, self._traces())
         same_boot = bool(boot_id) and marker is not None and marker.get("boot_id") == boot_id
-        trusted, log_end = (None, None) if marker is None else (_trusted(marker), marker.get("log_end"))
+        trusted, log_end = (
+            (None, None) if marker is None else (_trusted(marker), marker.get("log_end"))
+        )
         return Boot(
-            uuid.uuid4().hex, boot_id, clean, reason, same_boot or reason == "foreign_same_boot", None if clean else trusted,
+            uuid.uuid4().hex,
+            boot_id,
+            clean,
+            reason,
+            same_boot or reason == "foreign_same_boot",
+            None if clean else trusted,
             log_end if type(log_end) is int and reason == "flushed_exit" else None,
-        )  # fmt: skip
+        )
 
     def _traces(self) -> Traces:
         store_dir, started = self.path.parent, machine_boot_s()
@@ -143,11 +164,15 @@ class BootMarker:
     def begin(self, boot: Boot) -> None:
         """Mark this run as running; before anything else is written."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        # An unclean state stays on record until the replica has caught up: another kill must not wash it off.
+        # An unclean state stays on record until the replica has caught up: another kill must not
+        # wash it off.
         self._content = {
-            "boot_id": boot.boot_id, "incarnation": boot.incarnation, "flushed_exit": False, "io_error": not boot.clean,
+            "boot_id": boot.boot_id,
+            "incarnation": boot.incarnation,
+            "flushed_exit": False,
+            "io_error": not boot.clean,
             "trusted_end": boot.trusted_end,
-        }  # fmt: skip
+        }
         self._write()
 
     def caught_up(self) -> None:
@@ -163,13 +188,18 @@ class BootMarker:
         try:
             self._write()
         except OSError:
-            # A disk that takes no bytes may still let go of some: a marker that cannot be read counts as unclean too.
+            # A disk that takes no bytes may still let go of some: a marker that cannot be read
+            # counts as unclean too.
             with contextlib.suppress(OSError):
                 os.truncate(self.path, 0)
 
     def flushed_exit(self, log_end: int | None = None) -> None:
         """Everything is on disk; the last thing a clean stop does."""
-        self._content |= {"flushed_exit": True, "checkpoint": content_mark(self.path.parent), "log_end": log_end}
+        self._content |= {
+            "flushed_exit": True,
+            "checkpoint": content_mark(self.path.parent),
+            "log_end": log_end,
+        }
         self._write()
 
     def _read(self) -> dict[str, object] | None:

@@ -1,12 +1,13 @@
 """One broker process: its parts put together, started in order, stopped in order.
 
-Responsible for: the order of start and stop, and the wires between replica, membership and client service.
+Responsible for: the order of start and stop, and the wires between replica, membership and client
+service.
 Refuses to know: what any of them decides.
 
-Start: store (recovered), tables, listening, registration, replica (FENCED); a role comes from the controller.
-Stop: a master that is asked to hands over first. Then out of the routes, waiting sends answered, links and ports closed,
-and only then away from the controllers: what they find when they look must be a broker that is gone. Last the store,
-flushed, and the mark of an orderly end.
+Start: store (recovered), tables, listening, registration, replica (FENCED); a role comes from the
+controller. Stop: a master that is asked to hands over first. Then out of the routes, waiting sends
+answered, links and ports closed, and only then away from the controllers: what they find when they
+look must be a broker that is gone. Last the store, flushed, and the mark of an orderly end.
 """
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ class StartRefused(Exception):
 
 
 async def run(config: BrokerConfig) -> int:
-    """Run until SIGTERM or SIGINT; the exit code: 71 when the stop hangs. A start that cannot be is logged in one line, code 2."""
+    """Run until SIGTERM or SIGINT; the exit code: 71 when the stop hangs. A start that cannot be is
+    logged in one line, code 2.
+    """
     stopping = asyncio.Event()
     at_the_latest = LastResort(config.broker_name)
     on_stop_signals(stopping.set, at_the_latest)
@@ -75,11 +78,18 @@ async def run(config: BrokerConfig) -> int:
         broker = await once_free(partial(_opened, config))
         await broker.start()
         await broker.run_until(stopping)
-    except (StartRefused, RegistrationRefused, IdentityFileError, EpochFileError, LogError) as error:
+    except (
+        StartRefused,
+        RegistrationRefused,
+        IdentityFileError,
+        EpochFileError,
+        LogError,
+    ) as error:
         _log.error("%s", error)
         return EXIT_REFUSED
     finally:
-        # A flush that waits for a disk, and the store's last one, hold up the loop: for ever when the disk hangs.
+        # A flush that waits for a disk, and the store's last one, hold up the loop: for ever when
+        # the disk hangs.
         at_the_latest.arm()
         if broker is not None:
             try:
@@ -96,7 +106,9 @@ async def _opened(config: BrokerConfig) -> BrokerProcess:
     try:
         return BrokerProcess(config)
     except OSError as error:
-        raise StartRefused(f"the store folder {config.store_dir} cannot be used: {error.strerror or error}") from error
+        raise StartRefused(
+            f"the store folder {config.store_dir} cannot be used: {error.strerror or error}"
+        ) from error
 
 
 class BrokerProcess:
@@ -114,10 +126,15 @@ class BrokerProcess:
         self.roles = RoleView()
         self.client = RemotingClient()
         self.forwarder = Forwarder(
-            self.roles, self.client, config.hold_without_master_ms, lambda peer: self.switch.is_replica(peer)
-        )  # fmt: skip
+            self.roles,
+            self.client,
+            config.hold_without_master_ms,
+            lambda peer: self.switch.is_replica(peer),
+        )
         boot = self.replica.boot
-        self.reporter = EventReporter(config.kafka, config.cluster_name, config.broker_name, boot.incarnation, self.clock)
+        self.reporter = EventReporter(
+            config.kafka, config.cluster_name, config.broker_name, boot.incarnation, self.clock
+        )
         self._tasks: list[asyncio.Future[None]] = []
         self._servers: list[RemotingServer] = []
         self._dispatcher = Dispatcher()
@@ -125,7 +142,11 @@ class BrokerProcess:
         self._make_service()
         self._make_membership()
         self.admin = AdminRequests(
-            lambda: self.status(), lambda: self.replica.epochs, config.model_dump(mode="json"), self.replica.ha_status, self.clock
+            lambda: self.status(),
+            lambda: self.replica.epochs,
+            config.model_dump(mode="json"),
+            self.replica.ha_status,
+            self.clock,
         )
         for code, handler in self.admin.handlers.items():
             self._dispatcher.register(code, handler)
@@ -137,51 +158,106 @@ class BrokerProcess:
     def _add_system_topics(self) -> None:
         config, topics = self.config, self.tables.topics
         known = system_topics(config.cluster_name, config.broker_name, config.auto_create_topics)
-        if topics.put([topic for topic in known if topics.get(topic.name) is None], self.clock.wall_ms()):
+        if topics.put(
+            [topic for topic in known if topics.get(topic.name) is None], self.clock.wall_ms()
+        ):
             self.tables.topics_file.save_now()
         topics.text()  # written down once now, not when this broker becomes master
 
     def _make_service(self) -> None:
         config, tables, roles = self.config, self.tables, self.roles
         self.switch = RoleSwitch(config, roles, tables, self.replica, self.forwarder)
-        self.lookup = HaLookup(self.client, lambda: self.name_servers.changed(), self.replica.ha_address_told)
+        self.lookup = HaLookup(
+            self.client, lambda: self.name_servers.changed(), self.replica.ha_address_told
+        )
         self.name_servers = NameServers(
-            config.name_servers, self.switch.route_entry, config.name_server_register_ms, self.lookup.name_server_said
+            config.name_servers,
+            self.switch.route_entry,
+            config.name_server_register_ms,
+            self.lookup.name_server_said,
         )
         self.shared = SharedTables(
-            self.store, tables, roles, self.client, self.clock, self.switch.other_members,
-            self.name_servers.register, lambda: self.membership.replicas, self.reporter.report, auto_create=config.auto_create_topics, period_ms=config.metadata_sync_ms,
-        )  # fmt: skip
-        self.repairs = Repairs(self.store, self.client, self.switch.holders, self.reporter.report, self.clock)
+            self.store,
+            tables,
+            roles,
+            self.client,
+            self.clock,
+            self.switch.other_members,
+            self.name_servers.register,
+            lambda: self.membership.replicas,
+            self.reporter.report,
+            auto_create=config.auto_create_topics,
+            period_ms=config.metadata_sync_ms,
+        )
+        self.repairs = Repairs(
+            self.store, self.client, self.switch.holders, self.reporter.report, self.clock
+        )
         sends = partial(make_sends, config, self.replica, tables, roles, self.clock)
         self.service = ClientService(
-            self.store, self.shared, roles, self.clock, self.forwarder, sends, self.name_servers.changed, self.repairs
-        )  # fmt: skip
+            self.store,
+            self.shared,
+            roles,
+            self.clock,
+            self.forwarder,
+            sends,
+            self.name_servers.changed,
+            self.repairs,
+        )
         self.switch.wire(self.service, self.shared.topics, self.name_servers)
-        self.upkeep = Upkeep(self.store, tables, self.replica.storage_failed, self.service.confirmed, self.replica.keep_held_job)
+        self.upkeep = Upkeep(
+            self.store,
+            tables,
+            self.replica.storage_failed,
+            self.service.confirmed,
+            self.replica.keep_held_job,
+        )
         self.retention = make_retention(config, self.replica, self.clock, self.reporter.report)
 
     def _make_membership(self) -> None:
         config, replica = self.config, self.replica
         me = Introduction(
-            config.cluster_name, config.broker_name, config.advertised, config.ha_advertised, replica.boot.incarnation,
+            config.cluster_name,
+            config.broker_name,
+            config.advertised,
+            config.ha_advertised,
+            replica.boot.incarnation,
             config.min_in_sync_replicas if config.all_ack else 1,
-        )  # fmt: skip
+        )
         timers = MembershipTimers(
-            config.heartbeat_interval_ms, config.controller_heartbeat_timeout_ms, config.replica_poll_ms, config.election_priority,
+            config.heartbeat_interval_ms,
+            config.controller_heartbeat_timeout_ms,
+            config.replica_poll_ms,
+            config.election_priority,
             asks_for_elections=not config.async_learner,
-        )  # fmt: skip
-        hooks = MembershipHooks(self._identity_known, replica.notice, replica.position, replica.clean, self.reporter.report)
-        self.membership = Membership(me, config.controllers, IdentityFiles(config.store_dir), timers, hooks, self.clock)
+        )
+        hooks = MembershipHooks(
+            self._identity_known,
+            replica.notice,
+            replica.position,
+            replica.clean,
+            self.reporter.report,
+        )
+        self.membership = Membership(
+            me, config.controllers, IdentityFiles(config.store_dir), timers, hooks, self.clock
+        )
         self.hand_over = HandOverWork(
-            self.roles, replica, self.membership, self.forwarder, self.client, self.clock, lambda: self.service.unfinished,
-            config.hold_without_master_ms, self.reporter.report,
-        )  # fmt: skip
+            self.roles,
+            replica,
+            self.membership,
+            self.forwarder,
+            self.client,
+            self.clock,
+            lambda: self.service.unfinished,
+            config.hold_without_master_ms,
+            self.reporter.report,
+        )
 
-    # -- start -----------------------------------------------------------------------------------------------------
+    # -- start -------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Listen; registration goes on in the background until a controller answers. StartRefused."""
+        """Listen; registration goes on in the background until a controller answers.
+        StartRefused.
+        """
         host, port = split_address(self.config.listen)
         try:
             await self._listen(host, port)
@@ -191,7 +267,11 @@ class BrokerProcess:
             try:
                 await self._listen(host, port - 2)
             except OSError as error:
-                _log.warning("cannot listen on port %d as well, Java slaves will not get topics: %s", port - 2, error)
+                _log.warning(
+                    "cannot listen on port %d as well, Java slaves will not get topics: %s",
+                    port - 2,
+                    error,
+                )
         self.reporter.start()
         self.membership.start()
         self.name_servers.start()
@@ -202,22 +282,33 @@ class BrokerProcess:
         limits = Limits(partial_frame_ms=self.config.partial_frame_timeout_ms)
         closed = self.service.connection_closed
         server = RemotingServer(
-            self._dispatcher, host=host, port=port, on_close=closed, limits=limits, has_place=lambda peer: self.switch.is_ours(peer)
+            self._dispatcher,
+            host=host,
+            port=port,
+            on_close=closed,
+            limits=limits,
+            has_place=lambda peer: self.switch.is_ours(peer),
         )
         await once_free(server.start)
         self._servers.append(server)
 
     def _identity_known(self, broker_id: int) -> None:
-        """The replica runs once its id is known: FENCED, so that requests wait for what the controller says."""
+        """The replica runs once its id is known: FENCED, so that requests wait for what the
+        controller says.
+        """
         core = self.replica.make(broker_id)
         core.joins_with_tables(self.shared.joiners.has_tables)
         self.switch.attach(core, lambda: self.membership.replicas, self.reporter.report)
         membership = self.membership
         hooks = ReplicaHooks(
-            self.switch.changed, membership.propose, membership.ask, self.service.confirmed, self.reporter.report,
+            self.switch.changed,
+            membership.propose,
+            membership.ask,
+            self.service.confirmed,
+            self.reporter.report,
             ask_ha_address=self.lookup.ask,
             register_again=self.membership.register_again,
-        )  # fmt: skip
+        )
         try:
             self.replica.run(core, hooks)
         except OSError as error:
@@ -228,8 +319,16 @@ class BrokerProcess:
 
     def _report_start(self, core: ReplicaCore) -> None:
         found = self.store.recovery
-        recovered = {"end_offset": found.end_offset, "cut_bytes": found.cut_bytes, "abnormal": found.abnormal}
-        started = {"clean": core.clean, "recovered_end_offset": found.end_offset, "cut_bytes": found.cut_bytes}
+        recovered = {
+            "end_offset": found.end_offset,
+            "cut_bytes": found.cut_bytes,
+            "abnormal": found.abnormal,
+        }
+        started = {
+            "clean": core.clean,
+            "recovered_end_offset": found.end_offset,
+            "cut_bytes": found.cut_bytes,
+        }
         self.reporter.report("StoreRecovered", recovered)
         self.reporter.report("BrokerStarted", started)
         if (loss := self.replica.loss) is not None:
@@ -240,14 +339,23 @@ class BrokerProcess:
         for code, handler in self.switch.permission.guarded(self.service.handlers()).items():
             self._dispatcher.register(code, handler)
         self._dispatcher.register(RequestCode.NOTIFY_BROKER_ROLE_CHANGED, self._notified)
-        hand_over = HandOverRequests(self.roles, self.switch.is_ours, self.hand_over.run, self.shared.copy_whole)
+        hand_over = HandOverRequests(
+            self.roles, self.switch.is_ours, self.hand_over.run, self.shared.copy_whole
+        )
         self._dispatcher.register(RequestCode.REGENT_HAND_OVER, hand_over.serve)
         for work in (
-            self.service.run(), self.shared.sync.run(), self.upkeep.flush_every(self.config.flush_interval_ms),
-            self.switch.replica_hosts.keep(), self.switch.controller_hosts.keep(), *store_care(self.config, self.store, self.repairs), self.upkeep.save_offsets_every(self.config.offsets_persist_ms), self.upkeep.make_good_every(MAKE_GOOD_MS), self.switch.watch(),
+            self.service.run(),
+            self.shared.sync.run(),
+            self.upkeep.flush_every(self.config.flush_interval_ms),
+            self.switch.replica_hosts.keep(),
+            self.switch.controller_hosts.keep(),
+            *store_care(self.config, self.store, self.repairs),
+            self.upkeep.save_offsets_every(self.config.offsets_persist_ms),
+            self.upkeep.make_good_every(MAKE_GOOD_MS),
+            self.switch.watch(),
             self.retention.run(),
             ha_announce.run(self.client, self.switch.mastership, self.clock),
-        ):  # fmt: skip
+        ):
             self._spawn(work)
 
     def _notified(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
@@ -260,11 +368,19 @@ class BrokerProcess:
     def status(self) -> BrokerStatus:
         """This moment, for 19002 and the admin requests."""
         return read_status(
-            self.config, self.replica, self.membership, self.roles, self.service, self.forwarder, self.reporter,
-            self.repairs, topics=len(self.tables.topics.configs), started_ms=self.started_ms,
-        )  # fmt: skip
+            self.config,
+            self.replica,
+            self.membership,
+            self.roles,
+            self.service,
+            self.forwarder,
+            self.reporter,
+            self.repairs,
+            topics=len(self.tables.topics.configs),
+            started_ms=self.started_ms,
+        )
 
-    # -- end -------------------------------------------------------------------------------------------------------
+    # -- end ---------------------------------------------------------------------------------------
 
     async def run_until(self, stopping: asyncio.Event) -> None:
         """Until told to stop, or until one of the parts fails: its error is raised here."""
@@ -289,11 +405,14 @@ class BrokerProcess:
         self.reporter.report("BrokerStopped", {"reason": reason})
         if self.replica.driver is not None:
             await self.replica.driver.stop()
-            # The sends whose wait this ended are answered in the next turn of the loop, while there are connections.
+            # The sends whose wait this ended are answered in the next turn of the loop, while there
+            # are connections.
             await asyncio.sleep(0)
         for server in self._servers:
             await server.close()
-        await asyncio.gather(self.membership.close(), self.repairs.close(), self.shared.joiners.close())
+        await asyncio.gather(
+            self.membership.close(), self.repairs.close(), self.shared.joiners.close()
+        )
         await self.client.close()
         await self.reporter.close()
         try:
@@ -304,4 +423,7 @@ class BrokerProcess:
 
 
 def _port_refused(address: str, error: OSError) -> StartRefused:
-    return StartRefused(f"cannot listen on {address}: {error.strerror or error}; stop the process that does, or choose another port")
+    return StartRefused(
+        f"cannot listen on {address}: {error.strerror or error}; stop the process that does, or "
+        "choose another port"
+    )

@@ -18,9 +18,18 @@ from brokers.service.role_view import RoleView
 
 
 def read_status(
-    config: BrokerConfig, replica: LocalReplica, membership: Membership, roles: RoleView, service: ClientService,
-    forwarder: Forwarder, reporter: EventReporter, repairs: Repairs, *, topics: int, started_ms: int,
-) -> BrokerStatus:  # fmt: skip
+    config: BrokerConfig,
+    replica: LocalReplica,
+    membership: Membership,
+    roles: RoleView,
+    service: ClientService,
+    forwarder: Forwarder,
+    reporter: EventReporter,
+    repairs: Repairs,
+    *,
+    topics: int,
+    started_ms: int,
+) -> BrokerStatus:
     """The status now. Ready: registered, and in a role that serves or forwards."""
     store, core, current = replica.store, replica.core, roles.current
     return BrokerStatus(
@@ -56,10 +65,17 @@ def read_status(
     )
 
 
-def _counted(service: ClientService, forwarder: Forwarder, reporter: EventReporter, repairs: Repairs) -> dict[str, int]:
+def _counted(
+    service: ClientService, forwarder: Forwarder, reporter: EventReporter, repairs: Repairs
+) -> dict[str, int]:
     return {
-        "records_damaged": repairs.damaged, "records_refused": repairs.refused, "records_repaired": repairs.repaired,
+        "records_damaged": repairs.damaged,
+        "records_refused": repairs.refused,
+        "records_repaired": repairs.repaired,
         "slots_taken": repairs.taken,
-        "waiting_sends": service.sends.waiting, "held_pulls": service.pulls.held.count, "forwarded": forwarder.forwarded,
-        "events_reported": reporter.reported, "events_dropped": reporter.dropped,
-    }  # fmt: skip
+        "waiting_sends": service.sends.waiting,
+        "held_pulls": service.pulls.held.count,
+        "forwarded": forwarder.forwarded,
+        "events_reported": reporter.reported,
+        "events_dropped": reporter.dropped,
+    }

@@ -21,7 +21,9 @@ NAME = r"^[a-zA-Z0-9_-]{1,120}$"
 
 
 class BrokerConfig(BaseModel):
-    """Addresses are `host:port`; `listen` is bound, `advertise` is what others are told. Times in ms, sizes in bytes."""
+    """Addresses are `host:port`; `listen` is bound, `advertise` is what others are told. Times in
+    ms, sizes in bytes.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -47,16 +49,20 @@ class BrokerConfig(BaseModel):
     scrub_every_s: int = Field(21_600, ge=1)
     min_in_sync_replicas: int = Field(2, ge=1, le=100)
     all_ack: bool = True
-    # Only without all_ack, and then acknowledged messages may be lost: success needs so many copies, whoever holds them.
+    # Only without all_ack, and then acknowledged messages may be lost: success needs so many
+    # copies, whoever holds them.
     in_sync_replicas: int = Field(2, ge=1, le=100)
-    auto_in_sync_replicas: bool = False  # RocketMQ's name; it acts without controllers only, so never here
-    # RocketMQ's names. A learner copies, asks for no election and joins no set. An empty store begins with the newest file
-    # of the master instead of the oldest one it has: what is older is then on the other replicas only.
+    # RocketMQ's name; it acts without controllers only, so never here
+    auto_in_sync_replicas: bool = False
+    # RocketMQ's names. A learner copies, asks for no election and joins no set. An empty store
+    # begins with the newest file of the master instead of the oldest one it has: what is older is
+    # then on the other replicas only.
     async_learner: bool = False
     sync_from_last_file: bool = False
     election_priority: int = Field(2_147_483_647, ge=0)
     auto_create_topics: bool = True
-    # RocketMQ's brokerPermission: read 4, write 2. What is not allowed stands in no route; order topics take no sends then.
+    # RocketMQ's brokerPermission: read 4, write 2. What is not allowed stands in no route; order
+    # topics take no sends then.
     broker_permission: int = Field(6, ge=0, le=7)
 
     heartbeat_interval_ms: int = Field(1_000, ge=50)
@@ -66,16 +72,17 @@ class BrokerConfig(BaseModel):
     name_server_timeout_ms: int = Field(120_000, ge=1_000)
     metadata_sync_ms: int = Field(3_000, ge=100)
     offsets_persist_ms: int = Field(5_000, ge=50)
-    # Files of the log go so many hours after their last message, at these hours of the day ("04", "02;14"), or at any
-    # hour while the disk is used beyond the first share; beyond the second the oldest go at any age, beyond the third no
-    # message is taken.
+    # Files of the log go so many hours after their last message, at these hours of the day ("04",
+    # "02;14"), or at any hour while the disk is used beyond the first share; beyond the second the
+    # oldest go at any age, beyond the third no message is taken.
     file_reserved_hours: int = Field(72, ge=1, le=1_000_000)
     delete_when: str = Field("04", pattern=r"^([01]?\d|2[0-3])(;([01]?\d|2[0-3]))*$")
     disk_max_used_percent: int = Field(75, ge=10, le=100)
     disk_clean_forcibly_percent: int = Field(85, ge=10, le=100)
     disk_full_percent: int = Field(90, ge=10, le=100)
     flush_interval_ms: int = Field(500, ge=10)
-    # "sync": a send is answered when it is on the disks of the master and of all members that are set so themselves.
+    # "sync": a send is answered when it is on the disks of the master and of all members that are
+    # set so themselves.
     flush_disk: Literal["async", "sync"] = "async"
     sync_flush_timeout_ms: int = Field(5_000, ge=100)
     partial_frame_timeout_ms: int = Field(30_000, ge=100)
@@ -84,7 +91,8 @@ class BrokerConfig(BaseModel):
     ack_wait_shrink_ms: int = Field(1_000, ge=50)
     relink_grace_ms: int = Field(1_000, ge=50)
     ha_heartbeat_ms: int = Field(1_000, ge=50)
-    # RocketMQ's haFlowControlEnable and maxHaTransferByteInSecond: log bytes that a master sends over each HA link.
+    # RocketMQ's haFlowControlEnable and maxHaTransferByteInSecond: log bytes that a master sends
+    # over each HA link.
     ha_flow_control: bool = False
     ha_transfer_bytes_per_s: int = Field(100 << 20, ge=1 << 16)
 
@@ -120,5 +128,7 @@ def _checked_address(value: str) -> str:
 
 
 def load(path: str | Path | None, overrides: Mapping[str, Any] | None = None) -> BrokerConfig:
-    """The TOML file (None: flags only) with `overrides` over it; overrides of None say nothing. Raises ConfigError."""
+    """The TOML file (None: flags only) with `overrides` over it; overrides of None say nothing.
+    Raises ConfigError.
+    """
     return load_config(BrokerConfig, path, overrides)

@@ -1,9 +1,12 @@
-"""The way to the controllers: who leads, requests to the leader, heartbeats to all (`controller.md` 10.1, 10.4).
+"""The way to the controllers: who leads, requests to the leader, heartbeats to all (`controller.md`
+10.1, 10.4).
 
-Responsible for: finding the leader by 1005, following a change at once, one kept connection to every controller.
+Responsible for: finding the leader by 1005, following a change at once, one kept connection to
+every controller.
 Refuses to know: what the requests mean, roles, command ids.
 
-The kept connection is more than a convenience: its end is how controllers learn at once that a broker is gone.
+The kept connection is more than a convenience: its end is how controllers learn at once that a
+broker is gone.
 """
 
 from __future__ import annotations
@@ -27,10 +30,15 @@ _log = logging.getLogger(__name__)
 
 
 class ControllerClient:
-    """Talks to all controllers. `greeting()` gives the heartbeat that every new connection begins with, or None."""
+    """Talks to all controllers. `greeting()` gives the heartbeat that every new connection begins
+    with, or None.
+    """
 
     def __init__(
-        self, addresses: Iterable[str], greeting: Callable[[], RemotingCommand | None], handler: Handler | None = None
+        self,
+        addresses: Iterable[str],
+        greeting: Callable[[], RemotingCommand | None],
+        handler: Handler | None = None,
     ) -> None:
         self.addresses = list(dict.fromkeys(addresses))
         self.leader: str | None = None
@@ -61,10 +69,14 @@ class ControllerClient:
                 connection.send(command)
         return sum(connection is not None for connection in connections)
 
-    async def ask(self, command: RemotingCommand, timeout_ms: int = CALL_TIMEOUT_MS) -> RemotingCommand | None:
-        """The leader's answer, None when there was none in time: then the outcome is unknown, never failed.
+    async def ask(
+        self, command: RemotingCommand, timeout_ms: int = CALL_TIMEOUT_MS
+    ) -> RemotingCommand | None:
+        """The leader's answer, None when there was none in time: then the outcome is unknown, never
+        failed.
 
-        The same command goes to the next leader when one fails on the way, so it must bear repetition.
+        The same command goes to the next leader when one fails on the way, so it must bear
+        repetition.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
@@ -89,9 +101,14 @@ class ControllerClient:
         return await asyncio.shield(self._resolving)
 
     async def _find_leader(self) -> str | None:
-        """Ask all at once: a controller that says it leads wins at once, else whoever the others name."""
+        """Ask all at once: a controller that says it leads wins at once, else whoever the others
+        name.
+        """
         named: list[str] = []
-        asked = [asyncio.ensure_future(self._metadata_of(address)) for address in tuple(self._keepers) or self.addresses]
+        asked = [
+            asyncio.ensure_future(self._metadata_of(address))
+            for address in tuple(self._keepers) or self.addresses
+        ]
         try:
             for answer in asyncio.as_completed(asked):
                 ext = await answer
@@ -106,7 +123,8 @@ class ControllerClient:
                 task.cancel()
         self.leader = named[-1] if named else None
         if self.leader is not None:
-            # A leader outside the configured list must hear heartbeats as well (`controller.md` 15, row 16).
+            # A leader outside the configured list must hear heartbeats as well (`controller.md` 15,
+            # row 16).
             self._keep(self.leader)
         return self.leader
 

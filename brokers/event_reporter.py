@@ -1,7 +1,8 @@
 """Facts of this broker for `regent.broker-events` (design section 7).
 
-Responsible for: headers, encoding, a bounded queue towards Kafka, counted drops. Refuses to know: what the facts mean.
-Losing one changes no decision, and producing one never blocks: the queue is the producer's, what does not fit is dropped.
+Responsible for: headers, encoding, a bounded queue towards Kafka, counted drops. Refuses to know:
+what the facts mean. Losing one changes no decision, and producing one never blocks: the queue is
+the producer's, what does not fit is dropped.
 """
 
 from __future__ import annotations
@@ -30,13 +31,26 @@ _log = logging.getLogger(__name__)
 
 
 class EventReporter:
-    """`kafka` None: nothing is produced, everything still counted. `broker_id` is set once it is known."""
+    """`kafka` None: nothing is produced, everything still counted. `broker_id` is set once it is
+    known.
+    """
 
-    def __init__(self, kafka: Mapping[str, str] | None, cluster_name: str, broker_name: str, incarnation: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        kafka: Mapping[str, str] | None,
+        cluster_name: str,
+        broker_name: str,
+        incarnation: str,
+        clock: Clock,
+    ) -> None:
         self.broker_id = 0
         self.reported = 0
         self.dropped = 0
-        self._cluster_name, self._broker_name, self._incarnation = cluster_name, broker_name, incarnation
+        self._cluster_name, self._broker_name, self._incarnation = (
+            cluster_name,
+            broker_name,
+            incarnation,
+        )
         self._clock = clock
         self._sequence = 0
         self._producer = None if kafka is None else Producer(producer_settings(kafka), logger=_log)
@@ -49,19 +63,30 @@ class EventReporter:
             self._timer = asyncio.get_running_loop().call_later(POLL_MS / 1000, self.start)
 
     def report(self, kind: str, fields: Mapping[str, Any]) -> None:
-        """Queue one fact; `fields` are the record's without its header. Never blocks, never raises."""
+        """Queue one fact; `fields` are the record's without its header. Never blocks, never
+        raises.
+        """
         self._sequence += 1
         if self._producer is None:
             return
         try:
-            values = {key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()}
+            values = {
+                key: tuple(value) if isinstance(value, list) else value
+                for key, value in fields.items()
+            }
             data = codec.encode(_RECORDS[kind](header=self._header(), **values))
-            self._producer.produce(BROKER_EVENTS_TOPIC, data, key=self._broker_name.encode(), on_delivery=self._delivered)
+            self._producer.produce(
+                BROKER_EVENTS_TOPIC,
+                data,
+                key=self._broker_name.encode(),
+                on_delivery=self._delivered,
+            )
             self.reported += 1
         except (BufferError, KafkaException) as error:
             self._drop(kind, error)
         except (KeyError, TypeError, codec.CodecError) as error:
-            # A fact of ours that does not fit its schema is a defect, but not one to stop the data path for.
+            # A fact of ours that does not fit its schema is a defect, but not one to stop the data
+            # path for.
             _log.exception("broker event %s cannot be encoded", kind)
             self._drop(kind, error)
 
@@ -77,9 +102,14 @@ class EventReporter:
 
     def _header(self) -> BrokerEventHeader:
         return BrokerEventHeader(
-            uuid.uuid4().bytes, self._cluster_name, self._broker_name, self.broker_id, self._incarnation,
-            self._clock.wall_ms(), self._sequence,
-        )  # fmt: skip
+            uuid.uuid4().bytes,
+            self._cluster_name,
+            self._broker_name,
+            self.broker_id,
+            self._incarnation,
+            self._clock.wall_ms(),
+            self._sequence,
+        )
 
     def _delivered(self, error: object, _message: object) -> None:
         if error is not None:

@@ -1,10 +1,12 @@
-"""A new master tells replicas of the Java kind where it takes HA links (906), so that they need not wait for it.
+"""A new master tells replicas of the Java kind where it takes HA links (906), so that they need not
+wait for it.
 
-A Java slave learns the address only from a name server's answer to its own registration, and forgets it at every change
-of role. Registered before its new master was, it would stand idle until its next registration, 10 to 60 s later; and the
-set may need it to acknowledge anything at all.
+A Java slave learns the address only from a name server's answer to its own registration, and
+forgets it at every change of role. Registered before its new master was, it would stand idle until
+its next registration, 10 to 60 s later; and the set may need it to acknowledge anything at all.
 
-Responsible for: who is told, when, and for how long. Refuses to know: links, what the replica does with it.
+Responsible for: who is told, when, and for how long. Refuses to know: links, what the replica does
+with it.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Mastership:
-    """`epoch` is None while this broker does not lead. `replicas`: all of the set but itself, by broker id."""
+    """`epoch` is None while this broker does not lead. `replicas`: all of the set but itself, by
+    broker id.
+    """
 
     epoch: int | None
     address: str
@@ -51,22 +55,36 @@ class Announcements:
             self._epoch, self._until_ms = now.epoch, now_ms + TOLD_FOR_MS
         if now.epoch is None or now_ms >= self._until_ms:
             return []
-        return sorted(address for broker_id, address in now.replicas.items() if address and broker_id not in now.linked)
+        return sorted(
+            address
+            for broker_id, address in now.replicas.items()
+            if address and broker_id not in now.linked
+        )
 
 
 def announcement(now: Mastership) -> RemotingCommand:
     """906 with fields: the one who gets it takes them over, in any role."""
-    ext = {"masterHaAddress": now.ha_address, "masterFlushOffset": "0", "masterAddress": now.address}
+    ext = {
+        "masterHaAddress": now.ha_address,
+        "masterFlushOffset": "0",
+        "masterAddress": now.address,
+    }
     return RemotingCommand.request(RequestCode.EXCHANGE_BROKER_HA_INFO, ext)
 
 
-async def run(client: RemotingClient, now: Callable[[], Mastership], clock: Clock, period_ms: int = PERIOD_MS) -> None:
-    """For as long as the broker runs. All are told side by side; who cannot be reached is told the next time."""
+async def run(
+    client: RemotingClient, now: Callable[[], Mastership], clock: Clock, period_ms: int = PERIOD_MS
+) -> None:
+    """For as long as the broker runs. All are told side by side; who cannot be reached is told the
+    next time.
+    """
     announcements = Announcements()
     while True:
         present = now()
         addresses = announcements.due(present, clock.now_ms())
-        await asyncio.gather(*(_tell(client, address, announcement(present)) for address in addresses))
+        await asyncio.gather(
+            *(_tell(client, address, announcement(present)) for address in addresses)
+        )
         await asyncio.sleep(period_ms / 1000)
 
 

@@ -1,7 +1,9 @@
-"""Asking where a master of the Java kind takes HA links; a controller does not know it (`controller.md` 10.5).
+"""Asking where a master of the Java kind takes HA links; a controller does not know it
+(`controller.md` 10.5).
 
-Responsible for: asking the master itself (906 without fields, as RocketMQ's brokers ask each other) and the name servers
-(the answer to a registration, as RocketMQ's slaves learn it), and handing on what they say.
+Responsible for: asking the master itself (906 without fields, as RocketMQ's brokers ask each other)
+and the name servers (the answer to a registration, as RocketMQ's slaves learn it), and handing on
+what they say.
 Refuses to know: whose word counts more, links.
 """
 
@@ -25,9 +27,13 @@ Told = Callable[[str, str, Word], None]
 
 
 class HaLookup:
-    """`told(master address, HA address, whose word)`; `register_anew` makes every name server answer once more."""
+    """`told(master address, HA address, whose word)`; `register_anew` makes every name server
+    answer once more.
+    """
 
-    def __init__(self, client: RemotingClient, register_anew: Callable[[], None], told: Told) -> None:
+    def __init__(
+        self, client: RemotingClient, register_anew: Callable[[], None], told: Told
+    ) -> None:
         self._client, self._register_anew, self._told = client, register_anew, told
         self._asking: asyncio.Task[None] | None = None
 
@@ -47,7 +53,8 @@ class HaLookup:
         except (RemotingError, ValueError) as error:
             _log.info("asking %s for its HA address: %s", master_address, error)
             return
-        # Only who acts as master fills the answer in: nothing is said by one that has not arrived in its role.
+        # Only who acts as master fills the answer in: nothing is said by one that has not arrived
+        # in its role.
         ha_address = answer.ext.get("masterHaAddress")
         if answer.code == ResponseCode.SUCCESS and ha_address:
             self._hand_on(master_address, ha_address, Word.MASTER)
@@ -56,7 +63,9 @@ class HaLookup:
         try:
             split_address(ha_address)
         except ValueError:
-            _log.warning("%s is no HA address (of %s, by the %s)", ha_address, master_address, word.name)
+            _log.warning(
+                "%s is no HA address (of %s, by the %s)", ha_address, master_address, word.name
+            )
             return
         self._told(master_address, ha_address, word)
 

@@ -1,11 +1,13 @@
 """A planned hand-over of the mastership, as decisions (design section 5, push).
 
-Responsible for: who may take over, when the log is quiet enough to ask the controller, and when to give up and serve on.
+Responsible for: who may take over, when the log is quiet enough to ask the controller, and when to
+give up and serve on.
 Refuses to know: sockets, clocks, how the controller is asked, how requests are held meanwhile.
 
-DRAINING: new writes are held, those in the log are waited for. ASKING: the target has every byte; the controller decides,
-with its ordinary election. DONE: the target leads. RESUMED: this mastership goes on, and `reason` says why. Nothing that
-was acknowledged rests on any of this: an election at any moment is safe, a hand-over only keeps sends from failing.
+DRAINING: new writes are held, those in the log are waited for. ASKING: the target has every byte;
+the controller decides, with its ordinary election. DONE: the target leads. RESUMED: this mastership
+goes on, and `reason` says why. Nothing that was acknowledged rests on any of this: an election at
+any moment is safe, a hand-over only keeps sends from failing.
 """
 
 from __future__ import annotations
@@ -44,8 +46,10 @@ class Slave:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """One look. `role`, `master_epoch`, `master_id` are what clients of this broker meet; `target_acked` is None without a
-    link to the target or while it is no member; `unfinished` counts sends and topic changes that were begun before."""
+    """One look. `role`, `master_epoch`, `master_id` are what clients of this broker meet;
+    `target_acked` is None without a link to the target or while it is no member; `unfinished`
+    counts sends and topic changes that were begun before.
+    """
 
     role: str
     master_epoch: int
@@ -57,25 +61,45 @@ class Facts:
 
 
 def candidates(slaves: Iterable[Slave], log_end: int, wanted: int | None) -> tuple[int, ...]:
-    """Who can take over, best first: members that are close behind, the lowest id first. Refused when nobody can."""
+    """Who can take over, best first: members that are close behind, the lowest id first. Refused
+    when nobody can.
+    """
     known = {slave.broker_id: slave for slave in slaves}
     if wanted is not None:
         if wanted not in known:
             raise Refused(f"replica {wanted} is not linked to this master")
         if not known[wanted].in_sync:
             raise Refused(f"replica {wanted} is not in sync")
-    able = [one for one in known.values() if one.in_sync and one.acked >= log_end - LAG_BYTES_MAX and wanted in (None, one.broker_id)]
+    able = [
+        one
+        for one in known.values()
+        if one.in_sync and one.acked >= log_end - LAG_BYTES_MAX and wanted in (None, one.broker_id)
+    ]
     if not able:
         if wanted is not None:
             raise Refused(f"replica {wanted} is not caught up")
-        raise Refused("no other member is caught up" if any(one.in_sync for one in known.values()) else "no other member is in sync")
+        raise Refused(
+            ("no other member is caught up")
+            if any(one.in_sync for one in known.values())
+            else "no other member is in sync"
+        )
     return tuple(sorted(one.broker_id for one in able))
 
 
 class HandOver:
-    """One attempt, from the moment at which writes are held. `limit_ms` bounds all of it, `drain_ms` the first part."""
+    """One attempt, from the moment at which writes are held. `limit_ms` bounds all of it,
+    `drain_ms` the first part.
+    """
 
-    def __init__(self, target: int, master_epoch: int, now_ms: int, *, drain_ms: int = DRAIN_MS, limit_ms: int = LIMIT_MS) -> None:
+    def __init__(
+        self,
+        target: int,
+        master_epoch: int,
+        now_ms: int,
+        *,
+        drain_ms: int = DRAIN_MS,
+        limit_ms: int = LIMIT_MS,
+    ) -> None:
         self.target = target
         self.stage = Stage.DRAINING
         self.reason = ""
@@ -110,13 +134,19 @@ class HandOver:
     def _drain(self, facts: Facts, now_ms: int) -> None:
         if facts.target_acked is None:
             self._resume(f"replica {self.target} is no linked member any more")
-        elif facts.target_acked >= facts.log_end and facts.confirm_offset >= facts.log_end and not facts.unfinished:
+        elif (
+            facts.target_acked >= facts.log_end
+            and facts.confirm_offset >= facts.log_end
+            and not facts.unfinished
+        ):
             self.stage = Stage.ASKING
         elif now_ms >= self._drained_by_ms:
             self._resume("the members did not acknowledge everything in time")
 
     def refused(self, reason: str) -> None:
-        """The target or the controller said no: serve on. Unless a role change told otherwise before."""
+        """The target or the controller said no: serve on. Unless a role change told otherwise
+        before.
+        """
         if not self.over:
             self._resume(reason)
 

@@ -1,8 +1,8 @@
 """Carrying out a planned hand-over: what `hand_over` decides, done with sockets and time.
 
-Responsible for: holding writes for as long as it takes and never longer, having the target copy this broker's tables,
-asking the controller, handing over before an orderly stop. Refuses to know: when a hand-over is wise, what a role
-change does.
+Responsible for: holding writes for as long as it takes and never longer, having the target copy
+this broker's tables, asking the controller, handing over before an orderly stop. Refuses to know:
+when a hand-over is wise, what a role change does.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from brokers.service.role_view import RoleView
 LOOK_MS = 2
 PREPARE_MS = 1_000
 LAST_COPY_MS = 300
-# After a hand-over before a stop: clients read a new route meanwhile, and what they still send here is passed on.
+# After a hand-over before a stop: clients read a new route meanwhile, and what they still send here
+# is passed on.
 LINGER_QUIET_MS, LINGER_MS = 500, 2_000
 
 _log = logging.getLogger(__name__)
@@ -42,20 +43,42 @@ class HandedOver:
 
 
 class HandOverWork:
-    """One hand-over at a time. `unfinished()`: sends and topic changes that are not answered yet."""
+    """One hand-over at a time. `unfinished()`: sends and topic changes that are not answered
+    yet.
+    """
 
     def __init__(
-        self, roles: RoleView, replica: LocalReplica, membership: Membership, forwarder: Forwarder, client: RemotingClient,
-        clock: Clock, unfinished: Callable[[], int], hold_ms: int, report: Callable[[str, dict[str, object]], None],
-    ) -> None:  # fmt: skip
-        self._roles, self._replica, self._membership, self._client = roles, replica, membership, client
-        self._forwarder, self._clock, self._unfinished, self._report = forwarder, clock, unfinished, report
+        self,
+        roles: RoleView,
+        replica: LocalReplica,
+        membership: Membership,
+        forwarder: Forwarder,
+        client: RemotingClient,
+        clock: Clock,
+        unfinished: Callable[[], int],
+        hold_ms: int,
+        report: Callable[[str, dict[str, object]], None],
+    ) -> None:
+        self._roles, self._replica, self._membership, self._client = (
+            roles,
+            replica,
+            membership,
+            client,
+        )
+        self._forwarder, self._clock, self._unfinished, self._report = (
+            forwarder,
+            clock,
+            unfinished,
+            report,
+        )
         # Held requests are given up after `hold_ms`: what remains is for the way to the new master.
         self._limit_ms = min(LIMIT_MS, hold_ms * 3 // 4)
         self._busy = False
 
     async def run(self, wanted: int | None = None) -> HandedOver:
-        """Hand over to `wanted`, or to the best member. Refused when that cannot be, or was not; then this broker serves on."""
+        """Hand over to `wanted`, or to the best member. Refused when that cannot be, or was not;
+        then this broker serves on.
+        """
         if self._busy:
             raise Refused("a hand-over is under way already")
         if not self._roles.serving:
@@ -88,10 +111,15 @@ class HandOverWork:
 
     def _tell(self, what: str, target: int, epoch: int, asked_ms: int, **more: object) -> None:
         took_ms = self._clock.now_ms() - asked_ms
-        self._report(f"HandOver{what}", {"target_broker_id": target, "master_epoch": epoch, **more, "took_ms": took_ms})
+        self._report(
+            f"HandOver{what}",
+            {"target_broker_id": target, "master_epoch": epoch, **more, "took_ms": took_ms},
+        )
 
     async def _prepared(self, wanted: int | None) -> int:
-        """The member that will take over: it lives, is of our kind, and has this broker's tables by now."""
+        """The member that will take over: it lives, is of our kind, and has this broker's tables by
+        now.
+        """
         ids = candidates(self._slaves(), self._replica.store.log_end, wanted)
         said: list[str] = []
         for broker_id in ids:
@@ -107,15 +135,27 @@ class HandOverWork:
         if not address:
             return "its address is unknown"
         try:
-            answer = await self._client.call(address, take_tables(self._roles.current.master_epoch), timeout_ms)
+            answer = await self._client.call(
+                address, take_tables(self._roles.current.master_epoch), timeout_ms
+            )
         except RemotingError as error:
             return str(error) or type(error).__name__
         if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
             return "it is no broker of this kind"
-        return None if answer.code == ResponseCode.SUCCESS else answer.remark or f"code {answer.code}"
+        return (
+            None
+            if answer.code == ResponseCode.SUCCESS
+            else answer.remark or (f"code {answer.code}")
+        )
 
     async def _hand_over(self, target: int) -> HandOver:
-        one = HandOver(target, self._roles.current.master_epoch, self._clock.now_ms(), drain_ms=DRAIN_MS, limit_ms=self._limit_ms)
+        one = HandOver(
+            target,
+            self._roles.current.master_epoch,
+            self._clock.now_ms(),
+            drain_ms=DRAIN_MS,
+            limit_ms=self._limit_ms,
+        )
         self._roles.drain(True)
         await self._until(one, lambda: one.stage is not Stage.DRAINING)
         if one.over:
@@ -144,18 +184,31 @@ class HandOverWork:
 
     def _facts(self, target: int) -> Facts:
         current, core = self._roles.current, self._replica.core
-        acked = {slave.broker_id: slave.acked for slave in self._slaves() if slave.in_sync}.get(target)
+        acked = {slave.broker_id: slave.acked for slave in self._slaves() if slave.in_sync}.get(
+            target
+        )
         return Facts(
-            current.role, current.master_epoch, current.master_id, self._replica.store.log_end,
-            core.confirm_offset if core else 0, acked, self._unfinished(),
-        )  # fmt: skip
+            current.role,
+            current.master_epoch,
+            current.master_id,
+            self._replica.store.log_end,
+            core.confirm_offset if core else 0,
+            acked,
+            self._unfinished(),
+        )
 
     def _slaves(self) -> list[Slave]:
         seen = self._replica.ha_status().slaves
-        return [Slave(one.broker_id, one.in_sync, one.acked) for one in seen if one.broker_id is not None]
+        return [
+            Slave(one.broker_id, one.in_sync, one.acked)
+            for one in seen
+            if one.broker_id is not None
+        ]
 
     async def before_stop(self) -> None:
-        """A master that is asked to stop hands over first, when there is somebody to take over; bounded."""
+        """A master that is asked to stop hands over first, when there is somebody to take over;
+        bounded.
+        """
         if not self._roles.serving or self._membership.leader is None:
             return
         try:

@@ -1,11 +1,13 @@
 """How far this replica's log was durable and confirmed, kept beside the log (design S15).
 
-Responsible for: the file `heldPosition` in the store's root: newest epoch and offset below which everything was on this
-disk, and confirmed: what this id has acknowledged of it binds it. Refuses to know: what a start below it means.
+Responsible for: the file `heldPosition` in the store's root: newest epoch and offset below which
+everything was on this disk, and confirmed: what this id has acknowledged of it binds it. Refuses to
+know: what a start below it means.
 
-It follows the checkpoint by `KEEP_EVERY_MS` at most while the log grows, exactly at an orderly end; what was acknowledged
-after that only its master and the controllers know. It lies beside identity and run marker, in a file of its own: whoever
-puts back or loses log, checkpoint or epochs alone is noticed. A cut below it lowers it first.
+It follows the checkpoint by `KEEP_EVERY_MS` at most while the log grows, exactly at an orderly end;
+what was acknowledged after that only its master and the controllers know. It lies beside identity
+and run marker, in a file of its own: whoever puts back or loses log, checkpoint or epochs alone is
+noticed. A cut below it lowers it first.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ class HeldPosition:
         return self._held
 
     def keep_job(self, held: Held, now_ms: int) -> Callable[[], None] | None:
-        """What writes it down, to be called on any thread (OSError, DiskFull); None when that is not due."""
+        """What writes it down, to be called on any thread (OSError, DiskFull); None when that is
+        not due.
+        """
         if held == self._held or (self._due_ms is not None and now_ms < self._due_ms):
             return None
         self._due_ms, cuts = now_ms + KEEP_EVERY_MS, self._cuts
@@ -75,7 +79,9 @@ class HeldPosition:
                 self._write(Held(-1, offset))
 
     def _write(self, held: Held) -> None:
-        replace_file(self._path, json.dumps({"epoch": held.epoch, "offset": held.offset}).encode("ascii"))
+        replace_file(
+            self._path, json.dumps({"epoch": held.epoch, "offset": held.offset}).encode("ascii")
+        )
         self._held = held
 
 
@@ -87,6 +93,11 @@ def read_held(path: Path) -> Held | None:
         epoch, offset = content["epoch"], content["offset"]
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
-    if type(epoch) is not int or type(offset) is not int or not 0 <= offset <= OFFSET_MAX or epoch < -1:
+    if (
+        type(epoch) is not int
+        or type(offset) is not int
+        or not 0 <= offset <= OFFSET_MAX
+        or epoch < -1
+    ):
         return None
     return Held(epoch, offset)

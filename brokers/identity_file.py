@@ -1,8 +1,11 @@
-"""The identity files of a broker: `brokerIdentity` and `brokerIdentity-temp` (`controller.md` 10.2).
+"""The identity files of a broker: `brokerIdentity` and `brokerIdentity-temp` (`controller.md`
+10.2).
 
-RocketMQ writes three fields into `brokerIdentity`; ours has the check code as a fourth, which RocketMQ does not look at.
+RocketMQ writes three fields into `brokerIdentity`; ours has the check code as a fourth, which
+RocketMQ does not look at.
 
-Responsible for: their one-line text and their durability (write, sync, rename, sync of the folder: design S12).
+Responsible for: their one-line text and their durability (write, sync, rename, sync of the folder:
+design S12).
 Refuses to know: when they are written, and what the controller thinks of them.
 """
 
@@ -32,21 +35,31 @@ class IdentityFiles:
         self.temp_path = store_dir / "brokerIdentity-temp"
 
     def read_identity(self) -> Identity | None:
-        """The permanent identity, None when there is no file; `IdentityFileError` when it is torn."""
+        """The permanent identity, None when there is no file; `IdentityFileError` when it is
+        torn.
+        """
         fields = _read_fields(self.identity_path, 3, or_one_more=True)
         if fields is None:
             return None
         if not all(CODE_MARK in code for code in fields[3:]):
-            raise IdentityFileError(f"{self.identity_path} ends with something else than a check code")
-        return Identity(fields[0], fields[1], _broker_id(self.identity_path, fields[2]), *fields[3:])
+            raise IdentityFileError(
+                f"{self.identity_path} ends with something else than a check code"
+            )
+        return Identity(
+            fields[0], fields[1], _broker_id(self.identity_path, fields[2]), *fields[3:]
+        )
 
     def read_temp(self) -> TempIdentity | None:
-        """The identity asked for; a torn temp file counts as none, since nothing was sent before it was durable."""
+        """The identity asked for; a torn temp file counts as none, since nothing was sent before it
+        was durable.
+        """
         try:
             fields = _read_fields(self.temp_path, 4)
             if fields is None:
                 return None
-            return TempIdentity(fields[0], fields[1], _broker_id(self.temp_path, fields[2]), fields[3])
+            return TempIdentity(
+                fields[0], fields[1], _broker_id(self.temp_path, fields[2]), fields[3]
+            )
         except IdentityFileError:
             return None
 
@@ -59,7 +72,8 @@ class IdentityFiles:
     def write_temp(self, temp: TempIdentity) -> None:
         """Durable when it returns; OSError when the disk refuses."""
         _write_durably(
-            self.temp_path, (temp.cluster_name, temp.broker_name, str(temp.broker_id), temp.register_check_code)
+            self.temp_path,
+            (temp.cluster_name, temp.broker_name, str(temp.broker_id), temp.register_check_code),
         )
 
     def delete_temp(self) -> None:
@@ -79,7 +93,11 @@ def _read_fields(path: Path, count: int, or_one_more: bool = False) -> list[str]
     except UnicodeDecodeError as error:
         raise IdentityFileError(f"{path} is not text") from error
     fields = text.split(SEPARATOR)
-    if len(data) > IDENTITY_FILE_BYTES_MAX or len(fields) not in (count, count + or_one_more) or not all(fields):
+    if (
+        len(data) > IDENTITY_FILE_BYTES_MAX
+        or len(fields) not in (count, count + or_one_more)
+        or not all(fields)
+    ):
         raise IdentityFileError(f"{path} does not hold {count} fields separated by {SEPARATOR}")
     return fields
 

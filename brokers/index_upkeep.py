@@ -1,4 +1,5 @@
-"""The steady work for the key index: made durable now and then, brought up to the queues when it is behind.
+"""The steady work for the key index: made durable now and then, brought up to the queues when it is
+behind.
 
 Responsible for: its pace. Refuses to know: what the index holds, who asks it.
 """
@@ -23,7 +24,9 @@ _log = logging.getLogger(__name__)
 class IndexUpkeep:
     """Nothing to do for a store without an index."""
 
-    def __init__(self, store: MessageStore, flush_ms: int = FLUSH_MS, look_ms: int = LOOK_MS) -> None:
+    def __init__(
+        self, store: MessageStore, flush_ms: int = FLUSH_MS, look_ms: int = LOOK_MS
+    ) -> None:
         self._store, self._flush_ms, self._look_ms = store, flush_ms, look_ms
 
     async def run(self) -> None:
@@ -63,7 +66,9 @@ class IndexUpkeep:
                 records, end, behind = await asyncio.to_thread(piece)
                 going = work.take(start, records, end, behind)
                 if end == start < index.position:
-                    _log.warning("the key index passes over damage at %d, %d bytes", start, behind - start)
+                    _log.warning(
+                        "the key index passes over damage at %d, %d bytes", start, behind - start
+                    )
             except OSError as error:
                 _log.error("the log cannot be read for the key index at %d: %s", start, error)
                 going = False

@@ -1,7 +1,8 @@
 """The replica of this process, from before it has an id until it stops.
 
-Responsible for: opening the store and the epoch history, judging the last run, making core and driver once the id is
-known, and answers about the replica that hold before and after. Refuses to know: clients, controllers, name servers.
+Responsible for: opening the store and the epoch history, judging the last run, making core and
+driver once the id is known, and answers about the replica that hold before and after. Refuses to
+know: clients, controllers, name servers.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ _log = logging.getLogger(__name__)
 
 
 class LocalReplica:
-    """Opens and recovers in the constructor. LogError, EpochFileError: one line with the way out, nothing stays open."""
+    """Opens and recovers in the constructor. LogError, EpochFileError: one line with the way out,
+    nothing stays open.
+    """
 
     def __init__(self, config: BrokerConfig) -> None:
         store_dir = config.store_dir
@@ -60,9 +63,12 @@ class LocalReplica:
         by_another = read_checkpoint(store_dir / CHECKPOINT_NAME).flushed_offset is None
         self.loss: dict[str, object] | None = None
         sizes = StoreConfig(
-            config.commit_log_file_bytes, config.consume_queue_file_entries * ENTRY_BYTES, message_index=config.message_index,
-            index_slots=config.index_hash_slots, index_entries_max=config.index_entries_max,
-        )  # fmt: skip
+            config.commit_log_file_bytes,
+            config.consume_queue_file_entries * ENTRY_BYTES,
+            message_index=config.message_index,
+            index_slots=config.index_hash_slots,
+            index_entries_max=config.index_entries_max,
+        )
         self.store = MessageStore(store_dir, sizes, same_boot=self.boot.same_boot)
         try:
             self._epoch_file = _EpochFile(store_dir / "epochFileCheckpoint")
@@ -84,47 +90,76 @@ class LocalReplica:
         self._group_commit: GroupCommit | None = None
         report = self.store.recovery
         _log.info(
-            "store recovered: end %d, confirm %d, cut %d bytes; the start is %s (%s)", report.end_offset,
-            report.confirm_offset, report.cut_bytes, "clean" if self.boot.clean else "unclean", self.boot.reason,
-        )  # fmt: skip
+            "store recovered: end %d, confirm %d, cut %d bytes; the start is %s (%s)",
+            report.end_offset,
+            report.confirm_offset,
+            report.cut_bytes,
+            "clean" if self.boot.clean else "unclean",
+            self.boot.reason,
+        )
 
     def _judged_by_content(self, boot: Boot) -> Boot:
         """An orderly last run says nothing about files that were damaged or removed since."""
         if boot.clean and self.store.recovery.missing_bytes:
             return replace(boot, clean=False, reason="log_is_short")
-        if boot.clean and boot.log_end is not None and self.store.recovery.end_offset > boot.log_end:
-            return replace(boot, clean=False, reason="log_was_changed")  # by whom, and how it ended, nothing tells
+        if (
+            boot.clean
+            and boot.log_end is not None
+            and self.store.recovery.end_offset > boot.log_end
+        ):
+            # by whom, and how it ended, nothing tells
+            return replace(boot, clean=False, reason="log_was_changed")
         if boot.clean and self._epoch_file.from_backup:
             return replace(boot, clean=False, reason="epochs_from_backup")
         return boot
 
     def _judge_by_held(self, by_another: bool) -> None:
-        """What this id held before binds it (S15). `by_another`: a Java broker used the folder since, and may have cut the log."""
+        """What this id held before binds it (S15). `by_another`: a Java broker used the folder
+        since, and may have cut the log.
+        """
         held, end = self._held.held, self.store.log_end
         if held is None or by_another:
             return
         last = self._epochs.find(held.offset - 1) if 0 < held.offset <= end else None
         reason = "log_went_back" if held.offset > end else ""
-        if not reason and held.epoch >= 0 and 0 < held.offset and (last is None or last.epoch < held.epoch):
+        if (
+            not reason
+            and held.epoch >= 0
+            and 0 < held.offset
+            and (last is None or last.epoch < held.epoch)
+        ):
             reason = "epochs_went_back"
         if not reason:
             return
         self.loss = {
-            "claimed_epoch": self._epochs.newest_epoch, "claimed_offset": end, "acknowledged_offset": held.offset, "why": reason,
-        }  # fmt: skip
-        _log.error("the store went back: the log ends at %d, %d was held in epoch %d (%s)", end, held.offset, held.epoch, reason)
+            "claimed_epoch": self._epochs.newest_epoch,
+            "claimed_offset": end,
+            "acknowledged_offset": held.offset,
+            "why": reason,
+        }
+        _log.error(
+            "the store went back: the log ends at %d, %d was held in epoch %d (%s)",
+            end,
+            held.offset,
+            held.epoch,
+            reason,
+        )
         if self.boot.clean:
             self.boot = replace(self.boot, clean=False, reason=reason)
 
     def _begin_held(self) -> None:
-        """What is gone is not held any more: it was told, and the log goes on without it. From here on cuts lower it first."""
+        """What is gone is not held any more: it was told, and the log goes on without it. From here
+        on cuts lower it first.
+        """
         held = self._held.held
         if held is not None and held.offset > self.store.log_end:
             self.store.spare.run(lambda: self._held.keep(Held(-1, self.store.log_end)))
         self.store.before_cut = self._held.cut
 
     def keep_held_job(self) -> Callable[[], None] | None:
-        """What notes how far the log was durable and confirmed, to be called on any thread; None when it is not due."""
+        """What notes how far the log was durable and confirmed, to be called on any thread; None
+        when it is not due.
+        """
         return self._held.keep_job(self._held_now(), time.monotonic_ns() // 1_000_000)
 
     def _held_now(self) -> Held:
@@ -133,38 +168,61 @@ class LocalReplica:
         return Held(-1 if last is None else last.epoch, offset)
 
     def _trusted_end(self, known: int | None) -> int:
-        """Record border above which bytes may be torn: what was durable, and what an earlier unclean start could trust
-        (bytes flushed since then are no better for it)."""
+        """Record border above which bytes may be torn: what was durable, and what an earlier
+        unclean start could trust (bytes flushed since then are no better for it).
+        """
         durable = self.store.recovery.durable_end
         limit = durable if known is None else min(known, durable)
         file_bytes = self._config.commit_log_file_bytes
         start = max(segments.file_start(limit, file_bytes), self.store.log_min)
-        return end_of_valid_log(self.store.read_log, start, limit, file_bytes)[0] if start < limit else limit
+        return (
+            end_of_valid_log(self.store.read_log, start, limit, file_bytes)[0]
+            if start < limit
+            else limit
+        )
 
     def make(self, broker_id: int) -> ReplicaCore:
         """The core for this id: FENCED until the controller has spoken. Call `run` with it next."""
         config, store = self._config, self.store
         settings = ReplicaConfig(
-            file_bytes=config.commit_log_file_bytes, ack_wait_shrink_ms=config.ack_wait_shrink_ms,
-            relink_grace_ms=config.relink_grace_ms, ha_heartbeat_ms=config.ha_heartbeat_ms,
+            file_bytes=config.commit_log_file_bytes,
+            ack_wait_shrink_ms=config.ack_wait_shrink_ms,
+            relink_grace_ms=config.relink_grace_ms,
+            ha_heartbeat_ms=config.ha_heartbeat_ms,
             ha_flow_bytes_per_s=config.ha_transfer_bytes_per_s if config.ha_flow_control else None,
-            min_in_sync_replicas=config.min_in_sync_replicas, all_ack=config.all_ack,
-            in_sync_replicas=config.in_sync_replicas, auto_in_sync_replicas=config.auto_in_sync_replicas,
-            async_learner=config.async_learner, sync_from_last_file=config.sync_from_last_file,
-        )  # fmt: skip
+            min_in_sync_replicas=config.min_in_sync_replicas,
+            all_ack=config.all_ack,
+            in_sync_replicas=config.in_sync_replicas,
+            auto_in_sync_replicas=config.auto_in_sync_replicas,
+            async_learner=config.async_learner,
+            sync_from_last_file=config.sync_from_last_file,
+        )
         for warning in settings.warnings():
             _log.warning("%s", warning)
         return ReplicaCore(
-            settings, broker_id=broker_id, incarnation=self.boot.incarnation,
-            clean=self.boot.clean, trusted_end=self.boot.trusted_end,
-            epochs=self._epochs, epoch_seen=self._epoch_seen, log_end=store.log_end,
-            log_min=store.log_min, confirm_offset=store.confirm_offset, none_of_seen=self._epoch_file.none_of_seen,
-        )  # fmt: skip
+            settings,
+            broker_id=broker_id,
+            incarnation=self.boot.incarnation,
+            clean=self.boot.clean,
+            trusted_end=self.boot.trusted_end,
+            epochs=self._epochs,
+            epoch_seen=self._epoch_seen,
+            log_end=store.log_end,
+            log_min=store.log_min,
+            confirm_offset=store.confirm_offset,
+            none_of_seen=self._epoch_file.none_of_seen,
+        )
 
     def run(self, core: ReplicaCore, hooks: ReplicaHooks) -> str:
         """Listen for HA links and begin to tick; the address bound. OSError when it is taken."""
         told = partial(self._told, hooks.report)
-        hooks = replace(hooks, on_storage_failed=self._disk_failed, on_broken=self._end_with, report=told, flush_soon=self._flush_soon)
+        hooks = replace(
+            hooks,
+            on_storage_failed=self._disk_failed,
+            on_broken=self._end_with,
+            report=told,
+            flush_soon=self._flush_soon,
+        )
         flush = self._flush if self._config.flush_disk == "sync" else None
         self.driver = ReplicaDriver(core, self.store, self._epoch_file, hooks, flush=flush)
         host, port = split_address(self._config.ha_listen)
@@ -172,28 +230,40 @@ class LocalReplica:
         self.driver.start()
         return host_and_port(host, bound)
 
-    def _told(self, report: Callable[[str, dict[str, object]], None], kind: str, fields: dict[str, object]) -> None:
+    def _told(
+        self, report: Callable[[str, dict[str, object]], None], kind: str, fields: dict[str, object]
+    ) -> None:
         """The core knows no store times, and nobody who reads what this process logs."""
         if kind == "LossNoticed":
             _log.error(
-                "broker %s lost data: its log ends at %s, it had acknowledged %s (%s)", fields["lost_broker_id"],
-                fields["claimed_offset"], fields["acknowledged_offset"], fields["why"],
-            )  # fmt: skip
+                "broker %s lost data: its log ends at %s, it had acknowledged %s (%s)",
+                fields["lost_broker_id"],
+                fields["claimed_offset"],
+                fields["acknowledged_offset"],
+                fields["why"],
+            )
         if kind == "EpochAppended":
-            fields = {**fields, "last_store_ms": self._last_store_ms(int(str(fields["start_offset"])))}
+            fields = {
+                **fields,
+                "last_store_ms": self._last_store_ms(int(str(fields["start_offset"]))),
+            }
         report(kind, fields)
 
     def _last_store_ms(self, below: int) -> int:
-        """Store time of the last message below an offset near the log's end; -1 when it is not known without much reading."""
+        """Store time of the last message below an offset near the log's end; -1 when it is not
+        known without much reading.
+        """
         store, newest = self.store, self.store.dispatcher.last_store_ms or -1
         start = store.dispatched_offset
         if not 0 <= below - start <= LOOKED_BACK_BYTES:
             return -1
-        for record in LogWalk(store.read_log, start, below, self._config.commit_log_file_bytes, check_body=False):
+        for record in LogWalk(
+            store.read_log, start, below, self._config.commit_log_file_bytes, check_body=False
+        ):
             newest = record.store_ms
         return newest
 
-    # -- what holds before and after the id is known ---------------------------------------------------------------
+    # -- what holds before and after the id is known -----------------------------------------------
 
     @property
     def core(self) -> ReplicaCore | None:
@@ -209,11 +279,19 @@ class LocalReplica:
     def position(self) -> LogPosition:
         core = self.core
         if core is None:
-            return LogPosition(self._epochs.newest_epoch, self.store.log_end, self.store.confirm_offset, self._epoch_seen)
+            return LogPosition(
+                self._epochs.newest_epoch,
+                self.store.log_end,
+                self.store.confirm_offset,
+                self._epoch_seen,
+            )
         set_epoch = core.set_epoch if core.is_master else -1
-        # Acknowledgements end within records. What is told binds the next start (S15), and that one cuts a record which came in part.
+        # Acknowledgements end within records. What is told binds the next start (S15), and that one
+        # cuts a record which came in part.
         confirmed = min(core.confirm_offset, self.store.dispatched_offset)
-        return LogPosition(core.epochs.newest_epoch, core.log_end, confirmed, core.log.epoch_seen, set_epoch)
+        return LogPosition(
+            core.epochs.newest_epoch, core.log_end, confirmed, core.log.epoch_seen, set_epoch
+        )
 
     def clean(self) -> bool:
         return self.driver.core.clean if self.driver else self.boot.clean
@@ -243,7 +321,10 @@ class LocalReplica:
     def wanted_offset(self) -> int | None:
         """From where linked slaves still copy, None without any."""
         slaves = self.ha_status().slaves
-        return min((slave.acked if slave.acked > 0 else self.store.log_min for slave in slaves), default=None)
+        return min(
+            (slave.acked if slave.acked > 0 else self.store.log_min for slave in slaves),
+            default=None,
+        )
 
     def log_trimmed(self) -> None:
         """Old files are gone."""
@@ -251,14 +332,18 @@ class LocalReplica:
             self.driver.log_trimmed()
 
     def flushed(self, end_offset: int) -> asyncio.Future[Flushed]:
-        """When everything below `end_offset`, which is written, is on this disk: one flush for all who wait."""
+        """When everything below `end_offset`, which is written, is on this disk: one flush for all
+        who wait.
+        """
         if self._group_commit is None:
             self._group_commit = GroupCommit(self.store.flush, self.storage_failed)
         return self._group_commit.request(end_offset, self._config.sync_flush_timeout_ms)
 
     def _flush(self, end_offset: int, told: Callable[[bool], None]) -> None:
         done = self.flushed(end_offset)
-        done.add_done_callback(lambda _: told(not done.cancelled() and done.result() is Flushed.DURABLE))
+        done.add_done_callback(
+            lambda _: told(not done.cancelled() and done.result() is Flushed.DURABLE)
+        )
 
     def _flush_soon(self) -> None:
         if self.store.log.flushed_offset < self.store.log_end:
@@ -272,15 +357,19 @@ class LocalReplica:
 
     def _disk_failed(self, reason: str) -> None:
         self._marker.io_error()
-        self._end_with(LogError(f"the disk failed: {reason}; the broker must start anew and counts as unclean"))
+        self._end_with(
+            LogError(f"the disk failed: {reason}; the broker must start anew and counts as unclean")
+        )
 
     def _end_with(self, error: BaseException) -> None:
         if self._failed is not None and not self._failed.done():
             self._failed.set_exception(error)
 
     def failed(self) -> asyncio.Future[None]:
-        """Raises once the replica cannot go on, LogError when the disk refused. The process has to end then: a recorded
-        master whose process lives keeps its place, and only an unclean start takes a replica out of the set (S5)."""
+        """Raises once the replica cannot go on, LogError when the disk refused. The process has to
+        end then: a recorded master whose process lives keeps its place, and only an unclean start
+        takes a replica out of the set (S5).
+        """
         if self._failed is None:
             self._failed = asyncio.get_running_loop().create_future()
         return self._failed
@@ -304,7 +393,9 @@ class LocalReplica:
             _log.error("the store cannot be closed cleanly: %s", error)
             self._marker.io_error()
             return
-        disk_failed = self._failed is not None and self._failed.done() and not self._failed.cancelled()
+        disk_failed = (
+            self._failed is not None and self._failed.done() and not self._failed.cancelled()
+        )
         if self.store.io_error is None and not disk_failed:
             self._note_flushed_exit(log_end)
 

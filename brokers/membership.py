@@ -1,7 +1,9 @@
-"""This broker's place in its set: identity, registration, elections, notices, heartbeats (`controller.md` 10).
+"""This broker's place in its set: identity, registration, elections, notices, heartbeats
+(`controller.md` 10).
 
-Responsible for: carrying out what `Registration` wants, asking the controller when the replica or the clock wants it,
-handing every role notice on. Refuses to know: what a notice does to the replica, clients, messages.
+Responsible for: carrying out what `Registration` wants, asking the controller when the replica or
+the clock wants it, handing every role notice on. Refuses to know: what a notice does to the
+replica, clients, messages.
 """
 
 from __future__ import annotations
@@ -26,20 +28,27 @@ from brokers.role_notices import RoleNotices
 from brokers.service.clock import Clock
 
 WAIT_MIN_MS, WAIT_MAX_MS = 100, 1_000
-CODES_UNREGISTERED = frozenset({
-    ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST, ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED,
-})  # fmt: skip
+CODES_UNREGISTERED = frozenset(
+    {
+        ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST,
+        ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED,
+    }
+)
 
 _log = logging.getLogger(__name__)
 
 
 class RegistrationRefused(Exception):
-    """The identity on disk and the configuration do not fit; only an operator can say which is right."""
+    """The identity on disk and the configuration do not fit; only an operator can say which is
+    right.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class MembershipHooks:
-    """`on_identity(broker id)` makes the replica, before the first 1003; the others speak with it afterwards."""
+    """`on_identity(broker id)` makes the replica, before the first 1003; the others speak with it
+    afterwards.
+    """
 
     on_identity: Callable[[int], None]
     on_notice: Callable[[RoleNotice], None]
@@ -50,8 +59,10 @@ class MembershipHooks:
 
 @dataclass(frozen=True, slots=True)
 class MembershipTimers:
-    """Periods in ms, and what heartbeats tell the controller about this broker. `asks_for_elections` False: a learner,
-    which the controller cannot tell from others, so it never asks to lead."""
+    """Periods in ms, and what heartbeats tell the controller about this broker.
+    `asks_for_elections` False: a learner, which the controller cannot tell from others, so it never
+    asks to lead.
+    """
 
     heartbeat_ms: int
     heartbeat_timeout_ms: int
@@ -68,9 +79,14 @@ class Membership:
     """One broker among its controllers."""
 
     def __init__(
-        self, me: messages.Introduction, addresses: list[str], files: IdentityFiles, timers: MembershipTimers,
-        hooks: MembershipHooks, clock: Clock,
-    ) -> None:  # fmt: skip
+        self,
+        me: messages.Introduction,
+        addresses: list[str],
+        files: IdentityFiles,
+        timers: MembershipTimers,
+        hooks: MembershipHooks,
+        clock: Clock,
+    ) -> None:
         self.me = replace(me, notice_token=new_command_id())
         self.broker_id: int | None = None
         self.registered = asyncio.Event()
@@ -78,7 +94,9 @@ class Membership:
         self.replicas: dict[int, str] = {}
         self._files, self._timers, self._hooks, self._clock = files, timers, hooks, clock
         self._controllers = ControllerClient(addresses, self._greeting)
-        self._registration = reg.Registration(me.cluster_name, me.broker_name, me.address, iter(new_command_id, ""))
+        self._registration = reg.Registration(
+            me.cluster_name, me.broker_name, me.address, iter(new_command_id, "")
+        )
         self._asking: dict[bool, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._reregistering = False
@@ -99,11 +117,15 @@ class Membership:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._controllers.close()
 
-    # -- registration ----------------------------------------------------------------------------------------------
+    # -- registration ------------------------------------------------------------------------------
 
     async def register(self) -> None:
-        """Until the controller knows this broker. RegistrationRefused, IdentityFileError when only an operator can help."""
-        await self._drive(self._registration.start(self._files.read_identity(), self._files.read_temp()))
+        """Until the controller knows this broker. RegistrationRefused, IdentityFileError when only
+        an operator can help.
+        """
+        await self._drive(
+            self._registration.start(self._files.read_identity(), self._files.read_temp())
+        )
         self.registered.set()
         self._spawn(self._beat())
         self._spawn(self._poll())
@@ -129,17 +151,24 @@ class Membership:
             case reg.AskNextBrokerId():
                 answer = await self._ask(messages.next_broker_id(self.me))
                 next_id = None if answer is None else messages.read_next_broker_id(answer)
-                return registration.next_id_answered(messages.settled_code(answer), next_id, self._clock.wall_ms())
+                return registration.next_id_answered(
+                    messages.settled_code(answer), next_id, self._clock.wall_ms()
+                )
             case reg.WriteTemp(temp):
                 return registration.temp_written(self._wrote(lambda: self._files.write_temp(temp)))
             case reg.DeleteTemp():
                 self._wrote(self._files.delete_temp)
             case reg.ApplyBrokerId(broker_id, check_code, command_id):
-                answer = await self._ask(messages.apply_broker_id(self.me, broker_id, check_code, command_id))
+                answer = await self._ask(
+                    messages.apply_broker_id(self.me, broker_id, check_code, command_id)
+                )
                 return registration.apply_answered(messages.settled_code(answer))
             case reg.WriteIdentity(identity, retried):
                 if written := self._wrote(lambda: self._files.write_identity(identity)):
-                    self._hooks.report("IdentityWritten", {"broker_id_applied": identity.broker_id, "retried": retried})
+                    self._hooks.report(
+                        "IdentityWritten",
+                        {"broker_id_applied": identity.broker_id, "retried": retried},
+                    )
                 return registration.identity_written(written)
             case reg.RegisterBroker(broker_id, command_id):
                 return await self._register(broker_id, command_id)
@@ -161,7 +190,12 @@ class Membership:
             self.me = replace(self.me, check_code=self._registration.check_code)
             self._hooks.on_identity(broker_id)
         request = messages.register_broker(
-            self.me, broker_id, self._hooks.position(), self._hooks.clean(), command_id, self._clock.wall_ms()
+            self.me,
+            broker_id,
+            self._hooks.position(),
+            self._hooks.clean(),
+            command_id,
+            self._clock.wall_ms(),
         )
         answer = await self._ask(request)
         effects = self._registration.register_answered(messages.settled_code(answer))
@@ -178,7 +212,7 @@ class Membership:
                 self._hooks.on_notice(notice)
         return effects
 
-    # -- asking ----------------------------------------------------------------------------------------------------
+    # -- asking ------------------------------------------------------------------------------------
 
     def ask(self, elect: bool) -> None:
         """1002 or 1004, without waiting; one of each kind at a time."""
@@ -192,8 +226,12 @@ class Membership:
         await self.elect(self.broker_id, designate=False)
 
     async def elect(self, broker_id: int, *, designate: bool) -> RemotingCommand | None:
-        """1002: what it says of the roles is followed at once. None: whether it was held is unknown."""
-        request = messages.elect_master(self.me, broker_id, new_command_id(), self._clock.wall_ms(), designate)
+        """1002: what it says of the roles is followed at once. None: whether it was held is
+        unknown.
+        """
+        request = messages.elect_master(
+            self.me, broker_id, new_command_id(), self._clock.wall_ms(), designate
+        )
         self._take(answer := await self._ask(request), "elect")
         return answer
 
@@ -220,7 +258,9 @@ class Membership:
             self._hooks.on_notice(notice)
 
     def register_again(self) -> None:
-        """1003 once more, with the identity it has: the controllers forgot it, or believe too much of it."""
+        """1003 once more, with the identity it has: the controllers forgot it, or believe too much
+        of it.
+        """
         if not self._reregistering:
             self._reregistering = True
             self._spawn(self._reregister())
@@ -244,18 +284,26 @@ class Membership:
         """1001: the replica's proposal, and what is known of its outcome."""
         assert self.broker_id is not None
         request = messages.alter_sync_state_set(
-            self.me, self.broker_id, effect.members, effect.base_set_epoch, effect.master_epoch, command_id,
-            self._clock.wall_ms(), effect.lost_members,
-        )  # fmt: skip
+            self.me,
+            self.broker_id,
+            effect.members,
+            effect.base_set_epoch,
+            effect.master_epoch,
+            command_id,
+            self._clock.wall_ms(),
+            effect.lost_members,
+        )
         answer = await self._ask(request)
         if answer is None:
             return AlterResult(None)
         if answer.code in CODES_UNREGISTERED:
             self.register_again()
         read = messages.read_alter_answer(answer)
-        return AlterResult(messages.settled_code(answer), read.members, read.set_epoch, read.master_epoch)
+        return AlterResult(
+            messages.settled_code(answer), read.members, read.set_epoch, read.master_epoch
+        )
 
-    # -- time ------------------------------------------------------------------------------------------------------
+    # -- time --------------------------------------------------------------------------------------
 
     async def _beat(self) -> None:
         while True:
@@ -268,7 +316,11 @@ class Membership:
             return None
         timers = self._timers
         return messages.heartbeat(
-            self.me, self.broker_id, self._hooks.position(), timers.heartbeat_timeout_ms, timers.election_priority
+            self.me,
+            self.broker_id,
+            self._hooks.position(),
+            timers.heartbeat_timeout_ms,
+            timers.election_priority,
         )
 
     async def _poll(self) -> None:
@@ -291,7 +343,9 @@ class Membership:
                 self._failed.set_exception(error)
 
     def failed(self) -> asyncio.Future[None]:
-        """Raises once a part of the membership broke down: a broker that asks and beats no more has to end."""
+        """Raises once a part of the membership broke down: a broker that asks and beats no more has
+        to end.
+        """
         if self._failed is None:
             self._failed = asyncio.get_running_loop().create_future()
         return self._failed

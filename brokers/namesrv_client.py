@@ -1,7 +1,9 @@
-"""The way to the name servers: this broker's place in the routes (`broker-wire-and-storage.md` 4.1).
+"""The way to the name servers: this broker's place in the routes (`broker-wire-and-storage.md`
+4.1).
 
-Responsible for: registering at every name server over a kept connection, every period and at once on a change,
-again after a lost connection; unregistering at the end; passing on which master the answers name.
+Responsible for: registering at every name server over a kept connection, every period and at once
+on a change, again after a lost connection; unregistering at the end; passing on which master the
+answers name.
 Refuses to know: roles and topics, which it is given; what becomes of the master it hears of.
 """
 
@@ -40,16 +42,19 @@ class RouteEntry:
 def register_request(entry: RouteEntry) -> RemotingCommand:
     """103, with the whole topic table."""
     ext = _ext(entry) | {
-        "haServerAddr": entry.ha_address, "heartbeatTimeoutMillis": str(entry.timeout_ms), "compressed": "false",
+        "haServerAddr": entry.ha_address,
+        "heartbeatTimeoutMillis": str(entry.timeout_ms),
+        "compressed": "false",
         "bodyCrc32": "0",
-    }  # fmt: skip
+    }
     version = entry.topics.version
     body = _REGISTER_BODY % (version, version, entry.topics.topics)
     return RemotingCommand.request(RequestCode.REGISTER_BROKER, ext, body)
 
 
 _REGISTER_BODY = (
-    b'{"filterServerList":[],"topicConfigSerializeWrapper":{"dataVersion":%b,"mappingDataVersion":%b,"topicConfigTable":%b,'
+    b'{"filterServerList":[],"topicConfigSerializeWrapper":{"dataVersion":%b,"mappingDataVersion":'
+    b'%b,"topicConfigTable":%b,'
     b'"topicQueueMappingDetailMap":{},"topicQueueMappingInfoMap":{}}}'
 )
 
@@ -61,13 +66,17 @@ def unregister_request(entry: RouteEntry) -> RemotingCommand:
 
 def _ext(entry: RouteEntry) -> dict[str, str]:
     return {
-        "clusterName": entry.cluster_name, "brokerName": entry.broker_name, "brokerId": str(entry.broker_id),
+        "clusterName": entry.cluster_name,
+        "brokerName": entry.broker_name,
+        "brokerId": str(entry.broker_id),
         "brokerAddr": entry.address,
-    }  # fmt: skip
+    }
 
 
 class _Session:
-    """One name server: `wanted` counts the registrations asked for, `tried` and `done` how far they got."""
+    """One name server: `wanted` counts the registrations asked for, `tried` and `done` how far they
+    got.
+    """
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -77,13 +86,17 @@ class _Session:
 
 
 class NameServers:
-    """All name servers. `entry()` gives what to register now, None while this broker has no place in the routes;
-    `on_master(address, HA address)` hears of the master that a slave's answer names."""
+    """All name servers. `entry()` gives what to register now, None while this broker has no place
+    in the routes; `on_master(address, HA address)` hears of the master that a slave's answer names.
+    """
 
     def __init__(
-        self, addresses: Iterable[str], entry: Callable[[], RouteEntry | None], period_ms: int,
+        self,
+        addresses: Iterable[str],
+        entry: Callable[[], RouteEntry | None],
+        period_ms: int,
         on_master: Callable[[str, str], None] = lambda address, ha_address: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._entry = entry
         self._on_master = on_master
         self._period_ms = period_ms
@@ -92,7 +105,9 @@ class NameServers:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        self._tasks = [asyncio.ensure_future(self._run(session)) for session in self._sessions.values()]
+        self._tasks = [
+            asyncio.ensure_future(self._run(session)) for session in self._sessions.values()
+        ]
 
     def changed(self) -> None:
         """Register what is true now, at every name server, without waiting."""
@@ -101,11 +116,15 @@ class NameServers:
             session.due.set()
 
     async def register(self, timeout_ms: int = CALL_TIMEOUT_MS) -> int:
-        """Register what is true now; returns how many took it, once every name server took it or was tried in vain."""
+        """Register what is true now; returns how many took it, once every name server took it or
+        was tried in vain.
+        """
         targets = {session: session.wanted + 1 for session in self._sessions.values()}
         self.changed()
         waits = [self._until_tried(session, target) for session, target in targets.items()]
-        await asyncio.wait([asyncio.ensure_future(self._bounded(wait, timeout_ms)) for wait in waits]) if waits else None
+        await asyncio.wait(
+            [asyncio.ensure_future(self._bounded(wait, timeout_ms)) for wait in waits]
+        ) if waits else None
         return sum(session.done >= target for session, target in targets.items())
 
     async def close(self, last: RouteEntry | None) -> None:
@@ -164,7 +183,12 @@ class NameServers:
             _log.info("registering at %s: %s", address, error)
             return False
         if answer.code != ResponseCode.SUCCESS:
-            _log.warning("name server %s refused the registration: %s %s", address, answer.code, answer.remark)
+            _log.warning(
+                "name server %s refused the registration: %s %s",
+                address,
+                answer.code,
+                answer.remark,
+            )
             return False
         master, ha_address = answer.ext.get("masterAddr"), answer.ext.get("haServerAddr")
         if master and ha_address:

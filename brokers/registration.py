@@ -1,12 +1,16 @@
 """How a broker gets its identity and its place with the controller: one state machine.
 
-Responsible for: the order of 1012, temp file, 1013, identity file, 1003, and what each failure leaves behind
-(`controller.md` 10.2, 10.3, with design S9 and S12 in force). Inputs are answers, outputs are effects as values.
-Refuses to know: sockets, files, clocks, where command ids come from, which role the answer leads to.
+Responsible for: the order of 1012, temp file, 1013, identity file, 1003, and what each failure
+leaves behind (`controller.md` 10.2, 10.3, with design S9 and S12 in force). Inputs are answers,
+outputs are effects as values.
+Refuses to know: sockets, files, clocks, where command ids come from, which role the answer leads
+to.
 
 Invariants:
-  - a temp identity is deleted only when the controller refused its id, or when the identity file is durable;
-  - a retry of an unanswered 1013 or 1003 repeats the check code and the command id; a settled answer ends that id;
+  - a temp identity is deleted only when the controller refused its id, or when the identity file is
+    durable;
+  - a retry of an unanswered 1013 or 1003 repeats the check code and the command id; a settled
+    answer ends that id;
   - an identity, once written, is never given up: 2010 and 2008 repeat 1003, never 1012.
 """
 
@@ -22,9 +26,11 @@ CODE_BROKER_ID_INVALID = 2014
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The permanent identity: one line `cluster#brokerName#id` on disk, then `#code` if the check code is known.
+    """The permanent identity: one line `cluster#brokerName#id` on disk, then `#code` if the check
+    code is known.
 
-    Who tells the check code is who was granted the id. RocketMQ and earlier releases forget it once it is granted.
+    Who tells the check code is who was granted the id. RocketMQ and earlier releases forget it once
+    it is granted.
     """
 
     cluster_name: str
@@ -35,7 +41,9 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class TempIdentity:
-    """An identity asked for and not yet granted, with the check code that makes asking again harmless."""
+    """An identity asked for and not yet granted, with the check code that makes asking again
+    harmless.
+    """
 
     cluster_name: str
     broker_name: str
@@ -43,7 +51,9 @@ class TempIdentity:
     register_check_code: str
 
     def granted(self) -> Identity:
-        return Identity(self.cluster_name, self.broker_name, self.broker_id, self.register_check_code)
+        return Identity(
+            self.cluster_name, self.broker_name, self.broker_id, self.register_check_code
+        )
 
 
 class RegisterState(Enum):
@@ -111,14 +121,26 @@ class Refused:
     reason: str
 
 
-Effect = AskNextBrokerId | WriteTemp | DeleteTemp | ApplyBrokerId | WriteIdentity | RegisterBroker | Wait | Registered | Refused
+Effect = (
+    AskNextBrokerId
+    | WriteTemp
+    | DeleteTemp
+    | ApplyBrokerId
+    | WriteIdentity
+    | RegisterBroker
+    | Wait
+    | Registered
+    | Refused
+)
 Effects = tuple[Effect, ...]
 
 
 class Registration:
     """The registration of one broker process, from no file at all to REGISTERED."""
 
-    def __init__(self, cluster_name: str, broker_name: str, address: str, command_ids: Iterator[str]) -> None:
+    def __init__(
+        self, cluster_name: str, broker_name: str, address: str, command_ids: Iterator[str]
+    ) -> None:
         self.cluster_name = cluster_name
         self.broker_name = broker_name
         self.address = address
@@ -132,12 +154,17 @@ class Registration:
     def start(self, identity: Identity | None, temp: TempIdentity | None) -> Effects:
         """Begin from what the files say; the identity file wins when both exist."""
         found = identity or temp
-        if found is not None and (found.cluster_name, found.broker_name) != (self.cluster_name, self.broker_name):
+        if found is not None and (found.cluster_name, found.broker_name) != (
+            self.cluster_name,
+            self.broker_name,
+        ):
             self.state = RegisterState.REFUSED
-            return (Refused(
-                f"the identity file belongs to {found.cluster_name}/{found.broker_name}, "
-                f"the configuration says {self.cluster_name}/{self.broker_name}"
-            ),)
+            return (
+                Refused(
+                    f"the identity file belongs to {found.cluster_name}/{found.broker_name}, "
+                    f"the configuration says {self.cluster_name}/{self.broker_name}"
+                ),
+            )
         if identity is not None:
             self.identity, self.state = identity, RegisterState.IDENTITY_WRITTEN
             cleanup: Effects = (DeleteTemp(),) if temp is not None else ()
@@ -147,11 +174,14 @@ class Registration:
             return (self._apply(),)
         return (AskNextBrokerId(),)
 
-    def next_id_answered(self, code: int | None, next_broker_id: int | None, wall_ms: int) -> Effects:
+    def next_id_answered(
+        self, code: int | None, next_broker_id: int | None, wall_ms: int
+    ) -> Effects:
         """The answer to 1012; `code` None means no answer came."""
         if code != CODE_OK or next_broker_id is None:
             return (Wait(f"1012 answered {code}"),)
-        # RocketMQ reads no further than the address. Nobody shall guess the code: it proves who speaks under the id.
+        # RocketMQ reads no further than the address. Nobody shall guess the code: it proves who
+        # speaks under the id.
         check_code = f"{self.address};{wall_ms};{self._current_command_id()}"
         self.temp = TempIdentity(self.cluster_name, self.broker_name, next_broker_id, check_code)
         return (WriteTemp(self.temp),)
@@ -164,7 +194,9 @@ class Registration:
         return (self._apply(),)
 
     def apply_answered(self, code: int | None) -> Effects:
-        """The answer to 1013; None is *unknown*: the id may be ours already, so nothing is thrown away."""
+        """The answer to 1013; None is *unknown*: the id may be ours already, so nothing is thrown
+        away.
+        """
         if code is None:
             return (Wait("1013 unanswered; it will be repeated with the same check code"),)
         self._command_id = None
@@ -179,11 +211,17 @@ class Registration:
         if not ok:
             return (Wait("the identity file cannot be written; 1013 will be repeated"),)
         assert self.temp is not None
-        self.identity, self.temp, self.state = self.temp.granted(), None, RegisterState.IDENTITY_WRITTEN
+        self.identity, self.temp, self.state = (
+            self.temp.granted(),
+            None,
+            RegisterState.IDENTITY_WRITTEN,
+        )
         return (DeleteTemp(), self._register())
 
     def register_answered(self, code: int | None) -> Effects:
-        """The answer to 1003; 2010 (the controller lost the set) is repeated for ever, ids are never asked anew."""
+        """The answer to 1003; 2010 (the controller lost the set) is repeated for ever, ids are
+        never asked anew.
+        """
         if code is None:
             return (Wait("1003 unanswered"),)
         self._command_id = None
@@ -194,7 +232,9 @@ class Registration:
         return (Registered(self.identity.broker_id),)
 
     def reregister(self) -> Effects:
-        """The controller answered 2008 to a running broker: one more 1003 (`controller.md` 10.3, last row)."""
+        """The controller answered 2008 to a running broker: one more 1003 (`controller.md` 10.3,
+        last row).
+        """
         if self.state is not RegisterState.REGISTERED:
             return ()
         self.state = RegisterState.IDENTITY_WRITTEN
@@ -214,12 +254,16 @@ class Registration:
 
     @property
     def check_code(self) -> str:
-        """The code that the granted id was got with; empty when the identity file does not tell it."""
+        """The code that the granted id was got with; empty when the identity file does not tell
+        it.
+        """
         return "" if self.identity is None else self.identity.register_check_code
 
     def _apply(self) -> ApplyBrokerId:
         assert self.temp is not None
-        return ApplyBrokerId(self.temp.broker_id, self.temp.register_check_code, self._current_command_id())
+        return ApplyBrokerId(
+            self.temp.broker_id, self.temp.register_check_code, self._current_command_id()
+        )
 
     def _register(self) -> RegisterBroker:
         assert self.identity is not None

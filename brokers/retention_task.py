@@ -1,7 +1,7 @@
 """Keeping the disk of a broker from filling up, and saying when it is full.
 
-Responsible for: deleting what retention.py decides, at its period; telling when the store stops and begins again to take
-messages. Refuses to know: which files may go, who reads them.
+Responsible for: deleting what retention.py decides, at its period; telling when the store stops and
+begins again to take messages. Refuses to know: which files may go, who reads them.
 """
 
 from __future__ import annotations
@@ -31,27 +31,46 @@ _log = logging.getLogger(__name__)
 
 
 def make_retention(
-    config: BrokerConfig, replica: LocalReplica, clock: Clock, report: Callable[[str, dict[str, object]], None]
+    config: BrokerConfig,
+    replica: LocalReplica,
+    clock: Clock,
+    report: Callable[[str, dict[str, object]], None],
 ) -> RetentionTask:
     """As this broker is configured."""
     policy = Policy(
-        config.file_reserved_hours * 3_600_000, frozenset(int(hour) for hour in config.delete_when.split(";")),
-        config.disk_max_used_percent, config.disk_clean_forcibly_percent, config.disk_full_percent,
-    )  # fmt: skip
+        config.file_reserved_hours * 3_600_000,
+        frozenset(int(hour) for hour in config.delete_when.split(";")),
+        config.disk_max_used_percent,
+        config.disk_clean_forcibly_percent,
+        config.disk_full_percent,
+    )
     return RetentionTask(
-        replica.store, policy, clock, wanted=replica.wanted_offset, trimmed=replica.log_trimmed, report=report,
+        replica.store,
+        policy,
+        clock,
+        wanted=replica.wanted_offset,
+        trimmed=replica.log_trimmed,
+        report=report,
         failed=replica.storage_failed,
-    )  # fmt: skip
+    )
 
 
 class RetentionTask:
-    """`wanted()`: offset from which linked slaves still copy, None when there are none; `trimmed()`: the log begins later
-    now; `failed(reason)`: the disk refused."""
+    """`wanted()`: offset from which linked slaves still copy, None when there are none;
+    `trimmed()`: the log begins later now; `failed(reason)`: the disk refused.
+    """
 
     def __init__(
-        self, store: MessageStore, policy: Policy, clock: Clock, *, wanted: Callable[[], int | None],
-        trimmed: Callable[[], None], report: Callable[[str, dict[str, object]], None], failed: Callable[[str], None],
-    ) -> None:  # fmt: skip
+        self,
+        store: MessageStore,
+        policy: Policy,
+        clock: Clock,
+        *,
+        wanted: Callable[[], int | None],
+        trimmed: Callable[[], None],
+        report: Callable[[str, dict[str, object]], None],
+        failed: Callable[[str], None],
+    ) -> None:
         self._store, self._policy, self._clock = store, policy, clock
         self._wanted, self._trimmed, self._report, self._failed = wanted, trimmed, report, failed
         self._full_since_ms: int | None = None
@@ -63,7 +82,9 @@ class RetentionTask:
         try:
             return self._held_file.decoded(held_time_of) or HeldTime()
         except (LogError, OSError) as error:
-            _log.warning("%s: all files of the log count as new, and stay for the whole reserved time", error)
+            _log.warning(
+                "%s: all files of the log count as new, and stay for the whole reserved time", error
+            )
             return HeldTime()
 
     async def run(self) -> None:
@@ -78,7 +99,11 @@ class RetentionTask:
 
     def look(self) -> None:
         """Notes, and tells once, that the store takes no messages or takes them again."""
-        self._store.full = None if self._used_percent() <= self._policy.full_percent else "the disk is as full as it may be"
+        self._store.full = (
+            None
+            if self._used_percent() <= self._policy.full_percent
+            else ("the disk is as full as it may be")
+        )
         self._store.log.ask_for_room()
         reason, now_ms = self._store.writable(), self._clock.now_ms()
         if reason is not None and self._full_since_ms is None:
@@ -88,7 +113,9 @@ class RetentionTask:
         elif reason is None and self._full_since_ms is not None:
             full_for_ms, self._full_since_ms = now_ms - self._full_since_ms, None
             _log.warning("messages are taken again after %d ms", full_for_ms)
-            self._report("DiskWritable", {"log_end": self._store.log_end, "full_for_ms": full_for_ms})
+            self._report(
+                "DiskWritable", {"log_end": self._store.log_end, "full_for_ms": full_for_ms}
+            )
 
     def _used_percent(self) -> float:
         return 100 * used_ratio(self._store.root)
@@ -98,28 +125,49 @@ class RetentionTask:
         files = await self._held_files()
         if len(files) < 2:
             return
-        wanted, confirmed = self._wanted(), min(self._store.confirm_offset, self._store.remembered_offset)
+        wanted, confirmed = (
+            self._wanted(),
+            min(self._store.confirm_offset, self._store.remembered_offset),
+        )
         limits = Limits(confirmed, confirmed if wanted is None else wanted)
-        made = decide(self._policy, files, limits, self._used_percent(), self._held.ran_ms, time.localtime().tm_hour)
+        made = decide(
+            self._policy,
+            files,
+            limits,
+            self._used_percent(),
+            self._held.ran_ms,
+            time.localtime().tm_hour,
+        )
         if not made.reason:
             return
         before = self._store.log_min
         try:
-            remove = trim(self._store.log, self._store.queues, made.delete_below, self._store.remembered_offset)
+            remove = trim(
+                self._store.log,
+                self._store.queues,
+                made.delete_below,
+                self._store.remembered_offset,
+            )
             await asyncio.to_thread(remove)
         except (LogError, OSError) as error:
             self._failed(f"old files of the log cannot be deleted: {error}")
             return
         self._trimmed()
         _log.warning("log files below %d are deleted: %s", self._store.log_min, made.reason)
-        self._report("LogTrimmed", {"from_offset": before, "to_offset": self._store.log_min, "reason": made.reason})
+        self._report(
+            "LogTrimmed",
+            {"from_offset": before, "to_offset": self._store.log_min, "reason": made.reason},
+        )
 
     async def _held_files(self) -> list[LogFile]:
         now_ms, log = self._clock.now_ms(), self._store.log
         starts = log.file_starts
         self._held = self._held.after(now_ms - self._held_until_ms, starts, log.store_ms_at)
         self._held_until_ms = now_ms
-        if self._held.begun.keys() != self._saved.begun.keys() or self._held.ran_ms - self._saved.ran_ms >= SAVE_MS:
+        if (
+            self._held.begun.keys() != self._saved.begun.keys()
+            or self._held.ran_ms - self._saved.ran_ms >= SAVE_MS
+        ):
             try:
                 await asyncio.to_thread(self._held_file.save, self._held.document())
                 self._saved = self._held

@@ -1,9 +1,10 @@
 """Which role notice (1008) this broker follows: one that is proven.
 
-Anybody can send a 1008. So each start of ours makes up a token and tells it to its controllers, with its registration and
-its heartbeats; a 1008 that repeats it is theirs, and is followed at once. Any other (of a Java controller, of an earlier
-release, of a stranger) is a hint: a configured controller is asked at once (1004), and what that says is followed.
-To ask each time would prove as much, but it would put a question, and a read of the log's end, into every failover.
+Anybody can send a 1008. So each start of ours makes up a token and tells it to its controllers,
+with its registration and its heartbeats; a 1008 that repeats it is theirs, and is followed at once.
+Any other (of a Java controller, of an earlier release, of a stranger) is a hint: a configured
+controller is asked at once (1004), and what that says is followed. To ask each time would prove as
+much, but it would put a question, and a read of the log's end, into every failover.
 
 Responsible for: telling one from the other, and how often hints make it ask.
 Refuses to know: how a controller is asked, and what a notice leads to.
@@ -23,10 +24,15 @@ HINT_PAUSE_MS = 50
 
 
 class RoleNotices:
-    """The notices that come to one start of a broker. `follow` takes those that are proven, `look` asks a controller."""
+    """The notices that come to one start of a broker. `follow` takes those that are proven, `look`
+    asks a controller.
+    """
 
     def __init__(
-        self, me: messages.Introduction, follow: Callable[[RoleNotice], None], look: Callable[[], Awaitable[None]]
+        self,
+        me: messages.Introduction,
+        follow: Callable[[RoleNotice], None],
+        look: Callable[[], Awaitable[None]],
     ) -> None:
         self._me, self._follow, self._look = me, follow, look
         self._hinted = asyncio.Event()
@@ -42,7 +48,9 @@ class RoleNotices:
             self._hinted.set()
 
     async def run(self) -> None:
-        """Ask after each hint; one that comes meanwhile may be newer than the answer, so it is asked once more."""
+        """Ask after each hint; one that comes meanwhile may be newer than the answer, so it is
+        asked once more.
+        """
         while True:
             await self._hinted.wait()
             self._hinted.clear()

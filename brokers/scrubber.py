@@ -1,4 +1,5 @@
-"""The slow look through all confirmed bytes of the log: damage that nobody reads is found while others still have a copy.
+"""The slow look through all confirmed bytes of the log: damage that nobody reads is found while
+others still have a copy.
 
 Responsible for: its pace, that it is never in the way, giving what it finds to be repaired.
 Refuses to know: how damage shows, who has a copy.
@@ -25,7 +26,14 @@ _log = logging.getLogger(__name__)
 class Scrubber:
     """One pass every `every_s` seconds, at `bytes_per_s` (0: none at all)."""
 
-    def __init__(self, store: MessageStore, repairs: Repairs, bytes_per_s: int, every_s: float, first_after_s: float = FIRST_AFTER_S) -> None:
+    def __init__(
+        self,
+        store: MessageStore,
+        repairs: Repairs,
+        bytes_per_s: int,
+        every_s: float,
+        first_after_s: float = FIRST_AFTER_S,
+    ) -> None:
         self._store, self._repairs, self._bytes_per_s = store, repairs, bytes_per_s
         self._every_s, self._first_after_s = every_s, first_after_s
         self.passes = 0
@@ -45,8 +53,12 @@ class Scrubber:
         store, file_bytes = self._store, self._store.log.file_bytes
         now, window, retried = Scrubbed(store.log_min, []), WINDOW_BYTES, -1
         while True:
-            if now.end < store.log_min or (now.lost and now.end + MESSAGE_BYTES_MIN > file_start(now.end, file_bytes) + file_bytes):
-                now = Scrubbed(max(store.log_min, file_start(now.end, file_bytes) + file_bytes), [])  # a file begins with a record
+            if now.end < store.log_min or (
+                now.lost
+                and now.end + MESSAGE_BYTES_MIN > file_start(now.end, file_bytes) + file_bytes
+            ):
+                # a file begins with a record
+                now = Scrubbed(max(store.log_min, file_start(now.end, file_bytes) + file_bytes), [])
             end = self._end(now.end, window)
             if end <= now.end:
                 return
@@ -54,7 +66,8 @@ class Scrubber:
             repaired = await self._told(found)
             read_bytes = max(found.end - now.end, WINDOW_BYTES // 8)
             if repaired is not None and repaired > retried:
-                now, retried = Scrubbed(repaired, []), repaired  # whole again, it leads to those behind it
+                # whole again, it leads to those behind it
+                now, retried = Scrubbed(repaired, []), repaired
             elif found.end > now.end:
                 now, window = found, WINDOW_BYTES
             elif window < PIECE_BYTES_MAX:
@@ -75,10 +88,15 @@ class Scrubber:
         return await asyncio.to_thread(_scrubbed, read, now, end, store.log.file_bytes, whole)
 
     async def _told(self, found: Scrubbed) -> int | None:
-        """The first place that was repaired, if the places behind it were not proven for want of it."""
+        """The first place that was repaired, if the places behind it were not proven for want of
+        it.
+        """
         store, first = self._store, None
         for bad in found.bad:
-            if store.log_min <= bad.place.offset < store.confirm_offset and await self._repairs.waited(bad, "scrub"):
+            if (
+                store.log_min <= bad.place.offset < store.confirm_offset
+                and await self._repairs.waited(bad, "scrub")
+            ):
                 first = bad.place.offset if first is None else first
         return None if found.proven else first
 

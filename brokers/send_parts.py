@@ -1,6 +1,7 @@
 """The send service of a broker, put together.
 
-Responsible for: what of the replica and the configuration sends need. Refuses to know: how a send is served.
+Responsible for: what of the replica and the configuration sends need. Refuses to know: how a send
+is served.
 """
 
 from __future__ import annotations
@@ -21,11 +22,20 @@ from brokers.service.unique_key import UniqueKeys
 
 
 def make_sends(
-    config: BrokerConfig, replica: LocalReplica, tables: TableFiles, roles: RoleView, clock: Clock, **wires: object
+    config: BrokerConfig,
+    replica: LocalReplica,
+    tables: TableFiles,
+    roles: RoleView,
+    clock: Clock,
+    **wires: object,
 ) -> SendService:
     """`wires`: what the client service adds. OSError when the advertised name has no address."""
     mastership = Mastership(
-        replica.leads, replica.write_refusal, replica.log_grew, replica.confirmation, replica.storage_failed,
+        replica.leads,
+        replica.write_refusal,
+        replica.log_grew,
+        replica.confirmation,
+        replica.storage_failed,
         replica.flushed if config.flush_disk == "sync" else None,
     )
     host, port = split_address(config.advertised)
@@ -34,7 +44,14 @@ def make_sends(
     except ValueError:
         store_host = host_bytes(socket.gethostbyname(host), port)
     return SendService(
-        replica.store, tables.topics, roles, mastership, clock, cluster_name=config.cluster_name, store_host=store_host,
-        ack_timeout_ms=config.ack_timeout_ms, unique_keys=UniqueKeys(store_host[:-4], os.getpid(), random.getrandbits(32)),
+        replica.store,
+        tables.topics,
+        roles,
+        mastership,
+        clock,
+        cluster_name=config.cluster_name,
+        store_host=store_host,
+        ack_timeout_ms=config.ack_timeout_ms,
+        unique_keys=UniqueKeys(store_host[:-4], os.getpid(), random.getrandbits(32)),
         **wires,  # type: ignore[arg-type]
-    )  # fmt: skip
+    )

@@ -1,6 +1,8 @@
-"""The steady background work of a broker: flushing the log, writing consumer offsets, and what a full disk left undone.
+"""The steady background work of a broker: flushing the log, writing consumer offsets, and what a
+full disk left undone.
 
-Responsible for: doing these at their periods and never twice at a time. Refuses to know: who writes, who reads.
+Responsible for: doing these at their periods and never twice at a time. Refuses to know: who
+writes, who reads.
 """
 
 from __future__ import annotations
@@ -17,14 +19,25 @@ _log = logging.getLogger(__name__)
 
 
 class Upkeep:
-    """`storage_failed(reason)` is told of a disk that refused; the replica then ends its role. `confirmed(offset)` puts
-    messages up to there into their queues. `keep_held` gives what notes how far the log was durable, None when not due."""
+    """`storage_failed(reason)` is told of a disk that refused; the replica then ends its role.
+    `confirmed(offset)` puts messages up to there into their queues. `keep_held` gives what notes
+    how far the log was durable, None when not due.
+    """
 
     def __init__(
-        self, store: MessageStore, tables: TableFiles, storage_failed: Callable[[str], None],
-        confirmed: Callable[[int], None] = lambda offset: None, keep_held: Callable[[], Callable[[], None] | None] = lambda: None,
-    ) -> None:  # fmt: skip
-        self._store, self._tables, self._storage_failed, self._confirmed = store, tables, storage_failed, confirmed
+        self,
+        store: MessageStore,
+        tables: TableFiles,
+        storage_failed: Callable[[str], None],
+        confirmed: Callable[[int], None] = lambda offset: None,
+        keep_held: Callable[[], Callable[[], None] | None] = lambda: None,
+    ) -> None:
+        self._store, self._tables, self._storage_failed, self._confirmed = (
+            store,
+            tables,
+            storage_failed,
+            confirmed,
+        )
         self._keep_held = keep_held
         self._room_wanted: str | None = None
 
@@ -37,7 +50,8 @@ class Upkeep:
                 if (job := self._keep_held()) is not None:
                     await asyncio.to_thread(job)
                 self._note_room(None)
-            except DiskFull as error:  # the log is durable; the older checkpoint only costs reading at the next start
+            except DiskFull as error:
+                # the log is durable; the older checkpoint only costs reading at the next start
                 self._note_room(str(error))
             except (LogError, OSError) as error:
                 _log.error("the log cannot be flushed: %s", error)
@@ -61,7 +75,9 @@ class Upkeep:
         self._room_wanted = wanted
 
     async def make_good_every(self, period_ms: int) -> None:
-        """What a full disk put off: queue entries of confirmed messages, tables, the spare room itself."""
+        """What a full disk put off: queue entries of confirmed messages, tables, the spare room
+        itself.
+        """
         while True:
             await asyncio.sleep(period_ms / 1000)
             try:

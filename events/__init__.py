@@ -1,1 +1,3 @@
-"""What happened and what was asked: the vocabulary of the log, and its bytes; and the few pieces that every process has."""
+"""What happened and what was asked: the vocabulary of the log, and its bytes; and the few pieces
+that every process has.
+"""

@@ -9,8 +9,8 @@ Why it exists: fastavro asks a file object for every byte, 17 us for a command w
 three replicas, which was more than all rules and digests may take. This takes a quarter of it.
 
 Some things are looked up instead of read, because they come again and again: what one leader writes
-into all its commands, names and addresses, times. What is remembered is bounded, and whole: bytes that
-end too early are never remembered, and equal bytes are equal values.
+into all its commands, names and addresses, times. What is remembered is bounded, and whole: bytes
+that end too early are never remembered, and equal bytes are equal values.
 """
 
 from collections.abc import Callable, Mapping
@@ -40,7 +40,11 @@ _WIDE_BITS_MAX = 63
 # Fields that one leader writes into all its commands: their bytes are those of the last record.
 _AS_BEFORE = ("cluster_id", "term", "issuer")
 # Fields that are nearly always the same in evidence: the values, and their bytes.
-_USUAL_PAIR, _USUAL_VALUES, _USUAL_BYTES = ("alive", "reason"), (True, "heartbeat"), b"\x01\x12heartbeat"
+_USUAL_PAIR, _USUAL_VALUES, _USUAL_BYTES = (
+    ("alive", "reason"),
+    (True, "heartbeat"),
+    b"\x01\x12heartbeat",
+)
 
 
 class Unusual(Exception):
@@ -126,9 +130,18 @@ class _Source:
         self._classes = classes
         self._named: dict[str, Any] = {} if named is None else named
         self._globals: dict[str, Any] = {
-            "small": _SMALL, "first": _FIRST, "second": _SECOND, "third": _THIRD, "short": _SHORT,
-            "texts": _TEXTS, "times": _HIGH, "wide": _wide, "time": _time, "size": _size, "Unusual": Unusual,
-        }  # fmt: skip
+            "small": _SMALL,
+            "first": _FIRST,
+            "second": _SECOND,
+            "third": _THIRD,
+            "short": _SHORT,
+            "texts": _TEXTS,
+            "times": _HIGH,
+            "wide": _wide,
+            "time": _time,
+            "size": _size,
+            "Unusual": Unusual,
+        }
         self._names = 0
 
     def function(self, name: str, lines: list[str]) -> Callable[..., Any]:
@@ -143,16 +156,22 @@ class _Source:
         names = [field["name"] for field in schema["fields"]]
         values = {field: self._new() for field in names}
         kinds = {field["name"]: field["type"] for field in schema["fields"]}
-        defaults = dict(zip(cls.__struct_fields__[::-1], cls.__struct_defaults__[::-1], strict=False))
+        defaults = dict(
+            zip(cls.__struct_fields__[::-1], cls.__struct_defaults__[::-1], strict=False)
+        )
         while names:
-            together = next((run for run in (_AS_BEFORE, _USUAL_PAIR) if tuple(names[: len(run)]) == run), ())
+            together = next(
+                (run for run in (_AS_BEFORE, _USUAL_PAIR) if tuple(names[: len(run)]) == run), ()
+            )
             run = [(values[field], kinds[field]) for field in together]
             if together == _AS_BEFORE:
                 self._as_before(run, depth)
             elif together == _USUAL_PAIR:
                 self._usual_pair(run, depth)
             else:
-                self._field(names[0], kinds[names[0]], values[names[0]], defaults.get(names[0]), depth)
+                self._field(
+                    names[0], kinds[names[0]], values[names[0]], defaults.get(names[0]), depth
+                )
             del names[: len(together) or 1]
         self._add(depth, f"{target} = {name}({', '.join(values.values())})")
 
@@ -165,9 +184,12 @@ class _Source:
             self._value(kind, target, depth)
 
     def _as_before(self, run: list[tuple[str, Any]], depth: int) -> None:
-        """Fields whose bytes are mostly those of the last record: then the values are the same too."""
+        """Fields whose bytes are mostly those of the last record: then the values are the same
+        too.
+        """
         memory, values = self._new(), ", ".join(value for value, _ in run)
-        self._globals[memory] = ((), 0, *(None for _ in run))  # Nothing begins with one of no prefixes.
+        # Nothing begins with one of no prefixes.
+        self._globals[memory] = ((), 0, *(None for _ in run))
         self._add(depth, f"global {memory}", f"same, width, {values} = {memory}")
         self._add(depth, "if data.startswith(same, p): p += width", "else:")
         self._add(depth + 1, "begin = p")
@@ -200,20 +222,32 @@ class _Source:
     def _long(self, target: str, depth: int) -> None:
         # Two and three bytes here, what is wider elsewhere.
         self._add(depth, "q = data[p]", f"if q < 128: {target} = small[q]; p += 1", "else:")
-        self._add(depth + 1, "r = data[p + 1]", f"if r < 128: {target} = first[q] + second[r]; p += 2", "else:")
+        self._add(
+            depth + 1,
+            "r = data[p + 1]",
+            f"if r < 128: {target} = first[q] + second[r]; p += 2",
+            "else:",
+        )
         self._add(depth + 2, "s = data[p + 2]")
         self._add(depth + 2, f"if s < 128: {target} = first[q] + second[r] + third[s]; p += 3")
         self._add(depth + 2, f"else: {target}, p = wide(data, p)")
 
     def _time(self, target: str, depth: int) -> None:
         self._add(depth, "q, r, high = data[p], data[p + 1], times.get(data[p + 2:p + 6])")
-        self._add(depth, f"if high is not None and q > 127 < r: {target} = first[q] + second[r] + high; p += 6")
+        self._add(
+            depth,
+            f"if high is not None and q > 127 < r: {target} = first[q] + second[r] + high; p += 6",
+        )
         self._add(depth, f"else: {target}, p = time(data, p)")
 
     def _long_mostly(self, usual: int, target: str, depth: int) -> None:
         """A number that is nearly always the default of its field: one comparison finds it."""
         raw = _bytes_of(usual)
-        self._add(depth, f"if data[p:p + {len(raw)}] == {raw!r}: {target} = {usual}; p += {len(raw)}", "else:")
+        self._add(
+            depth,
+            f"if data[p:p + {len(raw)}] == {raw!r}: {target} = {usual}; p += {len(raw)}",
+            "else:",
+        )
         self._long(target, depth + 1)
 
     def _boolean(self, target: str, depth: int) -> None:

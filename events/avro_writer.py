@@ -1,12 +1,12 @@
 """
 Writing records fast: straight Python, made from each schema; the twin of `avro_reader`.
 
-Responsible for the very bytes that fastavro writes. Refuses to judge: whatever is unusual (a value of another type
-than the schema's own, a list for a tuple, a number too large) raises, and the caller lets fastavro say what
-it is, so that what has bytes, and which, never changes (design D3).
+Responsible for the very bytes that fastavro writes. Refuses to judge: whatever is unusual (a value
+of another type than the schema's own, a list for a tuple, a number too large) raises, and the
+caller lets fastavro say what it is, so that what has bytes, and which, never changes (design D3).
 
-Why it exists: fastavro wants a dictionary of every record within a record, and looks up what it knows of each field;
-an outcome took longer to write than to decide.
+Why it exists: fastavro wants a dictionary of every record within a record, and looks up what it
+knows of each field; an outcome took longer to write than to decide.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,7 +34,9 @@ _TEXTS: dict[str, bytes] = {}
 
 
 def writer_of(schema: Mapping[str, Any], classes: Mapping[str, type], head: bytes = b"") -> Writer:
-    """Return what writes `head` and a record of a schema whose named types stand where they are first used."""
+    """Return what writes `head` and a record of a schema whose named types stand where they are
+    first used.
+    """
     return _Source(classes, {}).writer(schema, head)
 
 
@@ -82,15 +84,24 @@ class _Source:
         self._named = named
         self._lines: list[str] = []
         self._globals: dict[str, Any] = {
-            "small": _SMALL, "wide": _wide, "size": _size, "text": _text, "known": _TEXTS.get, "Unusual": Unusual,
-        }  # fmt: skip
+            "small": _SMALL,
+            "wide": _wide,
+            "size": _size,
+            "text": _text,
+            "known": _TEXTS.get,
+            "Unusual": Unusual,
+        }
         self._names = 0
 
     def writer(self, schema: Mapping[str, Any], head: bytes) -> Writer:
         """Return the function that writes `head` and one record."""
         parts = self._record(schema, "value", 1)
         first = [repr(head)] if head else []
-        lines = ["def write(value):", *self._lines, f"    return b''.join(({', '.join([*first, *parts])},))"]
+        lines = [
+            "def write(value):",
+            *self._lines,
+            f"    return b''.join(({', '.join([*first, *parts])},))",
+        ]
         exec("\n".join(lines), self._globals)  # noqa: S102 - the text comes from our own schemas only.
         made: Writer = self._globals["write"]
         return made
@@ -122,7 +133,11 @@ class _Source:
 
     def _long(self, _kind: Any, value: str, part: str, depth: int) -> None:
         self._check(value, "int", depth)
-        self._add(depth, f"{part} = small[{value}] if {-_SMALL_MAX} <= {value} < {_SMALL_MAX} else wide({value})")
+        self._add(
+            depth,
+            f"{part} = small[{value}] if {-_SMALL_MAX} <= {value} < {_SMALL_MAX} else "
+            f"wide({value})",
+        )
 
     def _boolean(self, _kind: Any, value: str, part: str, depth: int) -> None:
         self._check(value, "bool", depth)
@@ -151,7 +166,10 @@ class _Source:
         key, one = self._new(), self._new()
         self._check(value, "dict", depth)
         self._many(depth, f"{value}.items()", part, f"{key}, {one}")
-        parts = [*self._value("string", key, depth + 2), *self._value(kind["values"], one, depth + 2)]
+        parts = [
+            *self._value("string", key, depth + 2),
+            *self._value(kind["values"], one, depth + 2),
+        ]
         self._end_of_block(depth, part, parts)
 
     def _many(self, depth: int, values: str, part: str, item: str) -> None:

@@ -268,7 +268,9 @@ class HeartbeatGap(Struct, frozen=True, gc=False):
 
 
 class TableEntriesLeftOut(Struct, frozen=True, gc=False):
-    """Entries of a broker's table, stored or copied from a master, are not valid and were left out."""
+    """Entries of a broker's table, stored or copied from a master, are not valid and were left
+    out.
+    """
 
     header: BrokerEventHeader
     table: str
@@ -300,12 +302,36 @@ class QueueEndsBehind(Struct, frozen=True, gc=False):
 
 
 BrokerEvent = (
-    BrokerStarted | BrokerStopped | RoleChanged | EpochAppended | FirstMessageAcknowledged | LogTruncated | HaLinkUp
-    | HaLinkDown | HandshakeResult | SlaveCaughtUp | SlaveFellBehind | ConfirmCrossedEpoch | SyncStateSetProposed
-    | SyncStateSetAccepted | SyncStateSetRefused | IdentityWritten | StoreRecovered | RequestsForwarded
-    | RecordRefused | RecordRepaired | LogTrimmed | DiskFull | DiskWritable | HandOverBegun | HandOverCompleted
-    | HandOverRefused | HeartbeatGap | TableEntriesLeftOut | LossNoticed
+    BrokerStarted
+    | BrokerStopped
+    | RoleChanged
+    | EpochAppended
+    | FirstMessageAcknowledged
+    | LogTruncated
+    | HaLinkUp
+    | HaLinkDown
+    | HandshakeResult
+    | SlaveCaughtUp
+    | SlaveFellBehind
+    | ConfirmCrossedEpoch
+    | SyncStateSetProposed
+    | SyncStateSetAccepted
+    | SyncStateSetRefused
+    | IdentityWritten
+    | StoreRecovered
+    | RequestsForwarded
+    | RecordRefused
+    | RecordRepaired
+    | LogTrimmed
+    | DiskFull
+    | DiskWritable
+    | HandOverBegun
+    | HandOverCompleted
+    | HandOverRefused
+    | HeartbeatGap
+    | TableEntriesLeftOut
+    | LossNoticed
     | QueueEndsBehind
-)  # fmt: skip
+)
 
 BROKER_EVENTS: tuple[type, ...] = get_args(BrokerEvent)

@@ -81,7 +81,9 @@ def encode(record: Record) -> bytes:
 
 
 def _writer(codec: _Codec) -> Writer:
-    """Return what writes this form. Made when first needed: few processes write more than a few kinds."""
+    """Return what writes this form. Made when first needed: few processes write more than a few
+    kinds.
+    """
     writer = _WRITERS[codec.header] = writer_of(codec.schema, _CLASSES, codec.header)
     return writer
 
@@ -129,7 +131,9 @@ def _decode_slowly(data: bytes, codec: _Codec) -> Record:
 
 
 def _codec_of(record: Record) -> _Codec | None:
-    """Return the first released form that holds `record`: older releases beside us read that one."""
+    """Return the first released form that holds `record`: older releases beside us read that
+    one.
+    """
     cls = type(record)
     if cls is Outcome:
         return _oldest_codec(record)
@@ -160,14 +164,18 @@ def peek_fingerprint(data: bytes) -> str:
 
 
 def fingerprint_of(record_or_type: Any) -> str:
-    """Return the fingerprint of a class's newest form, or of a record's own: 16 hex digits in the order of the bytes."""
+    """Return the fingerprint of a class's newest form, or of a record's own: 16 hex digits in the
+    order of the bytes.
+    """
     is_class = isinstance(record_or_type, type)
     codec = _BY_CLASS[record_or_type] if is_class else _codec_of(record_or_type)
     return codec.header[len(MARKER) :].hex()
 
 
 def command_decoders() -> dict[bytes, Callable[[bytes], Any]]:
-    """Return header -> `decode` for such bytes, of every form of every command, former ones too, for those who looked at it."""
+    """Return header -> `decode` for such bytes, of every form of every command, former ones too,
+    for those who looked at it.
+    """
     codecs = [*(_BY_CLASS[cls] for cls in COMMANDS), *_FORMER_COMMANDS]
     return {codec.header: partial(_decode_as, codec) for codec in codecs}
 
@@ -263,8 +271,13 @@ _RECORD_WRITERS: dict[str, Callable[[Any], dict[str, Any]]] = {}
 _RECORD_READERS: dict[str, Callable[[dict[str, Any]], Any]] = {}
 RECORD_CLASSES: tuple[type, ...] = (*COMMANDS, Outcome, *BROKER_EVENTS)
 _PARTS: tuple[type, ...] = (
-    Envelope, ReplicaEvidence, ImportedReplica, MemberPosition, CandidateVerdict, BrokerEventHeader,
-)  # fmt: skip
+    Envelope,
+    ReplicaEvidence,
+    ImportedReplica,
+    MemberPosition,
+    CandidateVerdict,
+    BrokerEventHeader,
+)
 _CLASSES = {cls.__name__: cls for cls in (*RECORD_CLASSES, *CHANGES, *_PARTS)}
 _BY_CLASS: dict[type, _Codec] = {cls: _build(cls) for cls in RECORD_CLASSES}
 _EARLIER_OUTCOMES = [_build(Outcome, schema) for schema in schemas.earlier("Outcome").values()]
@@ -296,4 +309,6 @@ _FORMS: dict[frozenset[type], _Codec] = {}
 _WRITERS: dict[bytes, Writer] = {}
 
 # What a `ClusterFormed` of this release makes active.
-COMMAND_FINGERPRINTS: tuple[str, ...] = tuple(sorted(head[len(MARKER) :].hex() for head in command_decoders()))
+COMMAND_FINGERPRINTS: tuple[str, ...] = tuple(
+    sorted(head[len(MARKER) :].hex() for head in command_decoders())
+)

@@ -1,6 +1,7 @@
 """What people tell a process: a TOML file with flags over it.
 
-Responsible for: reading the file, one clear line for what cannot be used, and the texts Kafka's clients want.
+Responsible for: reading the file, one clear line for what cannot be used, and the texts Kafka's
+clients want.
 Refuses to know: which settings there are; each process has a model of its own.
 """
 
@@ -21,8 +22,12 @@ class ConfigError(ValueError):
     """The configuration cannot be used; the text says where and why, in one line."""
 
 
-def load_config(model: type[Model], path: str | Path | None, overrides: Mapping[str, Any] | None = None) -> Model:
-    """The TOML file (None: flags only) with `overrides` over it; overrides of None say nothing. Raises ConfigError."""
+def load_config(
+    model: type[Model], path: str | Path | None, overrides: Mapping[str, Any] | None = None
+) -> Model:
+    """The TOML file (None: flags only) with `overrides` over it; overrides of None say nothing.
+    Raises ConfigError.
+    """
     return checked(model, path, {} if path is None else read_toml(path), overrides)
 
 
@@ -43,7 +48,10 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 
 
 def checked(
-    model: type[Model], path: str | Path | None, fields: Mapping[str, Any], overrides: Mapping[str, Any] | None = None,
+    model: type[Model],
+    path: str | Path | None,
+    fields: Mapping[str, Any],
+    overrides: Mapping[str, Any] | None = None,
     also: Mapping[str, str] | None = None,
 ) -> Model:
     """The model of `fields` (what stood in `path`) with `overrides` over them. Raises ConfigError.
@@ -57,7 +65,13 @@ def checked(
         raise ConfigError(_told(error, model, path, given, also or {})) from None
 
 
-def _told(error: ValidationError, model: type[BaseModel], path: str | Path | None, given: Mapping[str, Any], also: Mapping[str, str]) -> str:
+def _told(
+    error: ValidationError,
+    model: type[BaseModel],
+    path: str | Path | None,
+    given: Mapping[str, Any],
+    also: Mapping[str, str],
+) -> str:
     """The first thing that is wrong: where, under which name, and what would be right."""
     first = error.errors()[0]
     name, what = ".".join(map(str, first["loc"])), str(first["msg"]).removeprefix("Value error, ")
@@ -66,7 +80,9 @@ def _told(error: ValidationError, model: type[BaseModel], path: str | Path | Non
         others = sorted(other for other, field in also.items() if field == name)
         return f"{place}: {' or '.join([name, *others])} is missing"
     if first["type"] == "extra_forbidden":
-        return f"{place}: {name} is not known here{did_you_mean(name, [*model.model_fields, *also])}"
+        return (
+            f"{place}: {name} is not known here{did_you_mean(name, [*model.model_fields, *also])}"
+        )
     return f"{place}: {name}: {what}" if name else f"{place}: {what}"
 
 
@@ -77,7 +93,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def kafka_texts(value: object) -> object:
-    """A table of Kafka client settings with every value as text: TOML has booleans and numbers, the clients take texts."""
+    """A table of Kafka client settings with every value as text: TOML has booleans and numbers, the
+    clients take texts.
+    """
     return {key: _text(one) for key, one in value.items()} if isinstance(value, dict) else value
 
 

@@ -37,7 +37,9 @@ class ImportedReplica(Struct, frozen=True, gc=False, array_like=True):
 
 
 class MemberPosition(Struct, frozen=True, gc=False, array_like=True):
-    """What a replica showed to hold as a member; `restarted` since, without telling where its log ends."""
+    """What a replica showed to hold as a member; `restarted` since, without telling where its log
+    ends.
+    """
 
     broker_id: int
     epoch: int

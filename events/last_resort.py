@@ -1,8 +1,9 @@
 """A process that was told to stop ends, also when something in it hangs.
 
-Responsible for: the time a stop may take, the one line that says so when it took longer, and the exit code.
-Refuses to know: what is being stopped. It must not wait for anything that may hang too: not for the loop, not for the
-threads of a client library, not for whoever holds the lock of the log's file.
+Responsible for: the time a stop may take, the one line that says so when it took longer, and the
+exit code.
+Refuses to know: what is being stopped. It must not wait for anything that may hang too: not for the
+loop, not for the threads of a client library, not for whoever holds the lock of the log's file.
 """
 
 from __future__ import annotations
@@ -25,12 +26,15 @@ LINE_WITHIN_S = 1.0
 
 
 class LastResort:
-    """One use: armed when the stop begins. Not disarmed, it covers also what comes after the last line of `run`."""
+    """One use: armed when the stop begins. Not disarmed, it covers also what comes after the last
+    line of `run`.
+    """
 
     def __init__(self, who: str, limit_s: float = STOP_MAX_S, code: int = EXIT_STUCK) -> None:
         self._who, self._limit_s, self._code = who, limit_s, code
         self._disarmed = threading.Event()
-        # A bare lock, and the thread is there before: a signal's handler must not wait for a lock that it interrupted.
+        # A bare lock, and the thread is there before: a signal's handler must not wait for a lock
+        # that it interrupted.
         self._begun = threading.Lock()
         self._begun.acquire()
         threading.Thread(target=self._watch, name="last resort", daemon=True).start()
@@ -57,14 +61,22 @@ class LastResort:
         os._exit(self._code)
 
     def _tell(self) -> None:
-        _log.critical("%s has not stopped within %g s: something hangs, the process ends with code %d", self._who, self._limit_s, self._code)
+        _log.critical(
+            "%s has not stopped within %g s: something hangs, the process ends with code %d",
+            self._who,
+            self._limit_s,
+            self._code,
+        )
 
 
 def on_stop_signals(stop: Callable[[], object], resort: LastResort) -> None:
-    """At SIGTERM and SIGINT call `stop` in the running loop, and `resort.arm` also when the loop stands still."""
+    """At SIGTERM and SIGINT call `stop` in the running loop, and `resort.arm` also when the loop
+    stands still.
+    """
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
-        # The loop learns of a signal by a byte in its own pipe, whatever handler is installed: this one runs beside it.
+        # The loop learns of a signal by a byte in its own pipe, whatever handler is installed: this
+        # one runs beside it.
         signal.signal(number, lambda *_: resort.arm())
         signal.siginterrupt(number, False)

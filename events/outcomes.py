@@ -39,8 +39,9 @@ class Outcome(Struct, frozen=True, gc=False):
     """
     What one record led to.
 
-    What follows `digest` stays outside it: three fields that the publisher stamps, and the digest of the state itself,
-    which the fold gives to every hundredth outcome (`processors.state_digest`).
+    What follows `digest` stays outside it: three fields that the publisher stamps, and the digest
+    of the state itself, which the fold gives to every hundredth outcome
+    (`processors.state_digest`).
     """
 
     command_offset: int

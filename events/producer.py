@@ -1,14 +1,15 @@
 """
 Appending to a topic of the log, from one asyncio loop.
 
-Responsible for: a synchronous confluent producer polled from the loop, a bound on what is in flight, and
-giving out each delivery report.
+Responsible for: a synchronous confluent producer polled from the loop, a bound on what is in
+flight, and giving out each delivery report.
 Refuses to know: what the bytes mean, and what to do about a report.
 
 A report without an offset means *unknown*, never *failed*: the record may still be in the log.
 
-Polled by a thread, the producer takes Python's lock anew for every single report, and beside a busy loop it waits
-for it one switch interval each time: that alone bounded a controller to some thousand decisions a second.
+Polled by a thread, the producer takes Python's lock anew for every single report, and beside a busy
+loop it waits for it one switch interval each time: that alone bounded a controller to some thousand
+decisions a second.
 """
 
 import asyncio
@@ -23,7 +24,9 @@ _log = logging.getLogger(__name__)
 
 IN_FLIGHT_MAX = 50_000
 BUSY_POLL_S = 0.002
-"""While reports are due: nobody's answer waits for one (it comes with the record itself), only its stamp."""
+"""While reports are due: nobody's answer waits for one (it comes with the record itself), only its
+stamp.
+"""
 IDLE_POLL_S = 0.05
 CLOSE_WAIT_S = 2.0
 
@@ -35,7 +38,8 @@ LOG_CLIENT_SETTINGS: Mapping[str, object] = {
     "reconnect.backoff.ms": 10,
     "reconnect.backoff.max.ms": 100,
     "topic.metadata.refresh.fast.interval.ms": 20,
-    # A refused connection is told by who wanted something, in one line; the library tells every attempt, on stderr.
+    # A refused connection is told by who wanted something, in one line; the library tells every
+    # attempt, on stderr.
     "log_level": 2,
 }
 PRODUCER_SETTINGS: Mapping[str, object] = {
@@ -55,8 +59,9 @@ class LogProducer:
     """
     Appends to one topic in the order of the calls. `append` belongs to the loop's thread.
 
-    `stall_ms`: when nothing was reported for so long although records wait, what has not been sent yet
-    is dropped (0: never), so that an answer of *unknown* is not followed by an append much later.
+    `stall_ms`: when nothing was reported for so long although records wait, what has not been sent
+    yet is dropped (0: never), so that an answer of *unknown* is not followed by an append much
+    later.
     """
 
     def __init__(
@@ -85,7 +90,9 @@ class LogProducer:
         return len(self._waiting)
 
     async def warm_up(self, timeout_s: float = 10.0) -> None:
-        """Connect and learn the topic now, so that the first append does not wait. Raises KafkaException."""
+        """Connect and learn the topic now, so that the first append does not wait. Raises
+        KafkaException.
+        """
         await asyncio.to_thread(self._producer.list_topics, self._topic, timeout_s)
 
     def append(

@@ -12,7 +12,9 @@ OUTCOMES_TOPIC = "regent.outcomes"
 BROKER_EVENTS_TOPIC = "regent.broker-events"
 
 FLUSH_SETTING = "flush.messages"
-"""After how many records a node writes them through to its disk. Kafka acknowledges from memory unless it is 1."""
+"""After how many records a node writes them through to its disk. Kafka acknowledges from memory
+unless it is 1.
+"""
 
 PRODUCTION_REPLICATION_MIN = 3
 PRODUCTION_IN_SYNC_MIN = 2

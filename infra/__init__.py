@@ -1,1 +1,3 @@
-"""The local cluster, its supervision, and the `regent` command line. Imports every other package; none imports it."""
+"""The local cluster, its supervision, and the `regent` command line. Imports every other package;
+none imports it.
+"""

@@ -1,4 +1,6 @@
-"""`python -m infra` is the `regent` command line: what the supervisor starts, wherever the script lies."""
+"""`python -m infra` is the `regent` command line: what the supervisor starts, wherever the script
+lies.
+"""
 
 from infra.cli import command
 

@@ -17,7 +17,9 @@ from infra.restart_policy import RestartPolicy
 
 @dataclass(slots=True)
 class Child:
-    """States: starting, ready, restarting, held (stopped on request), failed (gave up), stopped. Times are monotonic s."""
+    """States: starting, ready, restarting, held (stopped on request), failed (gave up), stopped.
+    Times are monotonic s.
+    """
 
     spec: ProcessSpec
     process: subprocess.Popen[bytes]
@@ -40,14 +42,21 @@ class Child:
         return f"ended with exit code {code}"
 
     def public(self) -> dict[str, Any]:
-        """The entry in cluster.json. `stamp` tells this process from a later one with the same pid."""
+        """The entry in cluster.json. `stamp` tells this process from a later one with the same
+        pid.
+        """
         alive = self.process.returncode is None
         config = self.spec.config
         return {
-            "name": self.spec.name, "kind": self.spec.kind, "state": self.state,
+            "name": self.spec.name,
+            "kind": self.spec.kind,
+            "state": self.state,
             "pid": self.process.pid if alive else None,
             "stamp": children.start_stamp(self.process.pid) if alive else None,
-            "address": config.get("advertise") or self.spec.address, "status_address": self.spec.address,
-            "ha_address": config.get("ha_advertise"), "store_dir": config.get("store_dir"),
-            "restarts": self.restarts, "last_exit": self.last_exit,
+            "address": config.get("advertise") or self.spec.address,
+            "status_address": self.spec.address,
+            "ha_address": config.get("ha_advertise"),
+            "store_dir": config.get("store_dir"),
+            "restarts": self.restarts,
+            "last_exit": self.last_exit,
         }

@@ -28,14 +28,20 @@ def _die_with(parent_pid: int) -> None:
 
 
 def spawn(
-    command: Sequence[str], output: Path, environ: Mapping[str, str] | None = None, cwd: Path | None = None,
-    *, wants_input: bool = False,
+    command: Sequence[str],
+    output: Path,
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    *,
+    wants_input: bool = False,
 ) -> subprocess.Popen[bytes]:
-    """Start `command` in a session and process group of its own; stdout and stderr go to `output` (appended).
+    """Start `command` in a session and process group of its own; stdout and stderr go to `output`
+    (appended).
 
     `wants_input` gives it a pipe as standard input, else it has none.
 
-    Call it from a thread that lives as long as the process: Linux ties the death signal to the calling thread.
+    Call it from a thread that lives as long as the process: Linux ties the death signal to the
+    calling thread.
     """
     parent = os.getpid()
     with output.open("ab") as sink:
@@ -60,7 +66,9 @@ def kill_group(group: int, number: int = signal.SIGKILL) -> None:
 
 
 def stop(child: subprocess.Popen[bytes], grace_s: float) -> int:
-    """SIGTERM to the child, SIGKILL to its group after `grace_s`; gives the exit code. The group is always emptied."""
+    """SIGTERM to the child, SIGKILL to its group after `grace_s`; gives the exit code. The group is
+    always emptied.
+    """
     if child.poll() is None:
         child.terminate()
         try:
@@ -92,14 +100,21 @@ def is_alive(pid: int) -> bool:
     except PermissionError:
         return True
     try:
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rsplit(")", 1)[-1].split()[0]
+        state = (
+            Path(f"/proc/{pid}/stat")
+            .read_text(encoding="utf-8", errors="replace")
+            .rsplit(")", 1)[-1]
+            .split()[0]
+        )
     except (OSError, IndexError):
         return True
     return state != "Z"
 
 
 def start_stamp(pid: int) -> str:
-    """A value that differs when the id was given to another process: boot-relative start time on Linux, else ''."""
+    """A value that differs when the id was given to another process: boot-relative start time on
+    Linux, else ''.
+    """
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
         return text.rsplit(")", 1)[-1].split()[19]
@@ -108,7 +123,9 @@ def start_stamp(pid: int) -> str:
 
 
 def last_lines(path: Path, count: int, bytes_max: int = 16_384, from_byte: int = 0) -> list[str]:
-    """The last lines of a log file from `from_byte` on, for showing why a child died. Missing file: none."""
+    """The last lines of a log file from `from_byte` on, for showing why a child died. Missing file:
+    none.
+    """
     try:
         with path.open("rb") as source:
             source.seek(0, os.SEEK_END)

@@ -1,8 +1,9 @@
 """The `regent` command line: which verbs there are, and how each ends.
 
-Exit codes: 0 done, 1 failed at work, 2 wrong usage, 130 interrupted. A Problem becomes one line on stderr, and with
---json one document on stdout as well.
-Refuses to know what a verb does: each is a module with `add_arguments(parser, verb)` and `run(arguments)`.
+Exit codes: 0 done, 1 failed at work, 2 wrong usage, 130 interrupted. A Problem becomes one line on
+stderr, and with --json one document on stdout as well.
+Refuses to know what a verb does: each is a module with `add_arguments(parser, verb)` and
+`run(arguments)`.
 """
 
 from __future__ import annotations
@@ -36,53 +37,148 @@ class Verb:
 
 
 VERBS: dict[str, Verb] = {
-    "demo": Verb("infra.cli_demo", "show the main job: kill masters and controllers under load, then ask the history",
-                 ("regent demo", "regent demo --json > report.json", "regent demo --keep --dir /var/tmp/regent")),
-    "up": Verb("infra.cli_up", "start a local cluster and supervise it until Ctrl-C",
-               ("regent up", "regent up --detach --replicas 2", "regent up --kafka-nodes 3 --base-port 19876")),
-    "status": Verb("infra.cli_status", "what runs, who is master, who is in sync, how far the tables are",
-                   ("regent status", "regent status --json")),
-    "doctor": Verb("infra.cli_doctor", "check what Regent relies on: Java, Kafka, topics, addresses, clocks, versions, disks",
-                   ("regent doctor", "regent doctor --config controller.toml", "regent doctor --controller 10.0.0.1:9878 --json")),
-    "restart": Verb("infra.cli_restart", "brokers of the cluster anew, one after the other: a master hands over first, no send fails",
-                    ("regent restart --rolling", "regent restart --broker broker-a-2")),
-    "down": Verb("infra.cli_down", "stop the cluster of a data folder, and what a crash left of one",
-                 ("regent down", "regent down --dir /var/tmp/regent")),
-    "explain": Verb("infra.cli_history", "why each election of a broker set came out as it did",
-                    ("regent explain broker-a", "regent explain broker-a 3")),
-    "history": Verb("infra.cli_history", "every decision on a broker set, one line each, refusals included",
-                    ("regent history broker-a",)),
-    "state": Verb("infra.cli_history", "the controllers' state at an offset or a moment",
-                  ("regent state --at 42", "regent state --at 2026-11-21T10:00:00Z")),
-    "diff": Verb("infra.cli_ask", "what became another one between two moments, and which decisions did it",
-                 ("regent diff --from 42 --to 60", "regent diff --from 2026-11-21T10:00:00Z --json")),
-    "failovers": Verb("infra.cli_ask", "every failover: how long without master and without messages, what was cut off",
-                      ("regent failovers", "regent failovers broker-a --json")),
-    "availability": Verb("infra.cli_ask", "how long each broker set could take messages, by day",
-                         ("regent availability", "regent availability broker-a")),
-    "timeline": Verb("infra.cli_ask", "a broker set over time: roles, SyncStateSet, elections, gaps; as lines or as a picture",
-                     ("regent timeline broker-a", "regent timeline broker-a --out broker-a.svg",
-                      "regent timeline broker-a --from 2026-11-21T10:00 --to 2026-11-21T10:05 --out minutes.svg")),
-    "sql": Verb("infra.cli_ask_sql", "a query over all tables, as table, CSV or JSON; without a query, which tables there are",
-                ('regent sql "SELECT broker_name, count(*) FROM gold.failovers GROUP BY ALL"', 'regent sql "DESCRIBE gold.elections"',
-                 'regent sql "SELECT * FROM silver.decisions WHERE NOT accepted" --csv --limit 0')),
-    "what-if": Verb("infra.cli_what_if", "past incidents judged again: elections avoided or added, outage won or lost, messages at risk",
-                    ("regent what-if --timers fast.toml", "regent what-if --policy unclean --from 2026-11-21T10:00:00Z --json")),
-    "forecast": Verb("infra.cli_forecast", "if the master died now: who would lead, how long it took before, what is at risk",
-                     ("regent forecast broker-a", "regent forecast broker-a --json")),
-    "verify": Verb("infra.cli_history", "fold the landed commands again in Spark and compare digests with the published",
-                   ("regent verify", "regent verify --from 900 --to 990", "regent verify --from-start --json")),
-    "lake": Verb("infra.cli_lake", "look after the Delta tables as a whole: gaps and invariants over all history",
-                 ("regent lake check",), subverbs="infra.cli_lake"),
+    "demo": Verb(
+        "infra.cli_demo",
+        "show the main job: kill masters and controllers under load, then ask the history",
+        (
+            "regent demo",
+            "regent demo --json > report.json",
+            "regent demo --keep --dir /var/tmp/regent",
+        ),
+    ),
+    "up": Verb(
+        "infra.cli_up",
+        "start a local cluster and supervise it until Ctrl-C",
+        (
+            "regent up",
+            "regent up --detach --replicas 2",
+            "regent up --kafka-nodes 3 --base-port 19876",
+        ),
+    ),
+    "status": Verb(
+        "infra.cli_status",
+        "what runs, who is master, who is in sync, how far the tables are",
+        ("regent status", "regent status --json"),
+    ),
+    "doctor": Verb(
+        "infra.cli_doctor",
+        "check what Regent relies on: Java, Kafka, topics, addresses, clocks, versions, disks",
+        (
+            "regent doctor",
+            "regent doctor --config controller.toml",
+            "regent doctor --controller 10.0.0.1:9878 --json",
+        ),
+    ),
+    "restart": Verb(
+        "infra.cli_restart",
+        "brokers of the cluster anew, one after the other: a master hands over first, no send "
+        "fails",
+        ("regent restart --rolling", "regent restart --broker broker-a-2"),
+    ),
+    "down": Verb(
+        "infra.cli_down",
+        "stop the cluster of a data folder, and what a crash left of one",
+        ("regent down", "regent down --dir /var/tmp/regent"),
+    ),
+    "explain": Verb(
+        "infra.cli_history",
+        "why each election of a broker set came out as it did",
+        ("regent explain broker-a", "regent explain broker-a 3"),
+    ),
+    "history": Verb(
+        "infra.cli_history",
+        "every decision on a broker set, one line each, refusals included",
+        ("regent history broker-a",),
+    ),
+    "state": Verb(
+        "infra.cli_history",
+        "the controllers' state at an offset or a moment",
+        ("regent state --at 42", "regent state --at 2026-11-21T10:00:00Z"),
+    ),
+    "diff": Verb(
+        "infra.cli_ask",
+        "what became another one between two moments, and which decisions did it",
+        ("regent diff --from 42 --to 60", "regent diff --from 2026-11-21T10:00:00Z --json"),
+    ),
+    "failovers": Verb(
+        "infra.cli_ask",
+        "every failover: how long without master and without messages, what was cut off",
+        ("regent failovers", "regent failovers broker-a --json"),
+    ),
+    "availability": Verb(
+        "infra.cli_ask",
+        "how long each broker set could take messages, by day",
+        ("regent availability", "regent availability broker-a"),
+    ),
+    "timeline": Verb(
+        "infra.cli_ask",
+        "a broker set over time: roles, SyncStateSet, elections, gaps; as lines or as a picture",
+        (
+            "regent timeline broker-a",
+            "regent timeline broker-a --out broker-a.svg",
+            "regent timeline broker-a --from 2026-11-21T10:00 --to 2026-11-21T10:05 "
+            "--out minutes.svg",
+        ),
+    ),
+    "sql": Verb(
+        "infra.cli_ask_sql",
+        "a query over all tables, as table, CSV or JSON; without a query, which tables there are",
+        (
+            'regent sql "SELECT broker_name, count(*) FROM gold.failovers GROUP BY ALL"',
+            'regent sql "DESCRIBE gold.elections"',
+            'regent sql "SELECT * FROM silver.decisions WHERE NOT accepted" --csv --limit 0',
+        ),
+    ),
+    "what-if": Verb(
+        "infra.cli_what_if",
+        "past incidents judged again: elections avoided or added, outage won or lost, messages at "
+        "risk",
+        (
+            "regent what-if --timers fast.toml",
+            "regent what-if --policy unclean --from 2026-11-21T10:00:00Z --json",
+        ),
+    ),
+    "forecast": Verb(
+        "infra.cli_forecast",
+        "if the master died now: who would lead, how long it took before, what is at risk",
+        ("regent forecast broker-a", "regent forecast broker-a --json"),
+    ),
+    "verify": Verb(
+        "infra.cli_history",
+        "fold the landed commands again in Spark and compare digests with the published",
+        ("regent verify", "regent verify --from 900 --to 990", "regent verify --from-start --json"),
+    ),
+    "lake": Verb(
+        "infra.cli_lake",
+        "look after the Delta tables as a whole: gaps and invariants over all history",
+        ("regent lake check",),
+        subverbs="infra.cli_lake",
+    ),
     "kafka": Verb(PROCESSES, "run one local Kafka node", ("regent kafka --config kafka.toml",)),
-    "controller": Verb(PROCESSES, "run one controller, or ask and steer the controllers that run",
-                       ("regent controller --config controller.toml", "regent controller sets",
-                        'regent controller elect broker-a --controller "10.0.0.1:9878;10.0.0.2:9878"'),
-                       subverbs="infra.cli_controller"),
+    "controller": Verb(
+        PROCESSES,
+        "run one controller, or ask and steer the controllers that run",
+        (
+            "regent controller --config controller.toml",
+            "regent controller sets",
+            'regent controller elect broker-a --controller "10.0.0.1:9878;10.0.0.2:9878"',
+        ),
+        subverbs="infra.cli_controller",
+    ),
     "namesrv": Verb(PROCESSES, "run one name server", ("regent namesrv --listen 0.0.0.0:9876",)),
-    "broker": Verb(PROCESSES, "run one broker",
-                   ("regent broker --config broker.toml", "regent broker --config broker.toml --listen 0.0.0.0:10911")),
-    "land": Verb(PROCESSES, "run the job that lands the log in Delta tables", ("regent land --config land.toml",)),
+    "broker": Verb(
+        PROCESSES,
+        "run one broker",
+        (
+            "regent broker --config broker.toml",
+            "regent broker --config broker.toml --listen 0.0.0.0:10911",
+        ),
+    ),
+    "land": Verb(
+        PROCESSES,
+        "run the job that lands the log in Delta tables",
+        ("regent land --config land.toml",),
+    ),
 }
 
 
@@ -90,18 +186,30 @@ def overview() -> str:
     """What `regent --help` prints."""
     width = max(map(len, VERBS))
     lines = [f"  {name:<{width}}  {verb.line}" for name, verb in VERBS.items()]
-    return "\n".join([
-        "usage: regent VERB [options]", "",
-        "RocketMQ-compatible broker sets with automatic failover, where every control decision is an event.", "",
-        *lines, "", "'regent VERB --help' explains one verb. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.",
-    ])
+    return "\n".join(
+        [
+            "usage: regent VERB [options]",
+            "",
+            "RocketMQ-compatible broker sets with automatic failover, where every control "
+            "decision is an event.",
+            "",
+            *lines,
+            "",
+            "'regent VERB --help' explains one verb. Exit codes: 0 done, 1 failed, 2 wrong usage, "
+            "130 interrupted.",
+        ]
+    )
 
 
 class VerbParser(argparse.ArgumentParser):
     """Says what is wrong in one line, as everything else here does, instead of the whole usage."""
 
     def error(self, message: str) -> NoReturn:
-        raise Problem(f"{self.prog.removeprefix('regent ')}: {message}", f"'{self.prog} --help' lists the options.", EXIT_USAGE)
+        raise Problem(
+            f"{self.prog.removeprefix('regent ')}: {message}",
+            f"'{self.prog} --help' lists the options.",
+            EXIT_USAGE,
+        )
 
 
 def subverbs_of(verb: Verb) -> dict[str, Verb]:
@@ -110,24 +218,47 @@ def subverbs_of(verb: Verb) -> dict[str, Verb]:
 
 
 def parser_of(name: str, verb: Verb | None = None) -> argparse.ArgumentParser:
-    """The parser of one verb (`name` has two words for a subverb). Parsing raises Problem for words that it does not know."""
+    """The parser of one verb (`name` has two words for a subverb). Parsing raises Problem for words
+    that it does not know.
+    """
     verb = VERBS[name] if verb is None else verb
     examples = "\n".join(f"  {line}" for line in verb.examples)
     below = subverbs_of(verb)
     width = max(map(len, below), default=0)
-    parts = [f"{name} VERB (each has its own --help):", *(f"  {word:<{width}}  {one.line}" for word, one in below.items()), ""]
+    parts = [
+        f"{name} VERB (each has its own --help):",
+        *(f"  {word:<{width}}  {one.line}" for word, one in below.items()),
+        "",
+    ]
     parser = VerbParser(
-        prog=f"regent {name}", description=f"{verb.line[0].upper()}{verb.line[1:]}.", allow_abbrev=False,
-        epilog="\n".join([*(parts if below else []), *([f"examples:\n{examples}"] if examples else [])]) or None,
+        prog=f"regent {name}",
+        description=f"{verb.line[0].upper()}{verb.line[1:]}.",
+        allow_abbrev=False,
+        epilog="\n".join(
+            [*(parts if below else []), *([f"examples:\n{examples}"] if examples else [])]
+        )
+        or None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     importlib.import_module(verb.module).add_arguments(parser, name.rpartition(" ")[2])
     return parser
 
 
-# The native readers of Delta keep threads of their own; now and then an orderly end of the interpreter falls over
-# them and aborts a command that has done its work.
-LEAVE_AT_ONCE = ("explain", "history", "state", "diff", "failovers", "availability", "timeline", "sql", "what-if", "forecast", "lake")
+# The native readers of Delta keep threads of their own; now and then an orderly end of the
+# interpreter falls over them and aborts a command that has done its work.
+LEAVE_AT_ONCE = (
+    "explain",
+    "history",
+    "state",
+    "diff",
+    "failovers",
+    "availability",
+    "timeline",
+    "sql",
+    "what-if",
+    "forecast",
+    "lake",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -157,12 +288,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _is_process(words: list[str]) -> bool:
     """The command runs a part of a cluster, instead of asking one."""
     verb = VERBS.get(words[0]) if words else None
-    return verb is not None and verb.module == PROCESSES and all(word.startswith("-") for word in words[1:2])
+    return (
+        verb is not None
+        and verb.module == PROCESSES
+        and all(word.startswith("-") for word in words[1:2])
+    )
 
 
 def _disk_problem(error: OSError) -> Problem:
     place = f"{error.filename}: " if error.filename else ""
-    return Problem(f"{place}{error.strerror or error}", "Check the path, its rights and the space on the disk.")
+    return Problem(
+        f"{place}{error.strerror or error}", "Check the path, its rights and the space on the disk."
+    )
 
 
 def command() -> None:
@@ -170,7 +307,9 @@ def command() -> None:
     cli_ending.prepare_streams()
     code = main()
     cli_ending.finish_streams()
-    if sys.argv[1:2] and (sys.argv[1] in LEAVE_AT_ONCE or sys.argv[1:3] == ["controller", "rebuild"]):
+    if sys.argv[1:2] and (
+        sys.argv[1] in LEAVE_AT_ONCE or sys.argv[1:3] == ["controller", "rebuild"]
+    ):
         os._exit(code)
     sys.exit(code)
 

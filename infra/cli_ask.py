@@ -1,4 +1,6 @@
-"""`regent diff | failovers | availability | timeline`: what became of the broker sets, asked of the Delta tables without Spark."""
+"""`regent diff | failovers | availability | timeline`: what became of the broker sets, asked of the
+Delta tables without Spark.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +21,39 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     """Which set, which moments, where to."""
     add_lake_arguments(parser)
     if verb != "diff":
-        parser.add_argument("broker_set", metavar="SET", help="name of the broker set, e.g. broker-a",
-                            **({} if verb == "timeline" else {"nargs": "?"}))
+        parser.add_argument(
+            "broker_set",
+            metavar="SET",
+            help=("name of the broker set, e.g. broker-a"),
+            **({} if verb == "timeline" else {"nargs": "?"}),
+        )
     if verb in ("diff", "timeline"):
         whole = verb == "timeline"
-        parser.add_argument("--from", dest="first", metavar="OFFSET|TIME" if verb == "diff" else "TIME", required=not whole,
-                            help="ISO time in UTC (default: the beginning)" if whole else "offset of a command, or ISO time in UTC")
-        parser.add_argument("--to", dest="last", metavar="OFFSET|TIME" if verb == "diff" else "TIME",
-                            help=f"the same for the end (default: {'up to where history reaches' if whole else 'the last landed command'})")
+        parser.add_argument(
+            "--from",
+            dest="first",
+            metavar="OFFSET|TIME" if verb == "diff" else "TIME",
+            required=not whole,
+            help=("ISO time in UTC (default: the beginning)")
+            if whole
+            else "offset of a command, or ISO time in UTC",
+        )
+        parser.add_argument(
+            "--to",
+            dest="last",
+            metavar="OFFSET|TIME" if verb == "diff" else "TIME",
+            help=(
+                "the same for the end (default: "
+                f"{'up to where history reaches' if whole else 'the last landed command'})"
+            ),
+        )
     if verb == "timeline":
-        parser.add_argument("--out", metavar=f"FILE{SVG}", type=Path, help="draw it there, for a browser, instead of telling it in lines")
+        parser.add_argument(
+            "--out",
+            metavar=f"FILE{SVG}",
+            type=Path,
+            help=("draw it there, for a browser, instead of telling it in lines"),
+        )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -37,7 +62,10 @@ def run(arguments: argparse.Namespace) -> int:
     from lakehouse.two_moments import Reversed
 
     ask = _ANSWERS[arguments.verb]
-    moments = {name: moment_of(getattr(arguments, name, None), f"--{flag}") for name, flag in (("first", "from"), ("last", "to"))}
+    moments = {
+        name: moment_of(getattr(arguments, name, None), f"--{flag}")
+        for name, flag in (("first", "from"), ("last", "to"))
+    }
     if arguments.verb == "timeline":
         _require_times(moments)
         _require_svg(arguments.out)
@@ -59,7 +87,9 @@ _Moments = Mapping[str, dict[str, int]]
 def _diff(lake: Any, arguments: argparse.Namespace, moments: _Moments) -> _Answer:
     from lakehouse import diff, two_moments
 
-    model = two_moments.diff_between(lake, *(two_moments.Moment(**moments[name]) for name in ("first", "last")))
+    model = two_moments.diff_between(
+        lake, *(two_moments.Moment(**moments[name]) for name in ("first", "last"))
+    )
     return model, diff.diff_text(model)
 
 
@@ -69,7 +99,10 @@ def _failovers(lake: Any, arguments: argparse.Namespace, moments: _Moments) -> _
 
     found = _gold(lake, [FAILOVERS], arguments.broker_set)
     model = failover_answer.failovers_model(found.rows(FAILOVERS), arguments.broker_set)
-    return {**model, "as_of": found.as_dict()}, f"{failover_answer.failovers_text(model)}\n{found.text()}"
+    return {
+        **model,
+        "as_of": found.as_dict(),
+    }, f"{failover_answer.failovers_text(model)}\n{found.text()}"
 
 
 def _availability(lake: Any, arguments: argparse.Namespace, moments: _Moments) -> _Answer:
@@ -78,22 +111,34 @@ def _availability(lake: Any, arguments: argparse.Namespace, moments: _Moments) -
 
     found = _gold(lake, [AVAILABILITY], arguments.broker_set)
     model = availability_answer.availability_model(found.rows(AVAILABILITY), arguments.broker_set)
-    return {**model, "as_of": found.as_dict()}, f"{availability_answer.availability_text(model)}\n{found.text()}"
+    return {
+        **model,
+        "as_of": found.as_dict(),
+    }, f"{availability_answer.availability_text(model)}\n{found.text()}"
 
 
 def _timeline(lake: Any, arguments: argparse.Namespace, moments: _Moments) -> _Answer:
     from lakehouse import timeline, timeline_svg
-    from lakehouse.gold_tables import BROKER_SET_HISTORY, ELECTIONS, FAILOVERS, SYNC_STATE_SET_INTERVALS
+    from lakehouse.gold_tables import (
+        BROKER_SET_HISTORY,
+        ELECTIONS,
+        FAILOVERS,
+        SYNC_STATE_SET_INTERVALS,
+    )
 
     tables = (BROKER_SET_HISTORY, SYNC_STATE_SET_INTERVALS, ELECTIONS, FAILOVERS)
     found = _gold(lake, tables, arguments.broker_set)
-    whole = timeline.timeline_model(arguments.broker_set, *map(found.rows, tables), until_ms=found.at_ms)
+    whole = timeline.timeline_model(
+        arguments.broker_set, *map(found.rows, tables), until_ms=found.at_ms
+    )
     model = timeline.window(whole, moments["first"].get("at_ms"), moments["last"].get("at_ms"))
     told = {**model, "as_of": found.as_dict()}
     if arguments.out is None:
         return told, f"{timeline.timeline_text(model)}\n{found.text()}"
     arguments.out.write_text(timeline_svg.timeline_svg(model), encoding="utf-8")
-    return {**told, "out": str(arguments.out)}, f"{arguments.out}: {arguments.broker_set}, {found.text()}"
+    return {**told, "out": str(arguments.out)}, (
+        f"{arguments.out}: {arguments.broker_set}, {found.text()}"
+    )
 
 
 def _gold(lake: Any, tables: Any, broker_set: str | None) -> Any:
@@ -111,8 +156,12 @@ def _gold(lake: Any, tables: Any, broker_set: str | None) -> Any:
 def _require_times(moments: _Moments) -> None:
     for name, flag in (("first", "--from"), ("last", "--to")):
         if "offset" in moments[name]:
-            raise Problem(f"{flag} {moments[name]['offset']} is an offset, a timeline goes by time",
-                          "Write for example 2026-11-21T10:00:00Z; 'regent history SET' tells the time of each offset.", EXIT_USAGE)
+            raise Problem(
+                f"{flag} {moments[name]['offset']} is an offset, a timeline goes by time",
+                "Write for example 2026-11-21T10:00:00Z; 'regent history SET' tells the "
+                "time of each offset.",
+                EXIT_USAGE,
+            )
     if moments["first"].get("at_ms", 0) > moments["last"].get("at_ms", 1 << 62):
         raise Problem("--from lies behind --to", "Change them over.", EXIT_USAGE)
 
@@ -121,9 +170,22 @@ def _require_svg(out: Path | None) -> None:
     if out is None:
         return
     if out.suffix.lower() != SVG:
-        raise Problem(f"--out {out}: only SVG is drawn", f"Name a file that ends in {SVG}; any browser shows and prints it.", EXIT_USAGE)
+        raise Problem(
+            f"--out {out}: only SVG is drawn",
+            f"Name a file that ends in {SVG}; any browser shows and prints it.",
+            EXIT_USAGE,
+        )
     if not out.parent.is_dir():
-        raise Problem(f"--out {out}: there is no folder {out.parent}", "Make it, or name another place.", EXIT_USAGE)
+        raise Problem(
+            f"--out {out}: there is no folder {out.parent}",
+            "Make it, or name another place.",
+            EXIT_USAGE,
+        )
 
 
-_ANSWERS = {"diff": _diff, "failovers": _failovers, "availability": _availability, "timeline": _timeline}
+_ANSWERS = {
+    "diff": _diff,
+    "failovers": _failovers,
+    "availability": _availability,
+    "timeline": _timeline,
+}

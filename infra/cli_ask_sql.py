@@ -15,10 +15,27 @@ ROWS_MAX = 1_000
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     """The query, and how its answer is told."""
     add_lake_arguments(parser)
-    parser.add_argument("query", metavar="QUERY", nargs="?", help='e.g. "SELECT * FROM gold.failovers"; without one the tables are listed')
-    parser.add_argument("--csv", action="store_true", help="comma-separated values with a line of names")
-    parser.add_argument("--limit", metavar="N", type=int, default=ROWS_MAX, help=f"at most so many rows, 0 for all (default: {ROWS_MAX})")
-    parser.add_argument("--spark", action="store_true", help="let Spark answer, in Spark's SQL: for what is too large for one process")
+    parser.add_argument(
+        "query",
+        metavar="QUERY",
+        nargs="?",
+        help=('e.g. "SELECT * FROM gold.failovers"; without one the tables are listed'),
+    )
+    parser.add_argument(
+        "--csv", action="store_true", help=("comma-separated values with a line of names")
+    )
+    parser.add_argument(
+        "--limit",
+        metavar="N",
+        type=int,
+        default=ROWS_MAX,
+        help=(f"at most so many rows, 0 for all (default: {ROWS_MAX})"),
+    )
+    parser.add_argument(
+        "--spark",
+        action="store_true",
+        help=("let Spark answer, in Spark's SQL: for what is too large for one process"),
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -29,7 +46,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.csv and arguments.json:
         raise Problem("--csv and --json are two answers", "Name one of them.", EXIT_USAGE)
     if arguments.limit < 0:
-        raise Problem(f"--limit {arguments.limit} is less than nothing", "0 stands for all rows.", EXIT_USAGE)
+        raise Problem(
+            f"--limit {arguments.limit} is less than nothing", "0 stands for all rows.", EXIT_USAGE
+        )
     lake = lake_of(arguments)
     try:
         if arguments.query is None:
@@ -37,7 +56,12 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             _tell(_answered(lake, arguments), arguments)
     except WrongQuery as error:
-        raise Problem(str(error), "'regent sql' lists the tables, 'regent sql \"DESCRIBE gold.failovers\"' the columns of one.", EXIT_USAGE) from error
+        raise Problem(
+            str(error),
+            "'regent sql' lists the tables, 'regent sql \"DESCRIBE gold.failovers\"' the columns "
+            "of one.",
+            EXIT_USAGE,
+        ) from error
     except LakehouseError as error:
         raise Problem(str(error), WAY_OUT_WHEN_BEHIND) from error
     return EXIT_DONE
@@ -49,7 +73,9 @@ def _answered(lake: Any, arguments: argparse.Namespace) -> Any:
 
     rows_max = arguments.limit or None
     if not arguments.spark:
-        with waiting.told("what the gold tables do not hold yet is folded, and the query is answered"):
+        with waiting.told(
+            "what the gold tables do not hold yet is folded, and the query is answered"
+        ):
             return sql.ask(lake, arguments.query, rows_max)
     from infra.lake_spark import spark_for
     from lakehouse import sql_spark
@@ -67,7 +93,17 @@ def _tell(answer: Any, arguments: argparse.Namespace) -> None:
     as_of = None if answer.gold is None else answer.gold.as_dict()
     if arguments.json:
         rows = sql_text.json_rows(answer.rows)
-        print(json.dumps({"columns": sql_text.unique(answer.rows.column_names), "rows": rows, "more": answer.more, "as_of": as_of}, indent=1))
+        print(
+            json.dumps(
+                {
+                    "columns": sql_text.unique(answer.rows.column_names),
+                    "rows": rows,
+                    "more": answer.more,
+                    "as_of": as_of,
+                },
+                indent=1,
+            )
+        )
         return
     print(sql_text.table_text(answer.rows))
     count = f"{answer.rows.num_rows} rows"
@@ -81,7 +117,13 @@ def _listed(lake: Any, as_json: bool) -> str:
 
     specs = listed(lake)
     if as_json:
-        found = {name: {"meaning": spec.meaning, "columns": {one.name: one.meaning for one in spec.columns}} for name, spec in specs.items()}
+        found = {
+            name: {
+                "meaning": spec.meaning,
+                "columns": {one.name: one.meaning for one in spec.columns},
+            }
+            for name, spec in specs.items()
+        }
         return json.dumps(found, indent=1)
     rows = [(name, " ".join(spec.meaning.split())) for name, spec in specs.items()]
     return wording.text_table(("table", "what a row is"), rows)

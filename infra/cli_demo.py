@@ -1,4 +1,6 @@
-"""`regent demo`: the main job on real parts. Start a cluster, load it, hit it, read all back, ask the history."""
+"""`regent demo`: the main job on real parts. Start a cluster, load it, hit it, read all back, ask
+the history.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,11 @@ STOP_GRACE_S = 60.0
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     """Flags of `regent demo`."""
     cli_up.add_dir(parser)
-    parser.add_argument("--json", action="store_true", help="the report as one JSON document; progress goes to stderr")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help=("the report as one JSON document; progress goes to stderr"),
+    )
     parser.add_argument("--keep", action="store_true", help="leave the cluster up at the end")
 
 
@@ -55,14 +61,18 @@ def _interrupt(number: int, frame: object) -> None:
 
 
 def make_room(folder: DataFolder) -> None:
-    """Remove the folder of an earlier demo. Problem when it is somebody's cluster, or one runs there."""
+    """Remove the folder of an earlier demo. Problem when it is somebody's cluster, or one runs
+    there.
+    """
     identity = folder.identity()
     if identity is None:
         return
     if folder.is_running():
         folder.lock()  # says who holds it
     if identity["purpose"] != "demo":
-        raise Problem(f"{folder.root} holds a cluster that is not a demo's", "Name another --dir.", 2)
+        raise Problem(
+            f"{folder.root} holds a cluster that is not a demo's", "Name another --dir.", 2
+        )
     cli_up.refuse_leftovers(folder)
     folder.remove()
 
@@ -83,8 +93,14 @@ class Demo:
     def run(self) -> dict[str, Any]:
         """All steps; whatever happens, what was started is stopped."""
         try:
-            self._step("1  start: Kafka, name server, two controllers, three brokers, landing job", self._start)
-            self._step("2  workload: 500 messages/s of 1 KiB over 4 queues, and a consumer", self._start_load)
+            self._step(
+                "1  start: Kafka, name server, two controllers, three brokers, landing job",
+                self._start,
+            )
+            self._step(
+                "2  workload: 500 messages/s of 1 KiB over 4 queues, and a consumer",
+                self._start_load,
+            )
             self._blows()
             self._step("4  read everything back", self._read_back)
             self._step("5  ask the history, from the Delta tables", self._ask)
@@ -101,14 +117,18 @@ class Demo:
         self._console.say(f"[{time.monotonic() - self._began:5.1f} s] {title}")
         began = time.monotonic()
         result = work()
-        self._document.setdefault("durations_s", {})[title.split(":")[0].strip()] = round(time.monotonic() - began, 2)
+        self._document.setdefault("durations_s", {})[title.split(":")[0].strip()] = round(
+            time.monotonic() - began, 2
+        )
         return result
 
-    # -- 1, 2 -------------------------------------------------------------------------------------------------------
+    # -- 1, 2 --------------------------------------------------------------------------------------
 
     def _start(self) -> None:
         words = ["--dir", str(self._folder.root), "--purpose", "demo"]
-        self._supervisor = cli_up.detach(self._folder, words, lambda line: self._console.say(f"    {line}"), tied=not self._keep)
+        self._supervisor = cli_up.detach(
+            self._folder, words, lambda line: self._console.say(f"    {line}"), tied=not self._keep
+        )
 
     def _start_load(self) -> None:
         self._load = Load(self._folder, self._folder.running_cluster()["name_servers"])
@@ -119,40 +139,69 @@ class Demo:
     def _live(self) -> str:
         """sent, acknowledged, consumed, master, epoch, SyncStateSet, landed offset"""
         assert self._load is not None
-        produced, consumed, view = self._load.produced(), self._load.consumption(), self._cluster.last_view
+        produced, consumed, view = (
+            self._load.produced(),
+            self._load.consumption(),
+            self._cluster.last_view,
+        )
         landing = self._cluster.landed() or {}
         offset = landing.get("landed", {}).get("regent.commands-0", 0)
-        text = (f"sent {produced.get('calls', 0)}  acknowledged {produced.get('acknowledged', 0)}  "
-                f"consumed {consumed.get('consumed', 0)}")
+        text = (
+            f"sent {produced.get('calls', 0)}  acknowledged {produced.get('acknowledged', 0)}  "
+            f"consumed {consumed.get('consumed', 0)}"
+        )
         if view is not None:
-            text += f"  master {view.master_id}  epoch {view.master_epoch}  in sync {list(view.in_sync)}"
+            text += (
+                f"  master {view.master_id}  epoch {view.master_epoch}  in sync "
+                f"{list(view.in_sync)}"
+            )
         return f"{text}  landed {offset}{'  OUTAGE' if produced.get('outage') else ''}"
 
-    # -- 3 ----------------------------------------------------------------------------------------------------------
+    # -- 3 -----------------------------------------------------------------------------------------
 
     def _blows(self) -> None:
         assert self._load is not None
         cluster, load = self._cluster, self._load
-        first = self._blow("3a", "kill -9 the master", lambda label: faults.kill_master(cluster, load, label))
-        self._blow("3b", "a proposal of the old epoch arrives late", lambda label: faults.late_proposal(cluster, first, label))
+        first = self._blow(
+            "3a", "kill -9 the master", lambda label: faults.kill_master(cluster, load, label)
+        )
+        self._blow(
+            "3b",
+            "a proposal of the old epoch arrives late",
+            lambda label: faults.late_proposal(cluster, first, label),
+        )
         faults.wait_calm(cluster, load)
-        self._blow("3c", "kill -9 the active controller", lambda label: faults.kill_controller(cluster, load, label))
-        self._blow("3d", "kill -9 the new master while the former standby leads",
-                   lambda label: faults.kill_master(cluster, load, label))
+        self._blow(
+            "3c",
+            "kill -9 the active controller",
+            lambda label: faults.kill_controller(cluster, load, label),
+        )
+        self._blow(
+            "3d",
+            "kill -9 the new master while the former standby leads",
+            lambda label: faults.kill_master(cluster, load, label),
+        )
         faults.wait_calm(cluster, load)
-        self._blow("3e", "pause a slave (SIGSTOP)", lambda label: faults.pause_slave(cluster, load, label))
+        self._blow(
+            "3e", "pause a slave (SIGSTOP)", lambda label: faults.pause_slave(cluster, load, label)
+        )
         faults.wait_calm(cluster, load)
-        self._blow("3f", "start a slave with an empty disk",
-                   lambda label: faults.add_empty_replica(cluster, EMPTY_REPLICA, label))
+        self._blow(
+            "3f",
+            "start a slave with an empty disk",
+            lambda label: faults.add_empty_replica(cluster, EMPTY_REPLICA, label),
+        )
         faults.wait_calm(cluster, load)
 
-    def _blow(self, number: str, title: str, work: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
+    def _blow(
+        self, number: str, title: str, work: Callable[[str], dict[str, Any]]
+    ) -> dict[str, Any]:
         result: dict[str, Any] = self._step(f"{number} {title}", lambda: work(title))
         self._document["steps"].append(result)
         self._console.say(f"    {report.step_line(result)}")
         return result
 
-    # -- 4 ----------------------------------------------------------------------------------------------------------
+    # -- 4 -----------------------------------------------------------------------------------------
 
     def _read_back(self) -> None:
         assert self._load is not None
@@ -166,48 +215,68 @@ class Demo:
         self._document["set"] = faults.final_view(self._cluster)
 
     def _drain(self, load: Load) -> None:
-        """Let the consumer come to the end: it has, when it stands still with all that was acknowledged."""
+        """Let the consumer come to the end: it has, when it stands still with all that was
+        acknowledged.
+        """
         wanted = self._document["load"].get("acknowledged", 0)
         try:
-            self._cluster.wait("the consumer's end", lambda: load.consumption().get("consumed", 0) >= wanted, DRAIN_LIMIT_S)
+            self._cluster.wait(
+                "the consumer's end",
+                lambda: load.consumption().get("consumed", 0) >= wanted,
+                DRAIN_LIMIT_S,
+            )
         except Problem as problem:
             self._document["problems"].append(problem.line())
         load.wait_settled()
 
-    # -- 5 ----------------------------------------------------------------------------------------------------------
+    # -- 5 -----------------------------------------------------------------------------------------
 
     def _ask(self) -> None:
         seconds = asked.wait_landed(self._folder)
         self._console.say(f"    all of the log stands in the tables after {seconds:.1f} s")
         for step in self._document["steps"]:
             if step["kind"] == "master":
-                step["phases"] = asked.phases_after(self._folder, step["epoch_after"], step["at_ms"])
+                step["phases"] = asked.phases_after(
+                    self._folder, step["epoch_after"], step["at_ms"]
+                )
         answers = []
         offsets = asked.election_offsets(self._folder)
         at = str(offsets[1] if len(offsets) > 1 else 0)
-        for words in (("explain", BROKER_SET), ("history", BROKER_SET), ("state", "--at", at), ("verify",)):
+        for words in (
+            ("explain", BROKER_SET),
+            ("history", BROKER_SET),
+            ("state", "--at", at),
+            ("verify",),
+        ):
             answer = asked.ask(self._folder, *words)
             answers.append(answer)
             self._console.say(f"\n$ {answer.command}   ({answer.seconds:.1f} s)")
             for line in answer.text.splitlines():
                 self._console.say(f"  {line}")
         self._document["history"] = {
-            "landed_after_s": round(seconds, 2), "asked": [asdict(one) for one in answers], **asked.counted(self._folder),
+            "landed_after_s": round(seconds, 2),
+            "asked": [asdict(one) for one in answers],
+            **asked.counted(self._folder),
             "state": asked.last_state(self._folder),
         }
 
-    # -- 6 ----------------------------------------------------------------------------------------------------------
+    # -- 6 -----------------------------------------------------------------------------------------
 
     def _stop(self) -> None:
         self._console.live = None
         if self._load is not None:
             self._load.stop_all()
         if self._keep and self._folder.is_running():
-            self._console.say(f"the cluster is left up; 'regent down --dir {self._folder.root}' stops it")
+            self._console.say(
+                f"the cluster is left up; 'regent down --dir {self._folder.root}' stops it"
+            )
             return
         began = time.monotonic()
         if self._folder.is_running():
             cli_down.stop_cluster(self._folder)
         if self._supervisor is not None:
             children.stop(self._supervisor, STOP_GRACE_S)
-        self._console.say(f"[{time.monotonic() - self._began:5.1f} s] 6  stopped everything in {time.monotonic() - began:.1f} s")
+        self._console.say(
+            f"[{time.monotonic() - self._began:5.1f} s] 6  stopped everything in "
+            f"{time.monotonic() - began:.1f} s"
+        )

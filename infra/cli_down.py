@@ -1,4 +1,6 @@
-"""`regent down`: stop the cluster of a data folder, or end what a crashed supervisor left behind."""
+"""`regent down`: stop the cluster of a data folder, or end what a crashed supervisor left
+behind.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,11 @@ def run(arguments: argparse.Namespace) -> int:
     for one in left:
         children.kill_group(one["pid"], signal.SIGCONT)
         children.kill_group(one["pid"])
-    print(f"ended what a crash had left: {', '.join(one['name'] for one in left)}" if left else "nothing runs here")
+    print(
+        (f"ended what a crash had left: {', '.join(one['name'] for one in left)}")
+        if left
+        else "nothing runs here"
+    )
     return EXIT_DONE
 
 
@@ -43,5 +49,7 @@ def stop_cluster(folder: DataFolder) -> None:
     deadline = time.monotonic() + STOP_TIMEOUT_S
     while folder.is_running():
         if time.monotonic() > deadline:
-            raise Problem(f"the cluster does not stop within {STOP_TIMEOUT_S:.0f} s", f"See {folder.logs}.")
+            raise Problem(
+                f"the cluster does not stop within {STOP_TIMEOUT_S:.0f} s", f"See {folder.logs}."
+            )
         time.sleep(POLL_S)

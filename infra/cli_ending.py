@@ -1,6 +1,8 @@
-"""How a command ends when it did not succeed: one line on standard error, with --json also one document on standard output.
+"""How a command ends when it did not succeed: one line on standard error, with --json also one
+document on standard output.
 
-Responsible for: streams that are closed, full or cannot write a character, and an error that nobody foresaw.
+Responsible for: streams that are closed, full or cannot write a character, and an error that nobody
+foresaw.
 Refuses to know: what any command does.
 """
 
@@ -34,7 +36,12 @@ def tell(problem: Problem, words: Sequence[str], code: int | None = None) -> int
     """Say it where people and machines look; the exit code is `code`, else the problem's own."""
     code = problem.exit_code if code is None else code
     if "--json" in words:
-        _write(sys.stdout, json.dumps({"error": problem.what, "way_out": problem.way_out, "exit_code": code}, indent=1))
+        _write(
+            sys.stdout,
+            json.dumps(
+                {"error": problem.what, "way_out": problem.way_out, "exit_code": code}, indent=1
+            ),
+        )
     _write(sys.stderr, f"regent: {problem.line()}")
     return code
 
@@ -52,8 +59,12 @@ def unforeseen(error: Exception) -> Problem:
         traceback.print_exc()
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-    return Problem(f"unforeseen error: {type(error).__name__}: {error}{place}",
-                   f"Are all controllers of this release? With {TRACE}=1 the command shows where it happened; please report it.", EXIT_FAILED)
+    return Problem(
+        f"unforeseen error: {type(error).__name__}: {error}{place}",
+        f"Are all controllers of this release? With {TRACE}=1 the command shows where "
+        "it happened; please report it.",
+        EXIT_FAILED,
+    )
 
 
 def finish_streams() -> None:

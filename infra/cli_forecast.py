@@ -1,4 +1,6 @@
-"""`regent forecast`: who would follow the master of a set, how long that would take, and what is at risk."""
+"""`regent forecast`: who would follow the master of a set, how long that would take, and what is at
+risk.
+"""
 
 from __future__ import annotations
 

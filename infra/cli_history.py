@@ -1,4 +1,6 @@
-"""`regent explain | history | state | verify`: questions to the Delta tables of a cluster, running or not."""
+"""`regent explain | history | state | verify`: questions to the Delta tables of a cluster, running
+or not.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +20,44 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     """Flags of the four questions."""
     add_lake_arguments(parser)
     if verb in ("explain", "history"):
-        parser.add_argument("broker_set", metavar="SET", help="name of the broker set, e.g. broker-a",
-                            **({"nargs": "?"} if verb == "history" else {}))
+        parser.add_argument(
+            "broker_set",
+            metavar="SET",
+            help=("name of the broker set, e.g. broker-a"),
+            **({"nargs": "?"} if verb == "history" else {}),
+        )
     if verb == "explain":
-        parser.add_argument("epoch", metavar="EPOCH", nargs="?", type=int, help="only the election that began this epoch")
+        parser.add_argument(
+            "epoch",
+            metavar="EPOCH",
+            nargs="?",
+            type=int,
+            help=("only the election that began this epoch"),
+        )
     if verb == "verify":
-        parser.add_argument("--from", dest="first", metavar="OFFSET|TIME", help="fold from here on, from the kept state below it (default: all of history)")
-        parser.add_argument("--to", dest="last", metavar="OFFSET|TIME", help="fold up to and with this command (default: the last landed one)")
-        parser.add_argument("--from-start", action="store_true", help="fold everything again, also what an earlier proof knows byte for byte")
+        parser.add_argument(
+            "--from",
+            dest="first",
+            metavar="OFFSET|TIME",
+            help=("fold from here on, from the kept state below it (default: all of history)"),
+        )
+        parser.add_argument(
+            "--to",
+            dest="last",
+            metavar="OFFSET|TIME",
+            help=("fold up to and with this command (default: the last landed one)"),
+        )
+        parser.add_argument(
+            "--from-start",
+            action="store_true",
+            help=("fold everything again, also what an earlier proof knows byte for byte"),
+        )
     if verb == "state":
-        parser.add_argument("--at", metavar="OFFSET|TIME", help="offset of a command, or ISO time in UTC (default: now)")
+        parser.add_argument(
+            "--at",
+            metavar="OFFSET|TIME",
+            help=("offset of a command, or ISO time in UTC (default: now)"),
+        )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -68,7 +98,9 @@ def _state(lake: Any, arguments: argparse.Namespace) -> int:
 
 
 def moment_of(text: str | None, flag: str = "--at") -> dict[str, int]:
-    """What a flag says as an offset or as ms since 1970; Problem when it is neither. A time without zone is UTC."""
+    """What a flag says as an offset or as ms since 1970; Problem when it is neither. A time without
+    zone is UTC.
+    """
     if text is None:
         return {}
     if text.isascii() and text.isdigit():
@@ -76,8 +108,11 @@ def moment_of(text: str | None, flag: str = "--at") -> dict[str, int]:
     try:
         moment = datetime.datetime.fromisoformat(text)
     except ValueError:
-        raise Problem(f"{flag} {text!r} is neither an offset nor a time",
-                      "Write for example 42 or 2026-11-21T10:00:00Z.", EXIT_USAGE) from None
+        raise Problem(
+            f"{flag} {text!r} is neither an offset nor a time",
+            "Write for example 42 or 2026-11-21T10:00:00Z.",
+            EXIT_USAGE,
+        ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=datetime.UTC)
     return {"at_ms": int(moment.timestamp() * 1000)}
@@ -88,17 +123,28 @@ def _verify(lake: Any, arguments: argparse.Namespace) -> int:
     from infra.lake_spark import settings_in
     from lakehouse import verify
 
-    scope = verify.Scope(*verified_between(lake, arguments.first, arguments.last), arguments.from_start)
+    scope = verify.Scope(
+        *verified_between(lake, arguments.first, arguments.last), arguments.from_start
+    )
     with tempfile.TemporaryDirectory(prefix="regent-verify-") as scratch:
-        settings = settings_in(Path(scratch), cores=os.cpu_count() or 1, object_store=lake.folder is None)
-        with waiting.told("Spark starts and folds what was not proven yet, some tens of seconds and more with a long history"):
+        settings = settings_in(
+            Path(scratch), cores=os.cpu_count() or 1, object_store=lake.folder is None
+        )
+        with waiting.told(
+            "Spark starts and folds what was not proven yet, some tens of seconds and more with "
+            "a long history"
+        ):
             verdict = verify.verify(lake, settings, scope)
     _show(verdict.as_dict(), verdict.text(), arguments)
     return verdict.exit_code
 
 
-def verified_between(lake: Any, first: str | None, last: str | None) -> tuple[int | None, int | None]:
-    """--from and --to as offsets; a time means the first command from then on, or the last one until then."""
+def verified_between(
+    lake: Any, first: str | None, last: str | None
+) -> tuple[int | None, int | None]:
+    """--from and --to as offsets; a time means the first command from then on, or the last one
+    until then.
+    """
     from lakehouse.errors import NotLanded
     from lakehouse.state_at import last_offset_at
 
@@ -111,7 +157,11 @@ def verified_between(lake: Any, first: str | None, last: str | None) -> tuple[in
     if "at_ms" in end:
         end = {"offset": last_offset_at(lake, end["at_ms"])}
     if "offset" in begin and "offset" in end and begin["offset"] > end["offset"]:
-        raise Problem(f"--from {first} lies behind --to {last}", "Name an earlier --from or a later --to.", EXIT_USAGE)
+        raise Problem(
+            f"--from {first} lies behind --to {last}",
+            "Name an earlier --from or a later --to.",
+            EXIT_USAGE,
+        )
     return begin.get("offset"), end.get("offset")
 
 

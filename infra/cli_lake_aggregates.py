@@ -1,4 +1,6 @@
-"""`regent lake aggregates`: failovers by the hour and lag of slaves by five minutes, with Structured Streaming."""
+"""`regent lake aggregates`: failovers by the hour and lag of slaves by five minutes, with
+Structured Streaming.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,27 @@ WATERMARK_S = 600
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     """Which tables, how often, and how late a row may be."""
     add_lake_arguments(parser)
-    parser.add_argument("--every", type=float, metavar="S", help="again and again until told to stop (default: once)")
-    parser.add_argument("--watermark", type=int, default=WATERMARK_S, metavar="S",
-                        help=f"how late a row may land and still be counted, seconds behind the latest (default {WATERMARK_S})")
-    parser.add_argument("--checkpoint", metavar="FOLDER|URI", help="where the queries keep their progress (default: in the lake)")
+    parser.add_argument(
+        "--every",
+        type=float,
+        metavar="S",
+        help=("again and again until told to stop (default: once)"),
+    )
+    parser.add_argument(
+        "--watermark",
+        type=int,
+        default=WATERMARK_S,
+        metavar="S",
+        help=(
+            "how late a row may land and still be counted, seconds behind the "
+            f"latest (default {WATERMARK_S})"
+        ),
+    )
+    parser.add_argument(
+        "--checkpoint",
+        metavar="FOLDER|URI",
+        help=("where the queries keep their progress (default: in the lake)"),
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -43,10 +62,20 @@ def run(arguments: argparse.Namespace) -> int:
         with ExitStack() as held:
             locks = CommitLocks(lake.folder, [table.name for table in AGGREGATE_TABLES])
             held.callback(locks.close)
-            spark = held.enter_context(spark_for("aggregates", locks.open_files, object_store=lake.folder is None))
-            _runs(AggregatesJob(spark, lake, locks, arguments.checkpoint, arguments.watermark), lake, arguments)
+            spark = held.enter_context(
+                spark_for("aggregates", locks.open_files, object_store=lake.folder is None)
+            )
+            _runs(
+                AggregatesJob(spark, lake, locks, arguments.checkpoint, arguments.watermark),
+                lake,
+                arguments,
+            )
     except LakehouseError as error:
-        raise Problem(str(error), "'regent status' shows how far the landing job is; without its checkpoint the job counts all anew.") from error
+        raise Problem(
+            str(error),
+            "'regent status' shows how far the landing job is; without its checkpoint the job "
+            "counts all anew.",
+        ) from error
     return EXIT_DONE
 
 
@@ -67,6 +96,12 @@ def _runs(job: AggregatesJob, lake: Lake, arguments: argparse.Namespace) -> None
 def _tell(lake: Lake, found: list[Intake], as_json: bool) -> None:
     import dataclasses
 
-    model: dict[str, Any] = {"cluster_id": lake.cluster_id, "aggregates": [dataclasses.asdict(one) for one in found]}
-    lines = [f"{one.aggregate}: {one.counted} of {one.received} rows counted, {one.late} too late" for one in found]
+    model: dict[str, Any] = {
+        "cluster_id": lake.cluster_id,
+        "aggregates": [dataclasses.asdict(one) for one in found],
+    }
+    lines = [
+        (f"{one.aggregate}: {one.counted} of {one.received} rows counted, {one.late} too late")
+        for one in found
+    ]
     print(json.dumps(model) if as_json else "\n".join(lines), flush=True)

@@ -1,4 +1,6 @@
-"""`regent lake gold`: the tables that answer questions, brought up to what has landed, once or every some seconds."""
+"""`regent lake gold`: the tables that answer questions, brought up to what has landed, once or
+every some seconds.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,24 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     """Which tables, how often, and whether from the beginning and by Spark."""
     add_lake_arguments(parser)
-    parser.add_argument("--every", type=float, metavar="S", help="again and again until told to stop (default: once)")
-    parser.add_argument("--from-start", action="store_true", help="throw the cluster's gold away first and build it from all that has landed")
-    parser.add_argument("--spark", action="store_true", help="let Spark merge the rows: for gold tables that are too big for one machine's memory")
+    parser.add_argument(
+        "--every",
+        type=float,
+        metavar="S",
+        help=("again and again until told to stop (default: once)"),
+    )
+    parser.add_argument(
+        "--from-start",
+        action="store_true",
+        help=("throw the cluster's gold away first and build it from all that has landed"),
+    )
+    parser.add_argument(
+        "--spark",
+        action="store_true",
+        help=(
+            "let Spark merge the rows: for gold tables that are too big for one machine's memory"
+        ),
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -32,7 +49,11 @@ def run(arguments: argparse.Namespace) -> int:
     from lakehouse.errors import LakehouseError
 
     if arguments.every is not None and arguments.every <= 0:
-        raise Problem(f"--every {arguments.every:g} is not above 0", "Name the seconds between two runs.", EXIT_USAGE)
+        raise Problem(
+            f"--every {arguments.every:g} is not above 0",
+            "Name the seconds between two runs.",
+            EXIT_USAGE,
+        )
     lake = lake_of(arguments)
     try:
         with _job(lake, by_spark=arguments.spark) as job:
@@ -54,14 +75,22 @@ def _job(lake: Lake, *, by_spark: bool) -> Iterator[GoldJob]:
     with ExitStack() as held:
         locks = CommitLocks(lake.folder, [table.name for table in WRITTEN])
         held.callback(locks.close)
-        spark = held.enter_context(spark_for("gold", locks.open_files, object_store=lake.folder is None)) if by_spark else None
+        spark = (
+            held.enter_context(
+                spark_for("gold", locks.open_files, object_store=lake.folder is None)
+            )
+            if by_spark
+            else None
+        )
         merge = merge_rows if spark is None else merge_in(spark)
         job = GoldJob(lake, locks, merge)
         held.callback(job.close)
         yield job
 
 
-def _runs(job: GoldJob, arguments: argparse.Namespace, tell: Callable[[dict[str, int]], None]) -> None:
+def _runs(
+    job: GoldJob, arguments: argparse.Namespace, tell: Callable[[dict[str, int]], None]
+) -> None:
     with told_to_stop() as stop:
         tell(_bring_up(job, stop))
         while arguments.every is not None and not stop.wait(arguments.every):
@@ -86,5 +115,8 @@ def _tell(lake: Lake, done: dict[str, int], as_json: bool) -> None:
 
     standing = gold_standing(lake)
     model: dict[str, Any] = {"cluster_id": lake.cluster_id, **done, **standing.as_dict()}
-    told = f"cluster {lake.cluster_id}: {done['commands']} commands folded, {done['rows']} rows merged; {standing.text()}"
+    told = (
+        f"cluster {lake.cluster_id}: {done['commands']} commands folded, {done['rows']} rows "
+        f"merged; {standing.text()}"
+    )
     print(json.dumps(model) if as_json else told, flush=True)

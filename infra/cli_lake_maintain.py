@@ -1,4 +1,6 @@
-"""`regent lake maintain`: the care of all tables of a lake, once or again and again, and what it did as text."""
+"""`regent lake maintain`: the care of all tables of a lake, once or again and again, and what it
+did as text.
+"""
 
 from __future__ import annotations
 
@@ -17,25 +19,55 @@ if TYPE_CHECKING:
     from lakehouse.lake import Lake
     from lakehouse.maintain import TableCare
 
-HEAD = ("TABLE", "FILES BEFORE", "AFTER", "MIB", "OPENS IN", "BEFORE", "HELD FOR", "REMOVED", "NOTE")
+HEAD = (
+    "TABLE",
+    "FILES BEFORE",
+    "AFTER",
+    "MIB",
+    "OPENS IN",
+    "BEFORE",
+    "HELD FOR",
+    "REMOVED",
+    "NOTE",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     """Which tables, for how long time travel must stay possible, and how often."""
     add_lake_arguments(parser)
-    parser.add_argument("--window", type=float, metavar="DAYS", help="time travel stays possible for so long (default 30, at least 1)")
-    parser.add_argument("--every", type=float, metavar="SECONDS", help="again and again, until SIGTERM or Ctrl-C; default: once")
+    parser.add_argument(
+        "--window",
+        type=float,
+        metavar="DAYS",
+        help=("time travel stays possible for so long (default 30, at least 1)"),
+    )
+    parser.add_argument(
+        "--every",
+        type=float,
+        metavar="SECONDS",
+        help=("again and again, until SIGTERM or Ctrl-C; default: once"),
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0 when every table is well, 1 when one could not be cared for; with --every that is told and tried again, and a stop is 0."""
+    """0 when every table is well, 1 when one could not be cared for; with --every that is told and
+    tried again, and a stop is 0.
+    """
     from lakehouse.maintain import WINDOW_DAYS, WINDOW_DAYS_MIN
 
     arguments.window = WINDOW_DAYS if arguments.window is None else arguments.window
     if arguments.window < WINDOW_DAYS_MIN:
-        raise Problem(f"--window {arguments.window:g} is too short", f"Use {WINDOW_DAYS_MIN} day or more: files that somebody is just reading must stay.", EXIT_USAGE)
+        raise Problem(
+            f"--window {arguments.window:g} is too short",
+            f"Use {WINDOW_DAYS_MIN} day or more: files that somebody is just reading must stay.",
+            EXIT_USAGE,
+        )
     if arguments.every is not None and arguments.every <= 0:
-        raise Problem(f"--every {arguments.every:g} is no pause", "Name the seconds between two rounds.", EXIT_USAGE)
+        raise Problem(
+            f"--every {arguments.every:g} is no pause",
+            "Name the seconds between two rounds.",
+            EXIT_USAGE,
+        )
     place = place_of(arguments)
     if arguments.every is None:
         return _round(place, arguments, threading.Event())
@@ -54,12 +86,21 @@ def _round(place: Lake, arguments: argparse.Namespace, stop: threading.Event) ->
     try:
         done = list(maintain(place, locks, arguments.window, stopped=stop.is_set))
     except LakehouseError as error:
-        raise Problem(str(error), "Name an existing --dir or --tables; --storage-option says how to reach an object store.") from error
+        raise Problem(
+            str(error),
+            "Name an existing --dir or --tables; --storage-option says how to reach an object "
+            "store.",
+        ) from error
     finally:
         locks.close()
     if not done and not stop.is_set():
         raise Problem(f"no tables in {place.root}", WAY_OUT_WITHOUT_TABLES)
-    print(json.dumps([one.as_dict() for one in done], indent=1) if arguments.json else "\n".join(told(done)), flush=True)
+    print(
+        json.dumps([one.as_dict() for one in done], indent=1)
+        if arguments.json
+        else "\n".join(told(done)),
+        flush=True,
+    )
     return EXIT_FAILED if any(one.problem for one in done) else EXIT_DONE
 
 
@@ -67,11 +108,18 @@ def told(done: Sequence[TableCare]) -> list[str]:
     """A line for each table, and the sum."""
     rows = [
         (
-            one.table, str(one.files_before), str(one.files_after), f"{one.size_bytes / 2**20:.1f}", f"{one.open_ms_after:.0f} ms",
-            f"{one.open_ms_before:.0f} ms", f"{one.longest_hold_ms:.0f} ms", str(one.files_vacuumed), one.problem or "",
+            one.table,
+            str(one.files_before),
+            str(one.files_after),
+            f"{one.size_bytes / 2**20:.1f}",
+            f"{one.open_ms_after:.0f} ms",
+            f"{one.open_ms_before:.0f} ms",
+            f"{one.longest_hold_ms:.0f} ms",
+            str(one.files_vacuumed),
+            one.problem or "",
         )
         for one in done
-    ]  # fmt: skip
+    ]
     before, after = sum(one.files_before for one in done), sum(one.files_after for one in done)
     bad = [one.table for one in done if one.problem]
     last = f"{len(done)} tables, {before} files before, {after} after"

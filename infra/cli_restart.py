@@ -1,7 +1,10 @@
-"""`regent restart`: brokers of a local cluster anew, one after the other, so that no send fails for it.
+"""`regent restart`: brokers of a local cluster anew, one after the other, so that no send fails for
+it.
 
-Responsible for: the order (slaves first, the master last), and that the set is whole before the next one is taken.
-Refuses to know: how a broker ends (a master hands over first) and who starts it again (the supervisor).
+Responsible for: the order (slaves first, the master last), and that the set is whole before the
+next one is taken.
+Refuses to know: how a broker ends (a master hands over first) and who starts it again (the
+supervisor).
 """
 
 from __future__ import annotations
@@ -24,8 +27,14 @@ LIMIT_S = 60.0
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     """Flags of `regent restart`."""
     which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--rolling", action="store_true", help="every broker, one after the other, the master last")
-    which.add_argument("--broker", metavar="NAME", help="this one only, as 'regent status' names it")
+    which.add_argument(
+        "--rolling",
+        action="store_true",
+        help=("every broker, one after the other, the master last"),
+    )
+    which.add_argument(
+        "--broker", metavar="NAME", help=("this one only, as 'regent status' names it")
+    )
     add_dir(parser)
 
 
@@ -34,13 +43,27 @@ def run(arguments: argparse.Namespace) -> int:
     cluster = DemoCluster(DataFolder(arguments.dir.absolute()), lambda: None)
     names = [one["name"] for one in cluster.processes("broker")]
     if arguments.broker is not None and arguments.broker not in names:
-        raise Problem(f"no broker {arguments.broker!r} is here", f"There are {', '.join(names)}.", EXIT_USAGE)
-    restart(cluster, [arguments.broker] if arguments.broker else names, lambda pid: os.kill(pid, signal.SIGTERM), print)
+        raise Problem(
+            f"no broker {arguments.broker!r} is here", f"There are {', '.join(names)}.", EXIT_USAGE
+        )
+    restart(
+        cluster,
+        [arguments.broker] if arguments.broker else names,
+        lambda pid: os.kill(pid, signal.SIGTERM),
+        print,
+    )
     return EXIT_DONE
 
 
-def restart(cluster: DemoCluster, names: Sequence[str], end: Callable[[int], None], say: Callable[[str], None]) -> None:
-    """One after the other. Problem when the set does not become whole again: the others are left as they are."""
+def restart(
+    cluster: DemoCluster,
+    names: Sequence[str],
+    end: Callable[[int], None],
+    say: Callable[[str], None],
+) -> None:
+    """One after the other. Problem when the set does not become whole again: the others are left as
+    they are.
+    """
     left = list(names)
     view = _whole(cluster)
     while left:
@@ -48,10 +71,19 @@ def restart(cluster: DemoCluster, names: Sequence[str], end: Callable[[int], Non
         left.remove(name)
         began, pid = time.monotonic(), _process(cluster, name)["pid"]
         end(pid)
-        cluster.wait(f"the restart of {name}", lambda name=name, pid=pid: _runs_again(cluster, name, pid), LIMIT_S)
+        cluster.wait(
+            f"the restart of {name}",
+            lambda name=name, pid=pid: _runs_again(cluster, name, pid),
+            LIMIT_S,
+        )
         view = _whole(cluster)
-        cluster.wait(f"copying to {name}", lambda name=name: _has_everything(cluster, name), LIMIT_S)
-        say(f"{name}: restarted and in sync after {time.monotonic() - began:.1f} s; replica {view.master_id} is master, epoch {view.master_epoch}")
+        cluster.wait(
+            f"copying to {name}", lambda name=name: _has_everything(cluster, name), LIMIT_S
+        )
+        say(
+            f"{name}: restarted and in sync after {time.monotonic() - began:.1f} s; replica "
+            f"{view.master_id} is master, epoch {view.master_epoch}"
+        )
 
 
 def next_of(left: Sequence[str], master: str) -> str:
@@ -69,9 +101,15 @@ def _runs_again(cluster: DemoCluster, name: str, old_pid: int) -> bool:
 
 
 def _has_everything(cluster: DemoCluster, name: str) -> bool:
-    """It holds what was acknowledged when this began: a set may still name a member whose link is gone."""
+    """It holds what was acknowledged when this began: a set may still name a member whose link is
+    gone.
+    """
     view = cluster.view()
-    master = cluster.broker_status(view.master_address) if view is not None and view.master_address else None
+    master = (
+        cluster.broker_status(view.master_address)
+        if view is not None and view.master_address
+        else None
+    )
     own = cluster.broker_status(str(_process(cluster, name)["address"]))
     if master is None or own is None:
         return False

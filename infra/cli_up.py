@@ -1,4 +1,6 @@
-"""`regent up`: plan a local cluster in a data folder, start it, supervise it (or leave that to a child: --detach)."""
+"""`regent up`: plan a local cluster in a data folder, start it, supervise it (or leave that to a
+child: --detach).
+"""
 
 from __future__ import annotations
 
@@ -29,44 +31,86 @@ POLL_S = 0.1
 
 def add_dir(parser: argparse.ArgumentParser) -> None:
     """The flag that every verb of the local cluster has."""
-    parser.add_argument("--dir", type=Path, default=Path(DEFAULT_DIR), metavar="FOLDER",
-                        help=f"data folder of the cluster (default ./{DEFAULT_DIR})")
+    parser.add_argument(
+        "--dir",
+        type=Path,
+        default=Path(DEFAULT_DIR),
+        metavar="FOLDER",
+        help=f"data folder of the cluster (default ./{DEFAULT_DIR})",
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     """Flags of `regent up`. None means: as the folder was made, else the default."""
     add_dir(parser)
-    parser.add_argument("--replicas", type=int, metavar="N", help="brokers in the set broker-a (default 3; 0: others run the brokers)")
-    parser.add_argument("--controllers", type=int, metavar="N", help="controllers, one active, others hot (default 2)")
-    parser.add_argument("--kafka-nodes", type=int, metavar="N", help="1, or 3 for a replicated log (default 1)")
+    parser.add_argument(
+        "--replicas",
+        type=int,
+        metavar="N",
+        help=("brokers in the set broker-a (default 3; 0: others run the brokers)"),
+    )
+    parser.add_argument(
+        "--controllers",
+        type=int,
+        metavar="N",
+        help=("controllers, one active, others hot (default 2)"),
+    )
+    parser.add_argument(
+        "--kafka-nodes", type=int, metavar="N", help=("1, or 3 for a replicated log (default 1)")
+    )
     parser.add_argument("--host", help="address to bind (default 127.0.0.1)")
     parser.add_argument("--advertise-host", help="address others are told (default: --host)")
-    parser.add_argument("--base-port", type=int, metavar="PORT",
-                        help="name server's port, the others follow (default: a free block)")
-    parser.add_argument("--kafka", action="append", metavar="KEY=VALUE",
-                        help="use this Kafka instead of a local one, e.g. bootstrap.servers=... security.protocol=SSL")
-    parser.add_argument("--land", action=argparse.BooleanOptionalAction, default=None,
-                        help="land the log in Delta tables; --no-land: no Spark (default: land)")
+    parser.add_argument(
+        "--base-port",
+        type=int,
+        metavar="PORT",
+        help="name server's port, the others follow (default: a free block)",
+    )
+    parser.add_argument(
+        "--kafka",
+        action="append",
+        metavar="KEY=VALUE",
+        help=(
+            "use this Kafka instead of a local one, e.g. bootstrap.servers=... "
+            "security.protocol=SSL"
+        ),
+    )
+    parser.add_argument(
+        "--land",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="land the log in Delta tables; --no-land: no Spark (default: land)",
+    )
     parser.add_argument("--detach", action="store_true", help="return when everything answers")
     parser.add_argument("--places", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--purpose", choices=("cluster", "demo"), default="cluster", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--purpose", choices=("cluster", "demo"), default="cluster", help=argparse.SUPPRESS
+    )
 
 
 def options_of(arguments: argparse.Namespace, stored: dict[str, Any] | None) -> ClusterOptions:
     """Flags over what the folder was made with. Problem when they contradict each other."""
-    given = {name: getattr(arguments, name, None) for name in ClusterOptions.__dataclass_fields__ if name not in ("kafka", "places")}
+    given = {
+        name: getattr(arguments, name, None)
+        for name in ClusterOptions.__dataclass_fields__
+        if name not in ("kafka", "places")
+    }
     given = {name: value for name, value in given.items() if value is not None}
     if arguments.kafka:
         given["kafka"] = table_of("kafka", arguments.kafka)
         if not given["kafka"].get("bootstrap.servers"):
-            raise Problem("--kafka needs bootstrap.servers=HOST:PORT", "Give it once per setting.", EXIT_USAGE)
+            raise Problem(
+                "--kafka needs bootstrap.servers=HOST:PORT", "Give it once per setting.", EXIT_USAGE
+            )
     if arguments.places:
         given["places"] = read_places(arguments.places)
     for name, value in given.items():
         if stored is not None and name != "land" and stored.get(name) != value:
             raise Problem(
-                f"the data folder was made with {name.replace('_', '-')} {stored.get(name)}, not {value}",
-                "Leave the flag out, or use another --dir.", EXIT_USAGE,
+                f"the data folder was made with {name.replace('_', '-')} {stored.get(name)}, not "
+                f"{value}",
+                "Leave the flag out, or use another --dir.",
+                EXIT_USAGE,
             )
     options = ClusterOptions(**{**(stored or {}), **given})
     options.check()
@@ -80,7 +124,10 @@ def run(arguments: argparse.Namespace) -> int:
         identity = folder.identity()
         options_of(arguments, identity["options"] if identity else None)
         detach(folder, _words(arguments), _say)
-        _say(f"everything answers; 'regent status --dir {arguments.dir}' shows it, 'regent down --dir {arguments.dir}' stops it")
+        _say(
+            f"everything answers; 'regent status --dir {arguments.dir}' shows it, 'regent down "
+            f"--dir {arguments.dir}' stops it"
+        )
         return EXIT_DONE
     return supervise(folder, arguments)
 
@@ -105,36 +152,53 @@ def supervise(folder: DataFolder, arguments: argparse.Namespace) -> int:
     lock = folder.lock()
     try:
         refuse_leftovers(folder)
-        plan = cluster_plan.make_plan(folder, identity["cluster_id"], options, java.home, spark_jars)
+        plan = cluster_plan.make_plan(
+            folder, identity["cluster_id"], options, java.home, spark_jars
+        )
         if options.base_port != plan.base_port:
             remember_port(folder, identity, options, plan)
-        _say(f"cluster {identity['cluster_id']} in {folder.root}, {java}, jars in {kafka_jars.parent}")
+        _say(
+            f"cluster {identity['cluster_id']} in {folder.root}, {java}, jars in "
+            f"{kafka_jars.parent}"
+        )
         supervisor = Supervisor(folder, plan, options, _say, lambda kind: _before(kind, plan))
         return supervisor.run()
     finally:
         os.close(lock)
 
 
-def remember_port(folder: DataFolder, identity: dict[str, Any], options: ClusterOptions, plan: ClusterPlan) -> None:
+def remember_port(
+    folder: DataFolder, identity: dict[str, Any], options: ClusterOptions, plan: ClusterPlan
+) -> None:
     """Keep the addresses for the next start: brokers and clients know them."""
     identity["options"] = {**asdict(options), "base_port": plan.base_port}
     write_json(folder.root / VERSION_FILE, identity)
 
 
 def refuse_leftovers(folder: DataFolder) -> None:
-    """Problem when processes of a crashed supervisor still live: they hold ports and write into the folder."""
+    """Problem when processes of a crashed supervisor still live: they hold ports and write into the
+    folder.
+    """
     left = []
     found = folder.cluster()
     for one in (found or {}).get("processes", []):
-        if one.get("pid") and children.is_alive(one["pid"]) and one.get("stamp") == children.start_stamp(one["pid"]):
+        if (
+            one.get("pid")
+            and children.is_alive(one["pid"])
+            and one.get("stamp") == children.start_stamp(one["pid"])
+        ):
             left.append(f"{one['name']} (pid {one['pid']})")
     if left:
-        raise Problem(f"leftover of a crash: {', '.join(left)} still running",
-                      f"'regent down --dir {folder.root}' ends it.")
+        raise Problem(
+            f"leftover of a crash: {', '.join(left)} still running",
+            f"'regent down --dir {folder.root}' ends it.",
+        )
 
 
 def _before(kind: str, plan: ClusterPlan) -> None:
-    """What must be there before the first controller starts: a local log's topics, or an answer of a foreign Kafka."""
+    """What must be there before the first controller starts: a local log's topics, or an answer of
+    a foreign Kafka.
+    """
     if kind != "controller":
         return
     nodes = len(plan.of_kind("kafka"))
@@ -147,7 +211,15 @@ def _before(kind: str, plan: ClusterPlan) -> None:
 def _words(arguments: argparse.Namespace) -> list[str]:
     """The same flags again for the child, without --detach."""
     words = ["--dir", str(arguments.dir.absolute()), "--purpose", arguments.purpose]
-    for name in ("replicas", "controllers", "kafka_nodes", "host", "advertise_host", "base_port", "places"):
+    for name in (
+        "replicas",
+        "controllers",
+        "kafka_nodes",
+        "host",
+        "advertise_host",
+        "base_port",
+        "places",
+    ):
         value = getattr(arguments, name, None)
         if value is not None:
             words += [f"--{name.replace('_', '-')}", str(value)]
@@ -156,10 +228,13 @@ def _words(arguments: argparse.Namespace) -> list[str]:
     return words + ([] if arguments.land is None else ["--land" if arguments.land else "--no-land"])
 
 
-def detach(folder: DataFolder, words: list[str], say: Callable[[str], None], tied: bool = False) -> subprocess.Popen[bytes]:
+def detach(
+    folder: DataFolder, words: list[str], say: Callable[[str], None], tied: bool = False
+) -> subprocess.Popen[bytes]:
     """Start a supervisor of its own and wait until everything answers; its lines are passed on.
 
-    With `tied` it dies with this process. Problem, with its last line, when it ends before it is ready.
+    With `tied` it dies with this process. Problem, with its last line, when it ends before it is
+    ready.
     """
     if folder.is_running():
         folder.lock()  # says who holds it
@@ -171,7 +246,13 @@ def detach(folder: DataFolder, words: list[str], say: Callable[[str], None], tie
             process = children.spawn(command, output)
         else:
             with output.open("ab") as sink:
-                process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, start_new_session=True)
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=sink,
+                    stderr=sink,
+                    start_new_session=True,
+                )
         _follow(folder, process, output, say)
     finally:
         if output.exists() and folder.logs.exists():
@@ -181,7 +262,9 @@ def detach(folder: DataFolder, words: list[str], say: Callable[[str], None], tie
     return process
 
 
-def _follow(folder: DataFolder, process: subprocess.Popen[bytes], output: Path, say: Callable[[str], None]) -> None:
+def _follow(
+    folder: DataFolder, process: subprocess.Popen[bytes], output: Path, say: Callable[[str], None]
+) -> None:
     deadline = time.monotonic() + DETACH_TIMEOUT_S
     with output.open("r", encoding="utf-8", errors="replace") as lines:
         rest, problems = "", []
@@ -195,12 +278,23 @@ def _follow(folder: DataFolder, process: subprocess.Popen[bytes], output: Path, 
                 elif line:
                     say(line)
             if ended:
-                text = problems[-1].removeprefix("regent: ") if problems else f"it ended with code {process.returncode}"
+                text = (
+                    problems[-1].removeprefix("regent: ")
+                    if problems
+                    else (f"it ended with code {process.returncode}")
+                )
                 raise Problem(text, "", process.returncode if process.returncode in (1, 2) else 1)
             found = folder.cluster()
-            if found and found.get("supervisor", {}).get("pid") == process.pid and found["state"] == "ready":
+            if (
+                found
+                and found.get("supervisor", {}).get("pid") == process.pid
+                and found["state"] == "ready"
+            ):
                 return
             if time.monotonic() > deadline:
                 process.terminate()
-                raise Problem(f"the cluster is not ready after {DETACH_TIMEOUT_S:.0f} s", f"See {folder.logs}.")
+                raise Problem(
+                    f"the cluster is not ready after {DETACH_TIMEOUT_S:.0f} s",
+                    f"See {folder.logs}.",
+                )
             time.sleep(POLL_S)

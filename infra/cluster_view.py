@@ -1,4 +1,5 @@
-"""What a running cluster looks like now, gathered from its processes, its log and its tables into one document.
+"""What a running cluster looks like now, gathered from its processes, its log and its tables into
+one document.
 
 Refuses to know how it is shown. Nothing here waits longer than a second per process.
 """
@@ -22,7 +23,9 @@ def collect(folder: DataFolder, cluster: Mapping[str, Any]) -> dict[str, Any]:
     """The document of `regent status --json`."""
     identity = folder.require()
     processes = cluster["processes"]
-    answers = process_status.ask_all([one["status_address"] for one in processes if one["status_address"]])
+    answers = process_status.ask_all(
+        [one["status_address"] for one in processes if one["status_address"]]
+    )
     shown = [_process(one, answers.get(one["status_address"])) for one in processes]
     return {
         "cluster_id": identity["cluster_id"],
@@ -38,7 +41,19 @@ def collect(folder: DataFolder, cluster: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _process(known: Mapping[str, Any], answer: Mapping[str, Any] | None) -> dict[str, Any]:
-    shown = {key: known[key] for key in ("name", "kind", "state", "pid", "address", "ha_address", "restarts", "last_exit")}
+    shown = {
+        key: known[key]
+        for key in (
+            "name",
+            "kind",
+            "state",
+            "pid",
+            "address",
+            "ha_address",
+            "restarts",
+            "last_exit",
+        )
+    }
     shown["answers"] = answer is not None if known["status_address"] else None
     shown["status"] = dict(answer) if answer else None
     shown["role"] = role_of(known["kind"], answer)
@@ -59,7 +74,8 @@ def role_of(kind: str, answer: Mapping[str, Any] | None) -> str:
 def active_controller(processes: list[dict[str, Any]]) -> dict[str, Any] | None:
     """Status of the controller that leads: of those that say so, the one with the highest term."""
     leading = [
-        one["status"] for one in processes
+        one["status"]
+        for one in processes
         if one["kind"] == "controller" and one["status"] and one["status"].get("role") == "active"
     ]
     return max(leading, key=lambda status: status.get("term", 0), default=None)
@@ -69,10 +85,16 @@ def sets_of(processes: list[dict[str, Any]]) -> dict[str, Any]:
     """Each broker set as the active controller has it (else the controller that is furthest)."""
     status = active_controller(processes)
     if status is None:
-        known = [one["status"] for one in processes if one["kind"] == "controller" and one["status"]]
+        known = [
+            one["status"] for one in processes if one["kind"] == "controller" and one["status"]
+        ]
         status = max(known, key=lambda one: one.get("applied_offset", -1), default=None)
     sets: dict[str, Any] = dict(status.get("sets", {})) if status else {}
-    brokers = {one["address"]: one["status"] for one in processes if one["kind"] == "broker" and one["status"]}
+    brokers = {
+        one["address"]: one["status"]
+        for one in processes
+        if one["kind"] == "broker" and one["status"]
+    }
     for one in sets.values():
         for member in one.get("members", []):
             own = brokers.get(member["address"]) or {}
@@ -83,15 +105,22 @@ def sets_of(processes: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def log_ends(kafka: Mapping[str, str]) -> dict[str, int]:
-    """End offset of every partition of our topics, keys `topic-partition`; empty when Kafka does not answer."""
+    """End offset of every partition of our topics, keys `topic-partition`; empty when Kafka does
+    not answer.
+    """
     names = tuple(spec.name for spec in topics.TOPICS)
     with contextlib.suppress(LakehouseError):
-        return {f"{topic}-{number}": ends.end for (topic, number), ends in log_probe.log_ends(kafka, names).items()}
+        return {
+            f"{topic}-{number}": ends.end
+            for (topic, number), ends in log_probe.log_ends(kafka, names).items()
+        }
     return {}
 
 
 def landing(cluster: Mapping[str, Any]) -> dict[str, Any] | None:
-    """How far the tables are behind the log, and what the job says of itself; None when there is no landing job."""
+    """How far the tables are behind the log, and what the job says of itself; None when there is no
+    landing job.
+    """
     if not any(one["kind"] == "land" for one in cluster["processes"]):
         return None
     status = landing_status.read_status(Path(cluster["landing_dir"]))
@@ -99,9 +128,16 @@ def landing(cluster: Mapping[str, Any]) -> dict[str, Any] | None:
     landed = dict(status.landed) if status else {}
     lag = {name: max(0, end - landed.get(name, 0)) for name, end in ends.items()}
     return {
-        "ready": bool(status and status.ready), "stage": status.stage if status else "none",
-        "error": status.error if status else None, "landed": landed, "lag": lag, "lag_records": sum(lag.values()),
-        "rows": status.rows if status else 0, "last_batch_ms": status.last_batch_ms if status else 0,
-        "lag_ms": max(status.lag_ms.values(), default=0) if status else 0, "alarms": status.alarms if status else None,
-        "troubles": dict(status.troubles) if status else {}, "metrics": status.metrics if status else None,
+        "ready": bool(status and status.ready),
+        "stage": status.stage if status else "none",
+        "error": status.error if status else None,
+        "landed": landed,
+        "lag": lag,
+        "lag_records": sum(lag.values()),
+        "rows": status.rows if status else 0,
+        "last_batch_ms": status.last_batch_ms if status else 0,
+        "lag_ms": max(status.lag_ms.values(), default=0) if status else 0,
+        "alarms": status.alarms if status else None,
+        "troubles": dict(status.troubles) if status else {},
+        "metrics": status.metrics if status else None,
     }

@@ -1,8 +1,10 @@
-"""The data folder of one local cluster: its version, its lock, its plan, and what the supervisor says of itself.
+"""The data folder of one local cluster: its version, its lock, its plan, and what the supervisor
+says of itself.
 
     regent.json    format, release, cluster id, purpose, options: written once
     lock           held by the running supervisor; the file carries its pid
-    cluster.json   state, steps and processes with pid and addresses: replaced whole by the supervisor
+    cluster.json   state, steps and processes with pid and addresses: replaced whole by the
+    supervisor
     requests/      one file per request to the supervisor, answered beside it
     config/ logs/  one file per process
     data/NAME/     what a process keeps
@@ -30,7 +32,9 @@ FORMAT = 1
 VERSION_FILE = "regent.json"
 REQUEST_POLL_S = 0.02
 LOOK_S = 0.5
-"""Who only looks whether a cluster runs (`is_running`) has the lock for a moment, on a busy machine for a longer one."""
+"""Who only looks whether a cluster runs (`is_running`) has the lock for a moment, on a busy machine
+for a longer one.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +73,12 @@ class DataFolder:
         """What the process wrote to stdout and stderr: as a rule only why it died."""
         return self.logs / f"{name}.out"
 
-    # -- version ------------------------------------------------------------------------------------------------
+    # -- version -----------------------------------------------------------------------------------
 
     def identity(self) -> dict[str, Any] | None:
-        """The content of regent.json, None when the folder is not there or empty. Problem when it is not ours."""
+        """The content of regent.json, None when the folder is not there or empty. Problem when it
+        is not ours.
+        """
         way_out = "Use another --dir, or remove the folder if it may go."
         if self.root.exists() and not self.root.is_dir():
             raise Problem(f"{self.root} is not a folder", "Use another --dir.")
@@ -87,8 +93,14 @@ class DataFolder:
             raise Problem(f"{path} cannot be read: {error}", way_out) from error
         if not isinstance(found, dict) or found.get("format") != FORMAT:
             version = found.get("format") if isinstance(found, dict) else "?"
-            raise Problem(f"data folder {self.root} is of another version: {version}, this release has {FORMAT}", way_out)
-        if not (isinstance(found.get("cluster_id"), str) and isinstance(found.get("options"), dict)):
+            raise Problem(
+                f"data folder {self.root} is of another version: {version}, this release has "
+                f"{FORMAT}",
+                way_out,
+            )
+        if not (
+            isinstance(found.get("cluster_id"), str) and isinstance(found.get("options"), dict)
+        ):
             raise Problem(f"{path} is not whole: it has no cluster_id or no options", way_out)
         return found
 
@@ -97,8 +109,12 @@ class DataFolder:
         for path in (self.config, self.logs, self.root / "requests", self.root / "data"):
             path.mkdir(parents=True, exist_ok=True)
         identity = {
-            "format": FORMAT, "release": release, "cluster_id": f"regent-{uuid.uuid4().hex[:12]}",
-            "purpose": purpose, "created_at_ms": time.time_ns() // 1_000_000, "options": dict(options),
+            "format": FORMAT,
+            "release": release,
+            "cluster_id": f"regent-{uuid.uuid4().hex[:12]}",
+            "purpose": purpose,
+            "created_at_ms": time.time_ns() // 1_000_000,
+            "options": dict(options),
         }
         write_json(self.root / VERSION_FILE, identity)
         return identity
@@ -107,14 +123,18 @@ class DataFolder:
         """The identity of an existing folder, or a Problem that says how to get one."""
         identity = self.identity()
         if identity is None:
-            raise Problem(f"no cluster in {self.root}", "Start one with 'regent up', or name its folder with --dir.", 2)
+            raise Problem(
+                f"no cluster in {self.root}",
+                "Start one with 'regent up', or name its folder with --dir.",
+                2,
+            )
         return identity
 
     def remove(self) -> None:
         """Remove the folder and all in it."""
         shutil.rmtree(self.root, ignore_errors=True)
 
-    # -- lock ---------------------------------------------------------------------------------------------------
+    # -- lock --------------------------------------------------------------------------------------
 
     def lock(self) -> int:
         """Take the supervisor's lock; gives the open file. Problem when a cluster runs here."""
@@ -144,7 +164,7 @@ class DataFolder:
             os.close(handle)
         return False
 
-    # -- cluster.json -------------------------------------------------------------------------------------------
+    # -- cluster.json ------------------------------------------------------------------------------
 
     def cluster(self) -> dict[str, Any] | None:
         """The supervisor's last word, None when there is none."""
@@ -163,7 +183,10 @@ class DataFolder:
         self.require()
         found = self.cluster()
         if found is None or not self.is_running():
-            raise Problem(f"the cluster in {self.root} is not running", f"Start it: 'regent up --dir {self.root}'.")
+            raise Problem(
+                f"the cluster in {self.root} is not running",
+                f"Start it: 'regent up --dir {self.root}'.",
+            )
         return found
 
     def leftovers(self) -> list[dict[str, Any]]:
@@ -172,15 +195,19 @@ class DataFolder:
         if found is None or self.is_running():
             return []
         return [
-            one for one in found.get("processes", [])
-            if one.get("pid") and children.is_alive(one["pid"])
+            one
+            for one in found.get("processes", [])
+            if one.get("pid")
+            and children.is_alive(one["pid"])
             and one.get("stamp") == children.start_stamp(one["pid"])
         ]
 
-    # -- requests -----------------------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------
 
     def ask(self, request: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Put a request to the running supervisor and wait for the answer. Problem when it refuses or is silent."""
+        """Put a request to the running supervisor and wait for the answer. Problem when it refuses
+        or is silent.
+        """
         name = uuid.uuid4().hex
         question = self.root / "requests" / f"{name}.request"
         answer = self.root / "requests" / f"{name}.answer"
@@ -189,7 +216,10 @@ class DataFolder:
         while not answer.exists():
             if time.monotonic() > deadline or not self.is_running():
                 question.unlink(missing_ok=True)
-                raise Problem(f"the supervisor of {self.root} does not answer", "See logs/supervisor.out there.")
+                raise Problem(
+                    f"the supervisor of {self.root} does not answer",
+                    "See logs/supervisor.out there.",
+                )
             time.sleep(REQUEST_POLL_S)
         found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
         answer.unlink(missing_ok=True)
@@ -200,7 +230,9 @@ class DataFolder:
     def pending(self) -> list[tuple[Path, dict[str, Any]]]:
         """Requests that wait, oldest first; a torn one is dropped."""
         waiting = []
-        for path in sorted((self.root / "requests").glob("*.request"), key=lambda p: p.stat().st_mtime_ns):
+        for path in sorted(
+            (self.root / "requests").glob("*.request"), key=lambda p: p.stat().st_mtime_ns
+        ):
             try:
                 waiting.append((path, json.loads(path.read_text(encoding="utf-8"))))
             except (OSError, ValueError):
@@ -216,7 +248,9 @@ class DataFolder:
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Whole or not at all."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_text(json.dumps(value, indent=1, sort_keys=False, default=str) + "\n", encoding="utf-8")
+    part.write_text(
+        json.dumps(value, indent=1, sort_keys=False, default=str) + "\n", encoding="utf-8"
+    )
     part.replace(path)
 
 

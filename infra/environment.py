@@ -1,8 +1,9 @@
-"""Make the project's environment: `.venv` from the locked, hashed list, the project itself, a Java, the jars.
+"""Make the project's environment: `.venv` from the locked, hashed list, the project itself, a Java,
+the jars.
 
-Runs under any Python 3.11+ with nothing installed, so it imports only the standard library.
-Each step leaves a stamp inside `.venv` with the hash of what it was made from: a second run does nothing,
-a run after a crash starts the unfinished step again, a half-made `.venv` is made anew.
+Runs under any Python 3.11+ with nothing installed, so it imports only the standard library. Each
+step leaves a stamp inside `.venv` with the hash of what it was made from: a second run does
+nothing, a run after a crash starts the unfinished step again, a half-made `.venv` is made anew.
 """
 
 from __future__ import annotations
@@ -18,7 +19,15 @@ ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / ".venv"
 PYTHON = HOME / "bin" / "python"
 PYTHON_MIN = (3, 11)
-PIP = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--require-hashes", "--no-deps"]
+PIP = [
+    "-m",
+    "pip",
+    "install",
+    "--disable-pip-version-check",
+    "--quiet",
+    "--require-hashes",
+    "--no-deps",
+]
 
 
 class SetupFailed(Exception):
@@ -61,31 +70,61 @@ def make_venv() -> None:
     try:
         venv.EnvBuilder(clear=True, with_pip=True).create(HOME)
     except (subprocess.CalledProcessError, OSError) as error:
-        raise SetupFailed(f"cannot make {HOME} ({error}). On Debian install the package python3-venv.") from error
+        raise SetupFailed(
+            f"cannot make {HOME} ({error}). On Debian install the package python3-venv."
+        ) from error
 
 
 def install_locked() -> None:
-    """Every package of requirements.lock, hashes checked; what builds source packages comes first."""
-    network = "pip could not install the locked packages. Check the network and run 'make setup' again."
+    """Every package of requirements.lock, hashes checked; what builds source packages comes
+    first.
+    """
+    network = (
+        "pip could not install the locked packages. Check the network and run 'make setup' again."
+    )
     run([*PIP, "-r", "requirements-build.lock"], network)
     run([*PIP, "--no-build-isolation", "-r", "requirements.lock"], network)
 
 
 def install_project() -> None:
     """The project itself, editable, without touching the network."""
-    command = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--no-deps", "--no-build-isolation"]
-    run([*command, "--no-index", "--editable", "."], "the project itself could not be installed; see above.")
+    command = [
+        "-m",
+        "pip",
+        "install",
+        "--disable-pip-version-check",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+    ]
+    run(
+        [*command, "--no-index", "--editable", "."],
+        "the project itself could not be installed; see above.",
+    )
 
 
 def main() -> int:
     """`python3 infra/environment.py`: what `make setup` runs."""
     if sys.version_info < PYTHON_MIN:
-        print(f"setup: Python {sys.version.split()[0]} is too old. Use 3.11 or newer: make setup PYTHON=python3.12.")
+        print(
+            f"setup: Python {sys.version.split()[0]} is too old. Use 3.11 or newer: make setup "
+            "PYTHON=python3.12."
+        )
         return 2
     locks = [ROOT / "requirements-build.lock", ROOT / "requirements.lock"]
     try:
-        fresh = step("venv", stamp_value(), make_venv, f"environment {HOME} with Python {sys.version.split()[0]}")
-        step("packages", stamp_value(*locks), install_locked, "packages from requirements.lock (the first time minutes)")
+        fresh = step(
+            "venv",
+            stamp_value(),
+            make_venv,
+            f"environment {HOME} with Python {sys.version.split()[0]}",
+        )
+        step(
+            "packages",
+            stamp_value(*locks),
+            install_locked,
+            "packages from requirements.lock (the first time minutes)",
+        )
         step("project", stamp_value(ROOT / "pyproject.toml"), install_project, "the project itself")
         run(["-m", "infra.java", "--ensure"], "no usable Java; see above.")
         run(["-m", "infra.jar_store"], "the jars are not complete; see above.")
@@ -101,5 +140,7 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        print("setup: interrupted; run 'make setup' again to go on where it stopped.", file=sys.stderr)
+        print(
+            "setup: interrupted; run 'make setup' again to go on where it stopped.", file=sys.stderr
+        )
         sys.exit(130)

@@ -1,7 +1,8 @@
 """Jars by name, version and sha256 from a lock file, kept in a cache.
 
 Knows lock files, the cache and where Maven Central is; refuses to know what the jars are for.
-Nothing is resolved at run time: the lock names bytes, so a jar whose bytes differ is an error and never used.
+Nothing is resolved at run time: the lock names bytes, so a jar whose bytes differ is an error and
+never used.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ class Jar:
 
 
 def read_lock(path: Path) -> list[Jar]:
-    """Lines `sha256  group:artifact:version`; empty lines and `#` comments are skipped. Problem on anything else."""
+    """Lines `sha256  group:artifact:version`; empty lines and `#` comments are skipped. Problem on
+    anything else.
+    """
     jars = []
     for number, raw in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         line = raw.strip()
@@ -66,7 +69,10 @@ def read_lock(path: Path) -> list[Jar]:
             continue
         match = re.fullmatch(r"([0-9a-f]{64})\s+([\w.-]+):([\w.-]+):([\w.-]+)", line)
         if match is None:
-            raise Problem(f"{path}:{number} is not 'sha256  group:artifact:version'", "Restore the file from git.")
+            raise Problem(
+                f"{path}:{number} is not 'sha256  group:artifact:version'",
+                "Restore the file from git.",
+            )
         jars.append(Jar(*match.groups()))
     return jars
 
@@ -83,14 +89,23 @@ def jars_of(name: str, environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def base_urls(environ: Mapping[str, str] = os.environ, settings: Path | None = None) -> list[str]:
-    """Repositories to ask, best first: REGENT_MAVEN, the user's mirror of Central, the constant inside PySpark's Ivy."""
+    """Repositories to ask, best first: REGENT_MAVEN, the user's mirror of Central, the constant
+    inside PySpark's Ivy.
+    """
     named = environ.get(MAVEN_VARIABLE)
     if named:
         return [named.rstrip("/")]
-    found = [_mirror_of_central(settings or Path.home() / ".m2" / "settings.xml"), _constant_inside_ivy()]
+    found = [
+        _mirror_of_central(settings or Path.home() / ".m2" / "settings.xml"),
+        _constant_inside_ivy(),
+    ]
     urls = [url.rstrip("/") for url in found if url]
     if not urls:
-        raise Problem("no Maven repository is known", f"Set {MAVEN_VARIABLE} to the base URL of one.", EXIT_USAGE)
+        raise Problem(
+            "no Maven repository is known",
+            f"Set {MAVEN_VARIABLE} to the base URL of one.",
+            EXIT_USAGE,
+        )
     return urls
 
 
@@ -104,18 +119,25 @@ def _mirror_of_central(settings: Path) -> str | None:
             continue
         fields = {child.tag.rsplit("}", 1)[-1]: (child.text or "").strip() for child in mirror}
         names = [part.strip() for part in fields.get("mirrorOf", "").split(",")]
-        if any(name in ("central", "*", "external:*") for name in names) and "!central" not in names:
+        if (
+            any(name in ("central", "*", "external:*") for name in names)
+            and "!central" not in names
+        ):
             return fields.get("url") or None
     return None
 
 
 def _constant_inside_ivy() -> str | None:
-    """PySpark ships Ivy, whose resolver class carries the address of Central: so no host is written here."""
+    """PySpark ships Ivy, whose resolver class carries the address of Central: so no host is written
+    here.
+    """
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         return None
     for archive in sorted((Path(spec.origin).parent / "jars").glob("ivy-*.jar")):
-        code = zipfile.ZipFile(archive).read("org/apache/ivy/plugins/resolver/IBiblioResolver.class")
+        code = zipfile.ZipFile(archive).read(
+            "org/apache/ivy/plugins/resolver/IBiblioResolver.class"
+        )
         for url in re.findall(rb"https:[\w./-]+", code):
             if b"maven2" in url:
                 return url.decode()
@@ -131,21 +153,30 @@ def is_good(jar: Jar, folder: Path) -> bool:
 
 
 def check(name: str, folder: Path | None = None) -> Path:
-    """The folder of one lock with every jar present and right, or a Problem. Never touches the network."""
+    """The folder of one lock with every jar present and right, or a Problem. Never touches the
+    network.
+    """
     folder = folder or jars_of(name)
     for jar in read_lock(LOCK_DIR / f"{name}.lock"):
         path = folder / jar.file_name
         if not path.exists():
-            raise Problem(f"jar {jar.coordinate} is missing in {folder}", "Run 'make setup' to fetch it.")
+            raise Problem(
+                f"jar {jar.coordinate} is missing in {folder}", "Run 'make setup' to fetch it."
+            )
         if not is_good(jar, folder):
-            raise Problem(f"jar {path} has the wrong sha256", "Delete it and run 'make setup' again.")
+            raise Problem(
+                f"jar {path} has the wrong sha256", "Delete it and run 'make setup' again."
+            )
     return folder
 
 
-def fetch_lock(lock: Path, folder: Path, urls: Callable[[], list[str]], say: Callable[[str], None]) -> int:
+def fetch_lock(
+    lock: Path, folder: Path, urls: Callable[[], list[str]], say: Callable[[str], None]
+) -> int:
     """Bring every jar of `lock` into `folder`; gives how many were fetched.
 
-    Files that the lock does not name are removed: the folder goes onto a class path with a wildcard.
+    Files that the lock does not name are removed: the folder goes onto a class path with a
+    wildcard.
     """
     jars = read_lock(lock)
     folder.mkdir(parents=True, exist_ok=True)
@@ -159,7 +190,9 @@ def fetch_lock(lock: Path, folder: Path, urls: Callable[[], list[str]], say: Cal
     bases = urls()
     say(f"{lock.stem}: fetching {len(missing)} of {len(jars)} jars from {bases[0]}")
     with ThreadPoolExecutor(DOWNLOADS_AT_ONCE) as pool:
-        for done, (jar, size) in enumerate(pool.map(lambda jar: (jar, _fetch(jar, folder, bases)), missing), start=1):
+        for done, (jar, size) in enumerate(
+            pool.map(lambda jar: (jar, _fetch(jar, folder, bases)), missing), start=1
+        ):
             say(f"{lock.stem}: {done}/{len(missing)} {jar.file_name} {size // 1024} KiB")
     return len(missing)
 
@@ -194,15 +227,23 @@ def _download(jar: Jar, url: str, folder: Path) -> int:
 
 
 def fetch_all(
-    say: Callable[[str], None], environ: Mapping[str, str] = os.environ, names: Sequence[str] = LOCK_NAMES
+    say: Callable[[str], None],
+    environ: Mapping[str, str] = os.environ,
+    names: Sequence[str] = LOCK_NAMES,
 ) -> int:
-    """Every jar of these locks into the cache; gives how many were fetched. Problem for a lock that is not there."""
+    """Every jar of these locks into the cache; gives how many were fetched. Problem for a lock that
+    is not there.
+    """
     unknown = [name for name in names if not (LOCK_DIR / f"{name}.lock").exists()]
     if unknown:
         known = ", ".join(sorted(path.stem for path in LOCK_DIR.glob("*.lock")))
-        raise Problem(f"no jars are locked as {', '.join(unknown)}", f"There are: {known}.", EXIT_USAGE)
+        raise Problem(
+            f"no jars are locked as {', '.join(unknown)}", f"There are: {known}.", EXIT_USAGE
+        )
     return sum(
-        fetch_lock(LOCK_DIR / f"{name}.lock", jars_of(name, environ), lambda: base_urls(environ), say)
+        fetch_lock(
+            LOCK_DIR / f"{name}.lock", jars_of(name, environ), lambda: base_urls(environ), say
+        )
         for name in names
     )
 

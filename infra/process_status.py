@@ -1,4 +1,5 @@
-"""Ask processes how they are, over remoting (REGENT_PROCESS_STATUS) and from a plain blocking caller.
+"""Ask processes how they are, over remoting (REGENT_PROCESS_STATUS) and from a plain blocking
+caller.
 
 Refuses to know what the answers mean.
 """
@@ -28,10 +29,14 @@ def _question(sets: bool | str) -> RemotingCommand:
     return RemotingCommand.request(RequestCode.REGENT_PROCESS_STATUS, wanted)
 
 
-def ask_once(address: str, timeout_ms: int = ASK_TIMEOUT_MS, *, sets: bool | str = True) -> dict[str, Any] | None:
-    """The process's status, None when it does not answer in time. Opens a connection of its own, blocks.
+def ask_once(
+    address: str, timeout_ms: int = ASK_TIMEOUT_MS, *, sets: bool | str = True
+) -> dict[str, Any] | None:
+    """The process's status, None when it does not answer in time. Opens a connection of its own,
+    blocks.
 
-    `sets` False: a controller leaves its broker sets out, or tells that one, which is much less work when there are many.
+    `sets` False: a controller leaves its broker sets out, or tells that one, which is much less
+    work when there are many.
     """
     deadline = time.monotonic() + timeout_ms / 1000
     request = _question(sets)
@@ -62,12 +67,16 @@ def _status_of(answer: RemotingCommand) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def ask_all(addresses: Iterable[str], timeout_ms: int = ASK_TIMEOUT_MS, *, sets: bool | str = True) -> dict[str, dict[str, Any] | None]:
+def ask_all(
+    addresses: Iterable[str], timeout_ms: int = ASK_TIMEOUT_MS, *, sets: bool | str = True
+) -> dict[str, dict[str, Any] | None]:
     """The status of many processes at once; `sets` as in `ask_once`."""
     return asyncio.run(_ask_all(list(addresses), timeout_ms, sets))
 
 
-async def _ask_all(addresses: list[str], timeout_ms: int, sets: bool | str) -> dict[str, dict[str, Any] | None]:
+async def _ask_all(
+    addresses: list[str], timeout_ms: int, sets: bool | str
+) -> dict[str, dict[str, Any] | None]:
     client = RemotingClient()
 
     async def one(address: str) -> dict[str, Any] | None:

@@ -16,7 +16,9 @@ ASK_TIMEOUT_MS = 500
 
 
 def is_ready(spec: ProcessSpec, plan: ClusterPlan, pid: int) -> bool:
-    """Kafka: topics can be created. Landing: its status file says so and is of this process. Others: they say so."""
+    """Kafka: topics can be created. Landing: its status file says so and is of this process.
+    Others: they say so.
+    """
     if spec.kind == "kafka":
         return kafka_server.is_ready(plan.kafka["bootstrap.servers"], len(plan.of_kind("kafka")))
     if spec.kind == "land":
@@ -26,13 +28,17 @@ def is_ready(spec: ProcessSpec, plan: ClusterPlan, pid: int) -> bool:
 
 
 def has_identity(spec: ProcessSpec) -> bool:
-    """A broker knows its id. It may still wait for others: a set whose last master is not up yet has none."""
+    """A broker knows its id. It may still wait for others: a set whose last master is not up yet
+    has none.
+    """
     answer = process_status.ask_once(spec.address or "", ASK_TIMEOUT_MS, sets=False)
     return bool(answer and answer.get("broker_id"))
 
 
 def landing_is_ready(config: Mapping[str, object], pid: int) -> bool:
-    """The status file is written by process `pid` and says ready; an old file of a predecessor does not count."""
+    """The status file is written by process `pid` and says ready; an old file of a predecessor does
+    not count.
+    """
     try:
         found = landing_status.read_status(Path(str(config["work_dir"])))
     except ValueError:

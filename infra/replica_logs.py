@@ -33,7 +33,9 @@ class LogFiles:
 
     def __init__(self, directory: Path) -> None:
         found = {start_of_name(path.name): path for path in directory.iterdir() if path.is_file()}
-        self._files = {start: path for start, path in sorted((s, p) for s, p in found.items() if s is not None)}
+        self._files = {
+            start: path for start, path in sorted((s, p) for s, p in found.items() if s is not None)
+        }
 
     @property
     def start(self) -> int:
@@ -51,7 +53,9 @@ class LogFiles:
 
 
 def compare(directories: Mapping[str, Path], end: int) -> LogComparison:
-    """Compare from the highest first offset of any replica up to `end` (exclusive, the confirm offset)."""
+    """Compare from the highest first offset of any replica up to `end` (exclusive, the confirm
+    offset).
+    """
     logs = {name: LogFiles(directory) for name, directory in directories.items()}
     start = max(log.start for log in logs.values())
     names = tuple(sorted(logs))

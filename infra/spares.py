@@ -1,8 +1,9 @@
-"""Processes that are started but not yet begun: a broker that dies is replaced without waiting for Python to load.
+"""Processes that are started but not yet begun: a broker that dies is replaced without waiting for
+Python to load.
 
-A client with default settings talks to the old address until its next poll, so the time until *some* process answers
-there is what its users wait for. A spare has read its configuration and imported everything, and waits for one line
-on its standard input; the end of that input ends it.
+A client with default settings talks to the old address until its next poll, so the time until
+*some* process answers there is what its users wait for. A spare has read its configuration and
+imported everything, and waits for one line on its standard input; the end of that input ends it.
 Refuses to know when a spare is needed and what it runs.
 """
 
@@ -26,7 +27,9 @@ class Watchdog(Protocol):
 
 
 class Spares:
-    """At most one spare per name. `watchdog` hears of each: a spare must not outlive the supervisor either."""
+    """At most one spare per name. `watchdog` hears of each: a spare must not outlive the supervisor
+    either.
+    """
 
     def __init__(self, watchdog: Watchdog) -> None:
         self._watchdog = watchdog

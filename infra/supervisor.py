@@ -1,7 +1,7 @@
 """Start the processes of a local cluster in order, keep them running, stop them all.
 
-One loop in the main thread owns everything: it reaps, restarts, asks for readiness, serves requests and replaces
-cluster.json. Refuses to know what the processes do and how they are configured.
+One loop in the main thread owns everything: it reaps, restarts, asks for readiness, serves requests
+and replaces cluster.json. Refuses to know what the processes do and how they are configured.
 """
 
 from __future__ import annotations
@@ -24,12 +24,19 @@ from infra.watchdog_link import WatchdogLink
 
 TURN_S = 0.02
 ASK_AGAIN_S = 0.05
-# one group after the other, each before what it writes to
-# controllers first: they would elect for brokers that only stop; then the landing job has time for their last records
+# one group after the other, each before what it writes to controllers first: they would elect for
+# brokers that only stop; then the landing job has time for their last records
 STOP_GROUPS = (("controller",), ("broker", "namesrv"), ("land",), ("kafka",))
 STOP_GRACE_S = {"broker": 10.0, "land": 20.0, "namesrv": 5.0, "controller": 10.0, "kafka": 15.0}
-# kind, and how long the whole kind may take until it is ready; Spark on a loaded machine takes minutes
-START_ORDER = (("kafka", 180.0), ("controller", 120.0), ("namesrv", 60.0), ("broker", 120.0), ("land", 600.0))
+# kind, and how long the whole kind may take until it is ready; Spark on a loaded machine takes
+# minutes
+START_ORDER = (
+    ("kafka", 180.0),
+    ("controller", 120.0),
+    ("namesrv", 60.0),
+    ("broker", 120.0),
+    ("land", 600.0),
+)
 LOG_LINES_SHOWN = 5
 OUTPUT_BYTES_MAX = 1024 * 1024
 # kinds whose place clients wait at: a spare process takes it over at once
@@ -40,7 +47,11 @@ class Supervisor:
     """Runs one plan in one data folder until it is told to stop."""
 
     def __init__(
-        self, folder: DataFolder, plan: ClusterPlan, options: ClusterOptions, say: Callable[[str], None],
+        self,
+        folder: DataFolder,
+        plan: ClusterPlan,
+        options: ClusterOptions,
+        say: Callable[[str], None],
         before_kind: Callable[[str], None] = lambda kind: None,
     ) -> None:
         self._folder = folder
@@ -55,10 +66,12 @@ class Supervisor:
         self._watchdog = WatchdogLink()
         self._spares = Spares(self._watchdog)
 
-    # -- life -------------------------------------------------------------------------------------------------------
+    # -- life --------------------------------------------------------------------------------------
 
     def run(self) -> int:
-        """Start all, supervise until a stop is asked for, stop all. Problem when the cluster does not come up."""
+        """Start all, supervise until a stop is asked for, stop all. Problem when the cluster does
+        not come up.
+        """
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
         self._watchdog.start()
@@ -73,7 +86,7 @@ class Supervisor:
     def _on_signal(self, number: int, frame: object) -> None:
         self._stop_reason = signal.Signals(number).name
 
-    # -- start ------------------------------------------------------------------------------------------------------
+    # -- start -------------------------------------------------------------------------------------
 
     def _start_all(self) -> None:
         # Spark needs longest and waits for the topics itself; the name server needs nobody
@@ -97,7 +110,8 @@ class Supervisor:
             if spec.name not in self._children:
                 self._start(spec)
                 if kind == "broker" and wait_s is not None:
-                    self._wait({spec.name}, wait_s, readiness.has_identity)  # so that ids follow names
+                    # so that ids follow names
+                    self._wait({spec.name}, wait_s, readiness.has_identity)
         if wait_s is None:
             return
         self._wait({spec.name for spec in specs}, wait_s)
@@ -111,18 +125,32 @@ class Supervisor:
     def _describe(spec: ProcessSpec) -> str:
         return f"{spec.name} ({spec.listens[0]})" if spec.listens else spec.name
 
-    def _wait(self, names: set[str], limit_s: float, enough: Callable[[ProcessSpec], bool] = lambda spec: False) -> None:
+    def _wait(
+        self,
+        names: set[str],
+        limit_s: float,
+        enough: Callable[[ProcessSpec], bool] = lambda spec: False,
+    ) -> None:
         """Until all of `names` are ready, or `enough` says that a process has come far enough."""
         deadline = time.monotonic() + limit_s
         while self._stop_reason is None:
-            waiting = [n for n in names if self._children[n].state != "ready" and not enough(self._children[n].spec)]
+            waiting = [
+                n
+                for n in names
+                if self._children[n].state != "ready" and not enough(self._children[n].spec)
+            ]
             failed = [name for name in names if self._children[name].state == "failed"]
             if failed:
-                raise Problem(f"{failed[0]} does not come up: {self._last_words(failed[0])}", self._see(failed[0]))
+                raise Problem(
+                    f"{failed[0]} does not come up: {self._last_words(failed[0])}",
+                    self._see(failed[0]),
+                )
             if not waiting:
                 return
             if time.monotonic() > deadline:
-                raise Problem(f"{waiting[0]} is not ready after {limit_s:.0f} s", self._see(waiting[0]))
+                raise Problem(
+                    f"{waiting[0]} is not ready after {limit_s:.0f} s", self._see(waiting[0])
+                )
             self._turn()
 
     def _see(self, name: str) -> str:
@@ -130,14 +158,21 @@ class Supervisor:
 
     def _last_words(self, name: str) -> str:
         lines = self._last_lines(name, 1)
-        return lines[-1].strip().removeprefix("regent: ") if lines else f"exit code {self._children[name].last_exit}"
+        return (
+            lines[-1].strip().removeprefix("regent: ")
+            if lines
+            else (f"exit code {self._children[name].last_exit}")
+        )
 
     def _last_lines(self, name: str, count: int) -> list[str]:
-        output = children.last_lines(self._folder.output_of(name), count, from_byte=self._children[name].output_from)
+        output = children.last_lines(
+            self._folder.output_of(name), count, from_byte=self._children[name].output_from
+        )
         return output or children.last_lines(self._folder.log_of(name), count)
 
     def _start(self, spec: ProcessSpec) -> None:
-        for address in () if spec.prefix else spec.listens:  # what starts behind a prefix may bind where this process cannot
+        # what starts behind a prefix may bind where this process cannot
+        for address in () if spec.prefix else spec.listens:
             require_free(spec.name, address)
         path = self._folder.config_of(spec.name)
         path.write_text(toml_text.dumps(spec.config), encoding="utf-8")
@@ -148,20 +183,37 @@ class Supervisor:
         process = self._spares.begin(spec.name) or children.spawn(self._command(spec), output)
         self._watchdog.add(process.pid)
         child = self._children.setdefault(spec.name, Child(spec, process, time.monotonic()))
-        child.process, child.started_at, child.state, child.output_from = process, time.monotonic(), "starting", written
+        child.process, child.started_at, child.state, child.output_from = (
+            process,
+            time.monotonic(),
+            "starting",
+            written,
+        )
         self._write()
 
     def _command(self, spec: ProcessSpec) -> list[str]:
-        command = [*spec.prefix, sys.executable, "-m", "infra", spec.kind, "--config", str(self._folder.config_of(spec.name))]
+        command = [
+            *spec.prefix,
+            sys.executable,
+            "-m",
+            "infra",
+            spec.kind,
+            "--config",
+            str(self._folder.config_of(spec.name)),
+        ]
         if spec.kind != "kafka":
             command += ["--log-file", str(self._folder.log_of(spec.name))]
         return command
 
     def _prepare_spare(self, spec: ProcessSpec) -> None:
         if spec.kind in SPARE_KINDS:
-            self._spares.prepare(spec.name, [*self._command(spec), "--wait-for-start"], self._folder.output_of(spec.name))
+            self._spares.prepare(
+                spec.name,
+                [*self._command(spec), "--wait-for-start"],
+                self._folder.output_of(spec.name),
+            )
 
-    # -- one turn ---------------------------------------------------------------------------------------------------
+    # -- one turn ----------------------------------------------------------------------------------
 
     def _turn(self) -> None:
         now = time.monotonic()
@@ -214,7 +266,7 @@ class Supervisor:
             child.next_start = now + 1.0
             self._say(f"{child.spec.name}: {problem.line()}")
 
-    # -- requests ---------------------------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------
 
     def _serve(self, request: dict[str, Any]) -> dict[str, Any]:
         action, name = request.get("action"), str(request.get("name", ""))
@@ -255,7 +307,7 @@ class Supervisor:
         self._start(child.spec)
         return {"done": True}
 
-    # -- stop -------------------------------------------------------------------------------------------------------
+    # -- stop --------------------------------------------------------------------------------------
 
     def _stop_all(self) -> None:
         self._state = "stopping"
@@ -276,16 +328,18 @@ class Supervisor:
         self._write()
         self._watchdog.close()
 
-    # -- what others see --------------------------------------------------------------------------------------------
+    # -- what others see ---------------------------------------------------------------------------
 
     def _write(self) -> None:
-        self._folder.write_cluster({
-            "state": self._state,
-            "supervisor": {"pid": os.getpid(), "stamp": children.start_stamp(os.getpid())},
-            "steps": self._steps,
-            "kafka": self._plan.kafka,
-            "controllers": list(self._plan.controllers),
-            "name_servers": list(self._plan.name_servers),
-            "landing_dir": str(self._folder.landing),
-            "processes": [child.public() for child in self._children.values()],
-        })
+        self._folder.write_cluster(
+            {
+                "state": self._state,
+                "supervisor": {"pid": os.getpid(), "stamp": children.start_stamp(os.getpid())},
+                "steps": self._steps,
+                "kafka": self._plan.kafka,
+                "controllers": list(self._plan.controllers),
+                "name_servers": list(self._plan.name_servers),
+                "landing_dir": str(self._folder.landing),
+                "processes": [child.public() for child in self._children.values()],
+            }
+        )

@@ -1,4 +1,6 @@
-"""Write the small TOML that our configuration files use: texts, numbers, switches, lists of texts, tables of texts."""
+"""Write the small TOML that our configuration files use: texts, numbers, switches, lists of texts,
+tables of texts.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from pathlib import Path
 
 
 def dumps(values: Mapping[str, object]) -> str:
-    """TOML text; None is left out, tables come last. TypeError for what TOML files of ours never hold."""
+    """TOML text; None is left out, tables come last. TypeError for what TOML files of ours never
+    hold.
+    """
     lines, tables = [], []
     for key, value in values.items():
         if value is None:

@@ -1,4 +1,6 @@
-"""One line on standard error when something takes longer than a person expects. Refuses to know what is waited for."""
+"""One line on standard error when something takes longer than a person expects. Refuses to know
+what is waited for.
+"""
 
 from __future__ import annotations
 

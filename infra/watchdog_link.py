@@ -11,7 +11,9 @@ import sys
 
 
 class WatchdogLink:
-    """Keeps a watchdog running and told. When the pipe closes, by whatever end of this process, it kills the groups."""
+    """Keeps a watchdog running and told. When the pipe closes, by whatever end of this process, it
+    kills the groups.
+    """
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -24,8 +26,11 @@ class WatchdogLink:
     def start(self) -> None:
         """Start it (again) and tell it of every group that is registered."""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "infra.watchdog"], stdin=subprocess.PIPE, start_new_session=True,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            [sys.executable, "-m", "infra.watchdog"],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         for group in sorted(self._groups):
             self._write(f"+{group}")
@@ -61,7 +66,8 @@ class WatchdogLink:
 
     def _let_go(self) -> None:
         assert self._process is not None and self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # what a dead watchdog did not take is told to the next
+        # what a dead watchdog did not take is told to the next
+        with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
         self._process.wait()
         self._process = None

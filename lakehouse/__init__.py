@@ -10,12 +10,14 @@ if TYPE_CHECKING:
     from lakehouse.frames import LakeTables
 
 
-def open(path: str | Path, cluster: str | None = None, storage_options: Mapping[str, str] | None = None) -> LakeTables:
-    """
-    The tables at `path`, a folder or the URI of an object store, as data frames: see `lakehouse.frames`.
+def open(
+    path: str | Path, cluster: str | None = None, storage_options: Mapping[str, str] | None = None
+) -> LakeTables:
+    """The tables at `path`, a folder or the URI of an object store, as data frames: see
+    `lakehouse.frames`.
 
-    `cluster` is needed where several clusters land in one place. Raises `NotLanded` when there are no tables,
-    `LakehouseError` when there are several clusters and none is named.
+    `cluster` is needed where several clusters land in one place. Raises `NotLanded` when there are
+    no tables, `LakehouseError` when there are several clusters and none is named.
     """
     # Whoever imports a part of this package must not pay for all of it.
     from lakehouse.frames import LakeTables

@@ -1,7 +1,8 @@
 """
 Something done again and again in a thread beside the landing queries.
 
-Responsible for the rhythm, and for a round that fails staying its own trouble: it is told once and tried again.
+Responsible for the rhythm, and for a round that fails staying its own trouble: it is told once and
+tried again.
 Refuses to know what is done.
 """
 
@@ -17,14 +18,18 @@ ERROR_CHARS_MAX = 300
 
 
 class Activity:
-    """
-    Calls `step(stopped)` every `every_s` seconds until it is stopped; the first time after that pause.
+    """Calls `step(stopped)` every `every_s` seconds until it is stopped; the first time after that
+    pause.
 
     `troubled` is told after each round: the name and why the round failed, or None when it did not.
     """
 
     def __init__(
-        self, name: str, every_s: float, step: Callable[[Callable[[], bool]], object], troubled: Callable[[str, str | None], None]
+        self,
+        name: str,
+        every_s: float,
+        step: Callable[[Callable[[], bool]], object],
+        troubled: Callable[[str, str | None], None],
     ) -> None:
         self._name, self._every_s, self._step, self._troubled = name, every_s, step, troubled
         self._stop = threading.Event()
@@ -36,7 +41,9 @@ class Activity:
         self._thread.start()
 
     def stop(self, wait_s: float) -> None:
-        """Begin no round any more, and wait for the one at work, at most `wait_s` seconds: it may be cut off anywhere."""
+        """Begin no round any more, and wait for the one at work, at most `wait_s` seconds: it may
+        be cut off anywhere.
+        """
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(wait_s)

@@ -1,9 +1,9 @@
 """
 Counts over event time, as Spark plans: the same plan over a stream and over a table.
 
-Responsible for what is counted, by which clock and in which windows. Rows that say the same again (an outcome
-published twice after a change of leader, a broker event delivered twice) count once. Refuses to know where rows
-come from and where counts go.
+Responsible for what is counted, by which clock and in which windows. Rows that say the same again
+(an outcome published twice after a change of leader, a broker event delivered twice) count once.
+Refuses to know where rows come from and where counts go.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ def _elections(sources: Mapping[str, DataFrame]) -> DataFrame:
             f.array_contains(labels, LABEL_REPEAT).alias("repeat"),
             f.col("master_broker_id").isNotNull().alias("won"),
             (~f.col("accepted")).alias("refused"),
-            (f.array_contains(labels, LABEL_AT_RISK) | f.array_contains(labels, LABEL_UNCLEAN)).alias("at_risk"),
+            (
+                f.array_contains(labels, LABEL_AT_RISK) | f.array_contains(labels, LABEL_UNCLEAN)
+            ).alias("at_risk"),
         ).alias("asked"),
     )
 
@@ -58,13 +60,18 @@ def _failover_rates(rows: DataFrame) -> DataFrame:
     window = f.window(EVENT_TIME, "1 hour")
     # A set of what was asked: small, and whoever is told twice is in it once.
     counted = rows.groupBy("cluster_id", "broker_name", window).agg(
-        f.collect_set("asked").alias("asked"), f.max("took_ms").alias("took_ms_max"), f.count(f.lit(1)).alias("rows")
+        f.collect_set("asked").alias("asked"),
+        f.max("took_ms").alias("took_ms_max"),
+        f.count(f.lit(1)).alias("rows"),
     )
     return _in_order(
-        counted, FAILOVER_RATES,
-        elections=_how_many(lambda one: ~one.repeat), won=_how_many(lambda one: ~one.repeat & one.won),
-        refused=_how_many(lambda one: ~one.repeat & one.refused), at_risk=_how_many(lambda one: ~one.repeat & one.won & one.at_risk),
-    )  # fmt: skip
+        counted,
+        FAILOVER_RATES,
+        elections=_how_many(lambda one: ~one.repeat),
+        won=_how_many(lambda one: ~one.repeat & one.won),
+        refused=_how_many(lambda one: ~one.repeat & one.refused),
+        at_risk=_how_many(lambda one: ~one.repeat & one.won & one.at_risk),
+    )
 
 
 def _how_many(which: Callable[[Column], Column]) -> Column:
@@ -75,17 +82,24 @@ def _lag_reports(sources: Mapping[str, DataFrame]) -> DataFrame:
     """
     What masters say of their slaves, by the master's clock.
 
-    A clock that is ahead must not close everybody's windows: nothing was later than the log took it.
+    A clock that is ahead must not close everybody's windows: nothing was later than the log took
+    it.
     """
     fell, caught = sources[FELL_BEHIND.name], sources[CAUGHT_UP.name]
     reports = fell.withColumn("fell", f.lit(True)).unionByName(
-        caught.withColumn("fell", f.lit(False)).withColumn("lag_bytes", f.lit(None).cast("long")), allowMissingColumns=True
+        caught.withColumn("fell", f.lit(False)).withColumn("lag_bytes", f.lit(None).cast("long")),
+        allowMissingColumns=True,
     )
     said = f.timestamp_millis("at_ms")
     return reports.select(
-        "cluster_id", "broker_name", "slave_broker_id", "event_id", "fell", "lag_bytes",
+        "cluster_id",
+        "broker_name",
+        "slave_broker_id",
+        "event_id",
+        "fell",
+        "lag_bytes",
         f.least(said, f.coalesce("log_timestamp", said)).alias(EVENT_TIME),
-    )  # fmt: skip
+    )
 
 
 def _replica_lag(rows: DataFrame) -> DataFrame:
@@ -93,9 +107,15 @@ def _replica_lag(rows: DataFrame) -> DataFrame:
     counted = rows.groupBy("cluster_id", "broker_name", "slave_broker_id", window).agg(
         f.collect_set(f.when(f.col("fell"), f.col("event_id"))).alias("fell"),
         f.collect_set(f.when(~f.col("fell"), f.col("event_id"))).alias("caught"),
-        f.max("lag_bytes").alias("lag_bytes_max"), f.count(f.lit(1)).alias("rows"),
-    )  # fmt: skip
-    return _in_order(counted, REPLICA_LAG, fell_behind=f.size("fell").cast("long"), caught_up=f.size("caught").cast("long"))
+        f.max("lag_bytes").alias("lag_bytes_max"),
+        f.count(f.lit(1)).alias("rows"),
+    )
+    return _in_order(
+        counted,
+        REPLICA_LAG,
+        fell_behind=f.size("fell").cast("long"),
+        caught_up=f.size("caught").cast("long"),
+    )
 
 
 def _in_order(counted: DataFrame, table: GoldTableSpec, **made: Column) -> DataFrame:

@@ -1,9 +1,9 @@
-"""
-The analytics job: Delta tables as streams -> counts over event time -> gold, with Structured Streaming.
+"""The analytics job: Delta tables as streams -> counts over event time -> gold, with Structured
+Streaming.
 
-Responsible for queries, their checkpoints and the count of what came too late. A batch that is taken twice gives the
-same windows again, and these replace themselves by key: whatever ends the job, nothing is lost and nothing counted
-twice. Refuses to know what is counted (`aggregates`).
+Responsible for queries, their checkpoints and the count of what came too late. A batch that is
+taken twice gives the same windows again, and these replace themselves by key: whatever ends the
+job, nothing is lost and nothing counted twice. Refuses to know what is counted (`aggregates`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ FILES_PER_BATCH = 10_000
 """More than a first look at a cared-for table meets: what comes in one batch is never too late."""
 ERROR_CHARS_MAX = 500
 STALLED_S = 240
-"""A batch of `FILES_PER_BATCH` files takes seconds; the first one also waits for Spark to warm up."""
+"""A batch of `FILES_PER_BATCH` files takes seconds; the first one also waits for Spark to warm
+up.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +50,28 @@ class Intake:
 
 
 class AggregatesJob:
-    """
-    The aggregates of one cluster: each cluster's history may come at another time, so a watermark is of one alone.
+    """The aggregates of one cluster: each cluster's history may come at another time, so a
+    watermark is of one alone.
 
     `locks` are those of `AGGREGATE_TABLES`; one job per cluster and checkpoint.
     """
 
     def __init__(
-        self, spark: Any, lake: Lake, locks: CommitLocks, checkpoint: str | None = None,
-        watermark_s: int = WATERMARK_S, merge: Merge = merge_rows,
-    ) -> None:  # fmt: skip
-        """`checkpoint`: folder or URI of the queries' progress, in the lake by default. Raises `LakehouseError` without a cluster."""
+        self,
+        spark: Any,
+        lake: Lake,
+        locks: CommitLocks,
+        checkpoint: str | None = None,
+        watermark_s: int = WATERMARK_S,
+        merge: Merge = merge_rows,
+    ) -> None:
+        """`checkpoint`: folder or URI of the queries' progress, in the lake by default. Raises
+        `LakehouseError` without a cluster.
+        """
         if lake.cluster_id is None:
-            raise LakehouseError(f"no cluster has landed in {lake.root} yet: nothing can be counted")
+            raise LakehouseError(
+                f"no cluster has landed in {lake.root} yet: nothing can be counted"
+            )
         place = checkpoint or f"{lake.root}/{CHECKPOINTS}"
         self._checkpoint = spark_path(f"{place}/{quote(lake.cluster_id, safe='')}")
         self._spark, self._lake, self._locks = spark, lake, locks
@@ -91,20 +102,25 @@ class AggregatesJob:
                 _finish(query)
                 return
             except PySparkException as error:
-                # A source that got a column since the query was planned is read well the second time.
+                # A source that got a column since the query was planned is read well the second
+                # time.
                 text = str(error).strip()[:ERROR_CHARS_MAX]
                 if attempt == 2:
-                    raise LakehouseError(f"{aggregate.table.name} could not be counted on: {text}") from error
+                    raise LakehouseError(
+                        f"{aggregate.table.name} could not be counted on: {text}"
+                    ) from error
                 log.warning("%s will be tried again: %s", aggregate.table.name, text)
 
     def _started(self, aggregate: Aggregate) -> Any:
-        rows = aggregate.rows_of({source.name: self._stream(source) for source in aggregate.sources})
+        rows = aggregate.rows_of(
+            {source.name: self._stream(source) for source in aggregate.sources}
+        )
         counts = aggregate.counts_of(rows.withWatermark(EVENT_TIME, f"{self._watermark_s} seconds"))
         return (
             counts.writeStream.queryName(aggregate.table.name)
             .outputMode("update")
-            # Each run ends with a batch without rows: it writes down how far the watermark is, else the next run
-            # would begin with an older one.
+            # Each run ends with a batch without rows: it writes down how far the watermark is, else
+            # the next run would begin with an older one.
             .foreachBatch(lambda batch, _: self._put(aggregate.table, batch))
             .option("checkpointLocation", f"{self._checkpoint}/{aggregate.table.name}")
             .trigger(availableNow=True)
@@ -123,7 +139,8 @@ class AggregatesJob:
         return found.where(f.col("cluster_id") == f.lit(self._lake.cluster_id))
 
     def _put(self, table: GoldTableSpec, batch: Any) -> None:
-        # Gathered once: they are windows, not events, and a MERGE in Spark would count the whole batch twice.
+        # Gathered once: they are windows, not events, and a MERGE in Spark would count the whole
+        # batch twice.
         rows = batch.toArrow().to_pylist()
         if rows:
             with self._locks.held(table.name):
@@ -141,12 +158,18 @@ class AggregatesJob:
     def _note(self, found: Sequence[Intake]) -> None:
         rows = [
             {
-                "cluster_id": self._lake.cluster_id, "aggregate": one.aggregate, "received": one.received,
-                "counted": one.counted, "late": one.late, "watermark_s": self._watermark_s,
+                "cluster_id": self._lake.cluster_id,
+                "aggregate": one.aggregate,
+                "received": one.received,
+                "counted": one.counted,
+                "late": one.late,
+                "watermark_s": self._watermark_s,
             }
             for one in found
-        ]  # fmt: skip
-        if rows != sorted(read(self._lake, AGGREGATE_INPUTS).to_pylist(), key=lambda row: row["aggregate"]):
+        ]
+        if rows != sorted(
+            read(self._lake, AGGREGATE_INPUTS).to_pylist(), key=lambda row: row["aggregate"]
+        ):
             with self._locks.held(AGGREGATE_INPUTS.name):
                 merge_rows(self._lake, AGGREGATE_INPUTS, rows)
 
@@ -155,8 +178,9 @@ def _finish(query: Any) -> None:
     """
     Wait until the query has taken in all there is.
 
-    Raises what it failed with, and `LakehouseError` when it finished no batch within STALLED_S: a query that
-    hangs would hold the lake's aggregates for ever; the next step begins where the last finished batch ended.
+    Raises what it failed with, and `LakehouseError` when it finished no batch within STALLED_S: a
+    query that hangs would hold the lake's aggregates for ever; the next step begins where the last
+    finished batch ended.
     """
     done = -1
     while not query.awaitTermination(STALLED_S):
@@ -164,5 +188,7 @@ def _finish(query: Any) -> None:
         batch = -1 if progress is None else int(progress["batchId"])
         if batch == done:
             query.stop()
-            raise LakehouseError(f"{query.name} finished no batch within {STALLED_S} s and was ended: run it again")
+            raise LakehouseError(
+                f"{query.name} finished no batch within {STALLED_S} s and was ended: run it again"
+            )
         done = batch

@@ -15,7 +15,15 @@ from lakehouse import wording
 Row = Mapping[str, Any]
 
 ADDED = ("observed_ms", "masterless_ms", "unavailable_ms", "failovers", "unmeasured")
-HEAD = ("day (UTC)", "available", "in service", "no master for", "unavailable for", "longest gap", "failovers")
+HEAD = (
+    "day (UTC)",
+    "available",
+    "in service",
+    "no master for",
+    "unavailable for",
+    "longest gap",
+    "failovers",
+)
 
 
 def availability_model(rows: Sequence[Row], broker_name: str | None) -> dict[str, Any]:
@@ -25,10 +33,19 @@ def availability_model(rows: Sequence[Row], broker_name: str | None) -> dict[str
         if broker_name in (None, row["broker_name"]):
             by_set.setdefault((row["cluster_id"], row["broker_name"]), []).append(row)
     sets = [
-        {"cluster_id": key[0], "broker_name": key[1], "total": _total(by_set[key]), "days": _days(by_set[key])}
+        {
+            "cluster_id": key[0],
+            "broker_name": key[1],
+            "total": _total(by_set[key]),
+            "days": _days(by_set[key]),
+        }
         for key in sorted(by_set)
     ]
-    return {"broker_name": broker_name, "sets": sets, "total": _total([row for found in by_set.values() for row in found])}
+    return {
+        "broker_name": broker_name,
+        "sets": sets,
+        "total": _total([row for found in by_set.values() for row in found]),
+    }
 
 
 def availability_text(model: Mapping[str, Any]) -> str:
@@ -37,12 +54,19 @@ def availability_text(model: Mapping[str, Any]) -> str:
         return "no set has had a master"
     blocks = [_set_text(one) for one in model["sets"]]
     if len(model["sets"]) > 1:
-        blocks.append(f"all {len(model['sets'])} sets: {percent(model['total']['availability'])} available")
+        blocks.append(
+            f"all {len(model['sets'])} sets: {percent(model['total']['availability'])} available"
+        )
     unmeasured = model["total"]["unmeasured"]
-    notes = ["unavailable: without a master, or between the last message of one and the first acknowledged of the next; "
-             "at most so long, because time in which nobody sent is in it"]
+    notes = [
+        "unavailable: without a master, or between the last message of one and the first "
+        "acknowledged of the next; at most so long, because time in which nobody sent is in it"
+    ]
     if unmeasured:
-        notes.append(f"of {unmeasured} failovers brokers did not report the messages: they count by the time without a master alone")
+        notes.append(
+            f"of {unmeasured} failovers brokers did not report the messages: they count by the "
+            "time without a master alone"
+        )
     return "\n\n".join([*blocks, "\n".join(notes)])
 
 
@@ -55,7 +79,9 @@ def percent(share: float | None) -> str:
 
 def _total(rows: Sequence[Row]) -> dict[str, Any]:
     total: dict[str, Any] = {name: sum(row[name] for row in rows) for name in ADDED}
-    total["availability"] = 1 - total["unavailable_ms"] / total["observed_ms"] if total["observed_ms"] else None
+    total["availability"] = (
+        1 - total["unavailable_ms"] / total["observed_ms"] if total["observed_ms"] else None
+    )
     total["longest_gap_ms"] = max((row["longest_gap_ms"] for row in rows), default=0)
     return total
 
@@ -69,16 +95,26 @@ def _set_text(one: Mapping[str, Any]) -> str:
     rows = [(str(day["day"]), *_cells(day)) for day in one["days"]]
     if len(rows) > 1:
         rows.append(("all days", *_cells(one["total"])))
-    return f"{one['broker_name']}: {percent(one['total']['availability'])} available\n" + wording.text_table(HEAD, rows, "  ")
+    return (
+        f"{one['broker_name']}: {percent(one['total']['availability'])} available\n"
+    ) + wording.text_table(HEAD, rows, "  ")
 
 
 def _cells(row: Row) -> tuple[object, ...]:
     return (
-        percent(row["availability"]), _long(row["observed_ms"]), wording.duration(row["masterless_ms"]),
-        wording.duration(row["unavailable_ms"]), wording.duration(row["longest_gap_ms"]), row["failovers"],
-    )  # fmt: skip
+        percent(row["availability"]),
+        _long(row["observed_ms"]),
+        wording.duration(row["masterless_ms"]),
+        wording.duration(row["unavailable_ms"]),
+        wording.duration(row["longest_gap_ms"]),
+        row["failovers"],
+    )
 
 
 def _long(ms: int) -> str:
     seconds = ms // 1000
-    return f"{seconds // 3600} h {seconds % 3600 // 60:02d} min" if seconds >= 3600 else f"{seconds // 60} min {seconds % 60:02d} s"
+    return (
+        (f"{seconds // 3600} h {seconds % 3600 // 60:02d} min")
+        if seconds >= 3600
+        else f"{seconds // 60} min {seconds % 60:02d} s"
+    )

@@ -1,11 +1,13 @@
 """
 What a table's files need: which of them to write anew, as fewer and larger ones (P).
 
-Responsible for the rules of compaction and clustering, from the sizes of files alone. Files are sorted into tiers, each
-eight times as large as the one before; when too many lie in one, that tier and those below are merged. So files stay
-few, and a byte is written fewer than twenty times in its life, however long the table grows and however few bytes come
-at a time: what was written anew stays on the disk until time travel no longer needs it. Merging keeps the order of landing, so files hold ranges of offsets; tables with
-`cluster_by` are ordered by it instead, whole, when a quarter of them is new.
+Responsible for the rules of compaction and clustering, from the sizes of files alone. Files are
+sorted into tiers, each eight times as large as the one before; when too many lie in one, that tier
+and those below are merged. So files stay few, and a byte is written fewer than twenty times in its
+life, however long the table grows and however few bytes come at a time: what was written anew stays
+on the disk until time travel no longer needs it. Merging keeps the order of landing, so files hold
+ranges of offsets; tables with `cluster_by` are ordered by it instead, whole, when a quarter of them
+is new.
 Refuses to know how files are listed and written.
 """
 
@@ -35,7 +37,9 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Merge the files of a partition that are smaller than `target_bytes`; `order_by` set: all of them, in that order."""
+    """Merge the files of a partition that are smaller than `target_bytes`; `order_by` set: all of
+    them, in that order.
+    """
 
     partition: Partition
     target_bytes: int
@@ -63,16 +67,22 @@ def _fullest_tier(sizes: Sequence[int]) -> int | None:
     """Upper end of the largest tier that holds too many files."""
     lower = (0, *TIERS_BYTES)
     full = [
-        upper for upper, low in zip(TIERS_BYTES, lower, strict=False)
+        upper
+        for upper, low in zip(TIERS_BYTES, lower, strict=False)
         if sum(low <= size < upper for size in sizes) > FILES_PER_TIER_MAX
-    ]  # fmt: skip
+    ]
     return max(full, default=None)
 
 
 def _target(sizes: Sequence[int], tier: int) -> int:
-    """Twice the tier's end, so that any two of its files fit into one; more when so many files would come of it again."""
+    """Twice the tier's end, so that any two of its files fit into one; more when so many files
+    would come of it again.
+    """
     target = 2 * tier
-    while target < LARGE_BYTES and sum(size for size in sizes if size < target) > FILES_PER_TIER_MAX // 2 * target:
+    while (
+        target < LARGE_BYTES
+        and sum(size for size in sizes if size < target) > FILES_PER_TIER_MAX // 2 * target
+    ):
         target *= 2
     return min(target, LARGE_BYTES)
 

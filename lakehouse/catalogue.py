@@ -1,9 +1,11 @@
 """
 Which table each kind of record becomes rows of, as one landing job knows it.
 
-The release's own tables to begin with; wider ones when the tables in the lake are wider, or when a record comes whose
-schema this release was not made with; new ones for kinds that it does not know. Columns are added and never taken away.
-Responsible for reading a record by whatever schema explains it, and for the tables that follow from it.
+The release's own tables to begin with; wider ones when the tables in the lake are wider, or when a
+record comes whose schema this release was not made with; new ones for kinds that it does not know.
+Columns are added and never taken away.
+Responsible for reading a record by whatever schema explains it, and for the tables that follow from
+it.
 Refuses to know where schemas are found and how tables are changed.
 """
 
@@ -58,16 +60,22 @@ class Catalogue:
         self._explain = explain
         self._lock = threading.Lock()
         self._tables = dict(BY_NAME)
-        self._of_kind = {str(table.kind): table.name for table in (*COMMAND_TABLES, *EVENT_TABLES, DECISIONS)}
+        self._of_kind = {
+            str(table.kind): table.name for table in (*COMMAND_TABLES, *EVENT_TABLES, DECISIONS)
+        }
         self._late: dict[str, tuple[Explained, tuple[FieldColumn, ...]]] = {}
 
     @property
     def tables(self) -> Mapping[str, TableSpec]:
-        """Every table by its name; the mapping is replaced when something is learned, and never changes."""
+        """Every table by its name; the mapping is replaced when something is learned, and never
+        changes.
+        """
         return self._tables
 
     def read(self, data: bytes) -> Reading:
-        """The record in the bytes. Raises `codec.CodecError`, with the reason, when nothing explains them."""
+        """The record in the bytes. Raises `codec.CodecError`, with the reason, when nothing
+        explains them.
+        """
         try:
             record = codec.decode(data)
         except codec.UnknownFingerprint as error:
@@ -76,8 +84,13 @@ class Catalogue:
         return Reading(record, table, BY_NAME[table.name].fields)
 
     def fit(self, name: str, schema: pa.Schema) -> None:
-        """Take over what a table in the lake has more than we know of. Raises `TypeError` when the two contradict."""
-        columns = [Column(f.name, f.type, (f.metadata or {}).get(b"comment", b"").decode(), nullable=True) for f in schema]
+        """Take over what a table in the lake has more than we know of. Raises `TypeError` when the
+        two contradict.
+        """
+        columns = [
+            Column(f.name, f.type, (f.metadata or {}).get(b"comment", b"").decode(), nullable=True)
+            for f in schema
+        ]
         with self._lock:
             self._widen(self._tables[name], columns)
 
@@ -105,18 +118,27 @@ class Catalogue:
                     self._widen(self._tables[name], [field.column for field in fields])
                 self._late = {**self._late, mark: (schema, fields)}
         except TypeError as error:
-            raise codec.MalformedRecord(f"schema {mark} of {schema.kind} does not fit its table: {error}") from error
+            raise codec.MalformedRecord(
+                f"schema {mark} of {schema.kind} does not fit its table: {error}"
+            ) from error
 
     def _require_all(self, table: TableSpec, fields: tuple[FieldColumn, ...]) -> None:
         given = {field.column.name for field in fields}
-        lacking = [f.column.name for f in table.fields if not f.column.nullable and f.column.name not in given]
+        lacking = [
+            f.column.name
+            for f in table.fields
+            if not f.column.nullable and f.column.name not in given
+        ]
         if lacking:
             raise TypeError(f"it has no {', '.join(lacking)}")
 
     def _widen(self, table: TableSpec, columns: list[Column]) -> None:
         more = {column.name: column for column in columns}
         try:
-            kept = [replace(c, type=wider(c.type, more.pop(c.name).type)) if c.name in more else c for c in table.columns]
+            kept = [
+                replace(c, type=wider(c.type, more.pop(c.name).type)) if c.name in more else c
+                for c in table.columns
+            ]
         except TypeError as error:
             raise TypeError(f"table {table.name}: {error}") from error
         new = [replace(column, nullable=True) for column in more.values()]

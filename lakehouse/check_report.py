@@ -26,7 +26,9 @@ class Report:
     broker_events: int = 0
     """Judged in all."""
     judged_now: int = 0
-    """Decisions and broker events that this check has looked at; the others were judged by earlier ones."""
+    """Decisions and broker events that this check has looked at; the others were judged by earlier
+    ones.
+    """
     unreadable: int = 0
     """Outcomes and broker events whose bytes this release cannot read; they are not judged."""
     violations: dict[str, int] = field(default_factory=dict)
@@ -34,7 +36,9 @@ class Report:
     alarms: list[Alarm] = field(default_factory=list)
     """Those that stand, by the time they were first seen."""
     ahead: int = 0
-    """Commands that are missing behind the end though what they led to has landed: they are on their way, or were taken away."""
+    """Commands that are missing behind the end though what they led to has landed: they are on
+    their way, or were taken away.
+    """
     not_kept: str | None = None
     """Why the next check must judge this again."""
 
@@ -47,38 +51,74 @@ class Report:
     def gaps(self) -> list[dict[str, Any]]:
         """`topic`, `partition`, `first`, `last`, both ends included."""
         return [
-            {"topic": one.topic, "partition": one.partition, "first": one.offset, "last": one.last_offset}
+            {
+                "topic": one.topic,
+                "partition": one.partition,
+                "first": one.offset,
+                "last": one.last_offset,
+            }
             for one in self.alarms
             if one.alarm == GAP
         ]
 
     def as_dict(self) -> dict[str, Any]:
         """For `--json`; with the explanation of each invariant."""
-        found: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__ if name != "alarms"}
+        found: dict[str, Any] = {
+            name: getattr(self, name) for name in self.__slots__ if name != "alarms"
+        }
         shown = [one.as_dict() for one in self.alarms[:ALARMS_SHOWN_MAX]]
         invariants = {one.name: one.explanation for one in INVARIANTS}
-        return {**found, "alarms_standing": len(self.alarms), "alarms": shown, "gaps": self.gaps, "invariants": invariants, "exit_code": self.exit_code}
+        return {
+            **found,
+            "alarms_standing": len(self.alarms),
+            "alarms": shown,
+            "gaps": self.gaps,
+            "invariants": invariants,
+            "exit_code": self.exit_code,
+        }
 
     def text(self) -> str:
         """One line for each thing found, the verdict first."""
-        counted = f"{self.decisions} decisions and {self.broker_events} broker events, {len(INVARIANTS)} invariants"
+        counted = (
+            f"{self.decisions} decisions and {self.broker_events} broker events, {len(INVARIANTS)} "
+            "invariants"
+        )
         lines = [f"{'NOT SOUND' if self.exit_code else 'sound'}: {counted}"]
         if self.judged_now < self.decisions + self.broker_events:
-            lines.append(f"  {self.judged_now} of them are new since the last check; --from-start judges all of them again")
+            lines.append(
+                f"  {self.judged_now} of them are new since the last check; --from-start judges "
+                "all of them again"
+            )
         shown = self.alarms[:ALARMS_SHOWN_MAX]
-        lines += [f"  gap: {one.topic}-{one.partition} {one.said}" for one in shown if one.alarm == GAP]
-        lines += [f"  gone: {one.topic}-{one.partition}: {one.said}: {one.explanation}" for one in shown if one.alarm == AHEAD]
+        lines += [
+            (f"  gap: {one.topic}-{one.partition} {one.said}") for one in shown if one.alarm == GAP
+        ]
+        lines += [
+            (f"  gone: {one.topic}-{one.partition}: {one.said}: {one.explanation}")
+            for one in shown
+            if one.alarm == AHEAD
+        ]
         for name, count in self.violations.items():
             lines.append(f"  {name} is broken {count} times: {BY_NAME[name].explanation}")
-            lines += [f"    {_line(one)}" for one in shown if one.alarm == VIOLATION and one.invariant == name]
+            lines += [
+                f"    {_line(one)}"
+                for one in shown
+                if one.alarm == VIOLATION and one.invariant == name
+            ]
         if len(self.alarms) > len(shown):
             lines.append(f"  {len(self.alarms) - len(shown)} more alarms stand in gold/alarms")
         if self.ahead and all(one.alarm != AHEAD for one in self.alarms):
-            lines.append(f"  {self.ahead} commands are still on their way, what they led to has landed")
+            lines.append(
+                f"  {self.ahead} commands are still on their way, what they led to has landed"
+            )
         if self.unreadable:
-            lines.append(f"  {self.unreadable} records cannot be read by this release and were not judged")
+            lines.append(
+                f"  {self.unreadable} records cannot be read by this release and were not judged"
+            )
         if self.not_kept:
-            lines.append(f"  the next check must judge this again, it could not be kept: {self.not_kept}")
+            lines.append(
+                f"  the next check must judge this again, it could not be kept: {self.not_kept}"
+            )
         return "\n".join(lines)
 
 

@@ -1,8 +1,8 @@
-"""
-What a check of all history keeps in the lake for the next one: how far it came with what it knew, and the alarms.
+"""What a check of all history keeps in the lake for the next one: how far it came with what it
+knew, and the alarms.
 
-Responsible for the two tables, each replaced for one cluster in one commit. Refuses to judge. The alarms are written
-first: a check that dies between the two is made again and finds the same.
+Responsible for the two tables, each replaced for one cluster in one commit. Refuses to judge. The
+alarms are written first: a check that dies between the two is made again and finds the same.
 """
 
 from __future__ import annotations
@@ -26,12 +26,16 @@ FORMAT = 1
 
 CHECKED = TableSpec(
     name="proof/check",
-    meaning="How far the check of all history has come with each cluster, and what it must know to go on. May be thrown "
-    "away: the next check then judges everything again.",
+    meaning=(
+        "How far the check of all history has come with each cluster, and what it must know to go "
+        "on. May be thrown away: the next check then judges everything again."
+    ),
     columns=(
         CLUSTER,
         Column("checked_at", TIMESTAMP, "When it came so far."),
-        Column("judged", pa.int64(), "The last command whose outcome was judged; -1 before the first."),
+        Column(
+            "judged", pa.int64(), "The last command whose outcome was judged; -1 before the first."
+        ),
         Column("state", pa.binary(), "What it knows (`check_store.Checked`, MessagePack)."),
     ),
     key=(CLUSTER_ID,),
@@ -71,7 +75,9 @@ class Checked(Struct):
 
 
 def last_check(lake: Lake) -> Checked | None:
-    """How far the last check came; None when there was none, or none that this release can go on from."""
+    """How far the last check came; None when there was none, or none that this release can go on
+    from.
+    """
     try:
         rows = read(lake, CHECKED, columns=["state"])
         [found] = [msgspec.msgpack.decode(state.as_py(), type=Checked) for state in rows["state"]]
@@ -82,36 +88,71 @@ def last_check(lake: Lake) -> Checked | None:
 
 
 def alarms(lake: Lake) -> list[Alarm]:
-    """Every alarm there was, standing or cleared, by the time it was first seen; none when no check has found any."""
+    """Every alarm there was, standing or cleared, by the time it was first seen; none when no check
+    has found any.
+    """
     try:
         rows = read(lake, ALARMS)
     except NotLanded:
         return []
-    times = {name: milliseconds(rows[column]) for name, column in (("first_seen_ms", "first_seen_at"), ("cleared_ms", "cleared_at"))}
+    times = {
+        name: milliseconds(rows[column])
+        for name, column in (("first_seen_ms", "first_seen_at"), ("cleared_ms", "cleared_at"))
+    }
     plain = [name for name in Alarm.__struct_fields__ if name not in times]
     found = [
-        Alarm(**{name: row[name] for name in plain}, **{name: column[place] for name, column in times.items()})
+        Alarm(
+            **{name: row[name] for name in plain},
+            **{name: column[place] for name, column in times.items()},
+        )
         for place, row in enumerate(rows.select(plain).to_pylist())
     ]
-    return sorted(found, key=lambda alarm: (alarm.first_seen_ms, alarm.invariant, alarm.topic, alarm.partition, alarm.offset))
+    return sorted(
+        found,
+        key=lambda alarm: (
+            alarm.first_seen_ms,
+            alarm.invariant,
+            alarm.topic,
+            alarm.partition,
+            alarm.offset,
+        ),
+    )
 
 
 def keep_alarms(lake: Lake, found: Sequence[Alarm]) -> None:
     """Put these in the place of the cluster's alarms. Raises `LakehouseError`."""
     rows = [
         {
-            CLUSTER_ID: lake.cluster_id, "explanation": alarm.explanation, "first_seen_at": _moment(alarm.first_seen_ms),
-            "cleared_at": _moment(alarm.cleared_ms), **{name: getattr(alarm, name) for name in Alarm.__struct_fields__ if name in ALARMS.schema.names},
+            CLUSTER_ID: lake.cluster_id,
+            "explanation": alarm.explanation,
+            "first_seen_at": _moment(alarm.first_seen_ms),
+            "cleared_at": _moment(alarm.cleared_ms),
+            **{
+                name: getattr(alarm, name)
+                for name in Alarm.__struct_fields__
+                if name in ALARMS.schema.names
+            },
         }
         for alarm in found
-    ]  # fmt: skip
+    ]
     _replace(lake, ALARMS, rows)
 
 
 def keep_check(lake: Lake, checked: Checked, now_ms: int) -> None:
     """Put it in the place of the cluster's last check. Raises `LakehouseError`."""
     state = msgspec.msgpack.encode(checked)
-    _replace(lake, CHECKED, [{CLUSTER_ID: lake.cluster_id, "checked_at": _moment(now_ms), "judged": checked.judged, "state": state}])
+    _replace(
+        lake,
+        CHECKED,
+        [
+            {
+                CLUSTER_ID: lake.cluster_id,
+                "checked_at": _moment(now_ms),
+                "judged": checked.judged,
+                "state": state,
+            }
+        ],
+    )
 
 
 def _replace(lake: Lake, table: TableSpec, rows: list[dict[str, object]]) -> None:

@@ -14,7 +14,9 @@ from lakehouse.lake import lake_at
 
 
 def finished_offsets(place: str) -> dict[str, int]:
-    """`topic-partition` -> next offset after the last finished batch; empty when unknown, as in an object store."""
+    """`topic-partition` -> next offset after the last finished batch; empty when unknown, as in an
+    object store.
+    """
     checkpoint = lake_at(place).folder
     if checkpoint is None:
         return {}

@@ -65,8 +65,8 @@ def field_columns(schema: Mapping[str, Any]) -> tuple[FieldColumn, ...]:
 
 
 def wider(ours: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """
-    A type that holds values of both: `ours`, with the fields that only `other` has at the end of each struct.
+    """A type that holds values of both: `ours`, with the fields that only `other` has at the end
+    of each struct.
 
     Raises `TypeError` when they differ in anything else.
     """
@@ -74,7 +74,15 @@ def wider(ours: pa.DataType, other: pa.DataType) -> pa.DataType:
         own = {field.name: field.type for field in ours}
         theirs = {field.name: field.type for field in other}
         merged = {name: wider(kind, theirs.get(name, kind)) for name, kind in own.items()}
-        return pa.struct([pa.field(name, kind) for name, kind in {**merged, **{n: theirs[n] for n in theirs if n not in own}}.items()])
+        return pa.struct(
+            [
+                pa.field(name, kind)
+                for name, kind in {
+                    **merged,
+                    **{n: theirs[n] for n in theirs if n not in own},
+                }.items()
+            ]
+        )
     if pa.types.is_list(ours) and pa.types.is_list(other):
         return pa.list_(wider(ours.value_type, other.value_type))
     if pa.types.is_map(ours) and pa.types.is_map(other):
@@ -102,8 +110,12 @@ def _mapping(kind: Any, named: Mapping[str, Any]) -> tuple[pa.DataType, Callable
     """The Arrow type of an Avro type, and the conversion of its values (None: as they are)."""
     kind = _resolved(kind, named)
     simple = {
-        "string": pa.string(), "long": pa.int64(), "int": pa.int32(), "boolean": pa.bool_(),
-        "double": pa.float64(), "float": pa.float32(),
+        "string": pa.string(),
+        "long": pa.int64(),
+        "int": pa.int32(),
+        "boolean": pa.bool_(),
+        "double": pa.float64(),
+        "float": pa.float32(),
     }
     if isinstance(kind, str) and kind in simple:
         return simple[kind], None

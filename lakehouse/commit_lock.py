@@ -1,12 +1,12 @@
-"""
-One committer at a time for each table, whoever writes: landing jobs, the gold job, the care of tables.
+"""One committer at a time for each table, whoever writes: landing jobs, the gold job, the care of
+tables.
 
-On a local disk Delta's Java library looks whether a commit's file exists and then renames over it, so that two Java
-processes, or one of them and the Rust library, can overwrite one another's commits. Whoever commits holds the table's
-lock meanwhile. The locks rest on open files that a Java process inherits, so that a lock is held until that process has
-ended too, even across `kill -9`.
-Responsible for the locks; refuses to know what is committed. On an object store there are no files to lock: there the
-locks hold within this process only.
+On a local disk Delta's Java library looks whether a commit's file exists and then renames over it,
+so that two Java processes, or one of them and the Rust library, can overwrite one another's
+commits. Whoever commits holds the table's lock meanwhile. The locks rest on open files that a Java
+process inherits, so that a lock is held until that process has ended too, even across `kill -9`.
+Responsible for the locks; refuses to know what is committed. On an object store there are no files
+to lock: there the locks hold within this process only.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ LOCK_FOLDER = ".commit-locks"
 WAIT_S = 120.0
 POLL_S = 0.005
 ALONE = (
-    "an object store has no locks: let only one landing job of each cluster write to these tables, and on S3 nobody else beside it, "
-    "unless commits go through DynamoDB"
+    "an object store has no locks: let only one landing job of each cluster write to these tables, "
+    "and on S3 nobody else beside it, unless commits go through DynamoDB"
 )
 
 
@@ -37,7 +37,8 @@ class CommitLocks:
     """
     Locks of the tables with these names below `root` (None: not a local folder).
 
-    Invariants: a thread that holds a table's lock is alone among all threads and, with a root, among all processes.
+    Invariants: a thread that holds a table's lock is alone among all threads and, with a root,
+    among all processes.
     """
 
     def __init__(self, root: Path | None, tables: Iterable[str]) -> None:
@@ -66,7 +67,9 @@ class CommitLocks:
 
     @contextmanager
     def held(self, table: str, wait_s: float = WAIT_S) -> Iterator[None]:
-        """Nobody else commits to `table` inside. Raises `TablesInUse` when it is not free within `wait_s` seconds."""
+        """Nobody else commits to `table` inside. Raises `TablesInUse` when it is not free within
+        `wait_s` seconds.
+        """
         until = time.monotonic() + wait_s
         if not self._threads[table].acquire(timeout=wait_s):
             raise _busy(table, wait_s)
@@ -105,4 +108,7 @@ class CommitLocks:
 
 
 def _busy(table: str, wait_s: float) -> TablesInUse:
-    return TablesInUse(f"another process has been committing to {table} for {wait_s:g} s: see whether it hangs, then begin again")
+    return TablesInUse(
+        f"another process has been committing to {table} for {wait_s:g} s: see whether it hangs, "
+        "then begin again"
+    )

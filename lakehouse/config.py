@@ -1,7 +1,8 @@
 """Configuration of the landing job.
 
-Responsible for reading and checking what a person wrote, in a file, in the environment (`REGENT_LAND_` and the
-name of a setting; tables and lists as JSON) or in flags, of which the later win. Refuses to know Spark.
+Responsible for reading and checking what a person wrote, in a file, in the environment
+(`REGENT_LAND_` and the name of a setting; tables and lists as JSON) or in flags, of which the later
+win. Refuses to know Spark.
 """
 
 from __future__ import annotations
@@ -26,18 +27,26 @@ Config = TypeVar("Config", bound="SparkConfig")
 
 
 class SparkConfig(BaseModel):
-    """What Spark may use, by the names that the landing job and every other verb that starts Spark share."""
+    """What Spark may use, by the names that the landing job and every other verb that starts Spark
+    share.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     jars_dir: Path | None = None
-    """Folder that holds the jars of Delta and of Spark's Kafka source; None: they come with spark_packages."""
+    """Folder that holds the jars of Delta and of Spark's Kafka source; None: they come with
+    spark_packages.
+    """
     spark_packages: list[str] = Field(default_factory=list)
     """Maven coordinates that Spark fetches at its start, for example those of an object store."""
     spark_master: str | None = None
-    """Master of a Spark cluster (spark://..., yarn, k8s://...); None: Spark runs within this job."""
+    """Master of a Spark cluster (spark://..., yarn, k8s://...); None: Spark runs within this
+    job.
+    """
     spark_conf: dict[str, str] = Field(default_factory=dict)
-    """Settings of Spark as it spells them; they win over those of this release. Java shows them to whoever may list processes."""
+    """Settings of Spark as it spells them; they win over those of this release. Java shows them to
+    whoever may list processes.
+    """
     java_home: Path | None = None
     """None: `JAVA_HOME` or the `java` on the path."""
     spark_cores: int = Field(default=2, ge=1, le=64)
@@ -51,7 +60,9 @@ class SparkConfig(BaseModel):
 
     @classmethod
     def of_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """What the environment says (`REGENT_LAND_SPARK_MASTER` ...). Raises `LakehouseError` with every wrong name."""
+        """What the environment says (`REGENT_LAND_SPARK_MASTER` ...). Raises `LakehouseError` with
+        every wrong name.
+        """
         return _checked(cls, _from_environment(cls, environment), "(environment)")
 
 
@@ -63,23 +74,37 @@ class LandConfig(SparkConfig):
     cluster_id: str | None = None
     """Whose log it is; None: what record 0 says. Another cluster's log is refused."""
     tables: str
-    """Where the tables are: a folder, or a URI of a file system that Spark and deltalake know (file:, s3a:, abfss:, gs:, hdfs:)."""
+    """Where the tables are: a folder, or a URI of a file system that Spark and deltalake know
+    (file:, s3a:, abfss:, gs:, hdfs:).
+    """
     storage_options: dict[str, str] = Field(default_factory=dict)
-    """What deltalake needs to reach an object store, as it spells it; without them it asks the environment (AWS_..., AZURE_...)."""
+    """What deltalake needs to reach an object store, as it spells it; without them it asks the
+    environment (AWS_..., AZURE_...).
+    """
     checkpoint_dir: str
-    """Folder or URI for the progress of Spark's queries; every job needs its own. Losing it changes nothing that has landed."""
+    """Folder or URI for the progress of Spark's queries; every job needs its own. Losing it changes
+    nothing that has landed.
+    """
     work_dir: Path | None = None
-    """Local folder for the status file and for Spark's temporary files; None: checkpoint_dir, which must be a folder then."""
+    """Local folder for the status file and for Spark's temporary files; None: checkpoint_dir, which
+    must be a folder then.
+    """
     schemas_dirs: list[Path] = Field(default_factory=list)
-    """More folders of schemas, laid out as those of a release: they explain records of newer ones, and may be filled while it runs."""
+    """More folders of schemas, laid out as those of a release: they explain records of newer ones,
+    and may be filled while it runs.
+    """
     decisions_trigger_ms: int = Field(default=300, ge=0, le=600_000)
     """Pause between batches of bronze and of decisions; 0 is as fast as it can."""
     details_trigger_ms: int = Field(default=2_000, ge=0, le=600_000)
     """The same for all other silver tables."""
     gold_every_s: int = Field(default=15, ge=0, le=86_400)
-    """How often the gold tables are brought up to what has landed, seconds; 0: never, `regent lake gold` does it."""
+    """How often the gold tables are brought up to what has landed, seconds; 0: never, `regent lake
+    gold` does it.
+    """
     check_every_s: int = Field(default=60, ge=0, le=86_400)
-    """How often the check looks for gaps and broken invariants in what has landed, seconds; 0: never, `regent lake check` does it."""
+    """How often the check looks for gaps and broken invariants in what has landed, seconds; 0:
+    never, `regent lake check` does it.
+    """
     maintain_every_s: int = Field(default=600, ge=0, le=86_400)
     """How often tables are cared for, seconds; 0: never, `regent lake maintain` does it."""
     time_travel_days: int = Field(default=30, ge=1, le=36_500)
@@ -87,7 +112,9 @@ class LandConfig(SparkConfig):
     metrics_listen: str | None = None
     """host:port where Prometheus finds metrics (/metrics); None: nowhere."""
     niceness: int = Field(default=10, ge=0, le=19)
-    """By how much the job and its Java process give way to other processes on their machine; 0: not at all."""
+    """By how much the job and its Java process give way to other processes on their machine; 0: not
+    at all.
+    """
     offsets_per_batch: int = Field(default=20_000, ge=1, le=OFFSETS_PER_BATCH_MAX)
     lock_wait_ms: int = Field(default=60_000, ge=0)
     """How long to wait for the Java process of a killed predecessor to end."""
@@ -113,7 +140,9 @@ class LandConfig(SparkConfig):
     @model_validator(mode="after")
     def _has_jars(self) -> Self:
         if self.jars_dir is None and not self.spark_packages:
-            raise ValueError("jars_dir, or spark_packages with Delta and Spark's Kafka source, is needed")
+            raise ValueError(
+                "jars_dir, or spark_packages with Delta and Spark's Kafka source, is needed"
+            )
         return self
 
     @classmethod
@@ -123,7 +152,8 @@ class LandConfig(SparkConfig):
         overrides: Mapping[str, Any] | None = None,
         environment: Mapping[str, str] = os.environ,
     ) -> LandConfig:
-        """Read a TOML file, lay the environment and then `overrides` (None values left out) over it.
+        """Read a TOML file, lay the environment and then `overrides` (None values left out) over
+        it.
 
         Raises `LakehouseError` with the file's name and every wrong field.
         """
@@ -132,7 +162,11 @@ class LandConfig(SparkConfig):
             for name, value in given.items():
                 below = values.get(name)
                 if value is not None:
-                    values[name] = {**below, **value} if isinstance(value, dict) and isinstance(below, dict) else value
+                    values[name] = (
+                        {**below, **value}
+                        if isinstance(value, dict) and isinstance(below, dict)
+                        else value
+                    )
         return _checked(cls, values, str(path or "(flags)"))
 
     @property
@@ -160,7 +194,9 @@ class LandConfig(SparkConfig):
             cores=self.spark_cores,
             driver_memory=self.driver_memory,
             small_commits=True,
-            object_store=any(lake_at(place).folder is None for place in (self.tables, self.checkpoint_dir)),
+            object_store=any(
+                lake_at(place).folder is None for place in (self.tables, self.checkpoint_dir)
+            ),
         )
 
 
@@ -169,8 +205,7 @@ def _checked(kind: type[Config], values: Mapping[str, Any], source: str) -> Conf
         return kind.model_validate(values)
     except ValidationError as error:
         wrong = "; ".join(
-            f"{'.'.join(map(str, item['loc'])) or 'file'}: {item['msg']}"
-            for item in error.errors()
+            f"{'.'.join(map(str, item['loc'])) or 'file'}: {item['msg']}" for item in error.errors()
         )
         raise LakehouseError(f"configuration {source}: {wrong}") from error
 
@@ -185,7 +220,11 @@ def _from_environment(kind: type[SparkConfig], environment: Mapping[str, str]) -
 
 
 def _texts_of(value: Any) -> Any:
-    return {str(key): _setting_text(item) for key, item in value.items()} if isinstance(value, Mapping) else value
+    return (
+        {str(key): _setting_text(item) for key, item in value.items()}
+        if isinstance(value, Mapping)
+        else value
+    )
 
 
 def _is_json(text: str) -> bool:

@@ -31,8 +31,15 @@ def first_by_command(rows: Iterable[Row]) -> list[Row]:
     return [found[offset] for offset in sorted(found)]
 
 
-def decision_rows(lake: Lake, filters: Filters = (), table: TableSpec = DECISIONS, columns: Sequence[str] | None = None) -> list[Row]:
-    """The decisions that match, one per command; of `columns`, if named, `command_offset` must be one."""
+def decision_rows(
+    lake: Lake,
+    filters: Filters = (),
+    table: TableSpec = DECISIONS,
+    columns: Sequence[str] | None = None,
+) -> list[Row]:
+    """The decisions that match, one per command; of `columns`, if named, `command_offset` must be
+    one.
+    """
     return first_by_command(read(lake, table, columns=columns, filters=filters).to_pylist())
 
 
@@ -58,7 +65,9 @@ def unknown_set(lake: Lake, broker_name: str) -> NotLanded:
 
 
 def command_times(lake: Lake, rows: Iterable[Row]) -> Mapping[int, int]:
-    """When the log took the commands of these decisions, ms since 1970-01-01 UTC by the log's timestamp."""
+    """When the log took the commands of these decisions, ms since 1970-01-01 UTC by the log's
+    timestamp.
+    """
     offsets = [row["command_offset"] for row in rows]
     if not offsets:
         return {}
@@ -90,11 +99,17 @@ def history_text(model: Mapping[str, Any]) -> str:
         result = f"{result_text(entry)} {wording.labels(entry['labels'])}".rstrip()
         changed = "; ".join(wording.change_line(change) for change in entry["changes"]) or "-"
         named = "" if model["broker_name"] or not entry["broker_name"] else entry["broker_name"]
-        rows.append((
-            entry["offset"], wording.moment(entry["at_ms"]), entry["term"],
-            f"{entry['kind']} {named}".strip(), entry["cause"] or "-",
-            result, changed,
-        ))  # fmt: skip
+        rows.append(
+            (
+                entry["offset"],
+                wording.moment(entry["at_ms"]),
+                entry["term"],
+                f"{entry['kind']} {named}".strip(),
+                entry["cause"] or "-",
+                result,
+                changed,
+            )
+        )
     refused = sum(not entry["accepted"] for entry in model["decisions"])
     about = f"about {model['broker_name']} " if model["broker_name"] else ""
     return f"{wording.text_table(head, rows)}\n{len(rows)} decisions {about}({refused} refused)"

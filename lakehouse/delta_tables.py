@@ -28,7 +28,9 @@ Filters = Sequence[tuple[str, str, Any]]
 
 
 def ensure_tables(lake: Lake, tables: Sequence[TableSpec] = TABLES) -> int:
-    """Make what is missing of the catalogue, return the number of tables made; see `ensure_table`."""
+    """Make what is missing of the catalogue, return the number of tables made; see
+    `ensure_table`.
+    """
     return sum(ensure_table(lake, table)[0] for table in tables)
 
 
@@ -96,8 +98,8 @@ def read(
     filters: Filters = (),
     opened: deltalake.DeltaTable | None = None,
 ) -> pa.Table:
-    """
-    The cluster's rows of a table, by their places in the log; as it is now, or as it was when it was `opened`.
+    """The cluster's rows of a table, by their places in the log; as it is now, or as it was when
+    it was `opened`.
 
     Raises `NotLanded`, `LakehouseError`.
     """
@@ -122,7 +124,9 @@ def milliseconds(times: pa.ChunkedArray) -> list[int | None]:
 
 
 def high_water(lake: Lake, table: TableSpec) -> HighWater:
-    """How far the table is with the lake's cluster, from its own rows; in memory for some of them at a time."""
+    """How far the table is with the lake's cluster, from its own rows; in memory for some of them
+    at a time.
+    """
     names = [table.partition_column, table.offset_column]
     if table.topic is None:
         names.insert(0, "topic")
@@ -130,17 +134,24 @@ def high_water(lake: Lake, table: TableSpec) -> HighWater:
     try:
         for batch in _own_dataset(lake, table).to_batches(columns=names):
             last = pa.table(batch).group_by(names[:-1]).aggregate([(names[-1], "max")])
-            places = zip(last["topic"].to_pylist() if table.topic is None else [table.topic] * last.num_rows,
-                         last[names[-2]].to_pylist(), strict=True)  # fmt: skip
+            places = zip(
+                last["topic"].to_pylist() if table.topic is None else [table.topic] * last.num_rows,
+                last[names[-2]].to_pylist(),
+                strict=True,
+            )
             found.raise_to(zip(places, last[f"{names[-1]}_max"].to_pylist(), strict=True))
     except (DeltaError, OSError, pa.ArrowException) as error:
         raise LakehouseError(f"table {table.name} cannot be read: {error}") from error
     return found
 
 
-def _own_dataset(lake: Lake, table: TableSpec, opened: deltalake.DeltaTable | None = None) -> ds.Dataset:
+def _own_dataset(
+    lake: Lake, table: TableSpec, opened: deltalake.DeltaTable | None = None
+) -> ds.Dataset:
     found = (opened or open_table(lake, table)).to_pyarrow_dataset()
-    return found if lake.cluster_id is None else found.filter(pc.field(CLUSTER_ID) == lake.cluster_id)
+    return (
+        found if lake.cluster_id is None else found.filter(pc.field(CLUSTER_ID) == lake.cluster_id)
+    )
 
 
 def high_waters(lake: Lake, tables: Sequence[TableSpec]) -> Mapping[str, HighWater]:
@@ -167,8 +178,8 @@ def active_files(
 
 
 def count_rows(lake: Lake, table: TableSpec, opened: deltalake.DeltaTable | None = None) -> int:
-    """
-    Number of the cluster's rows in a table, from its files' footers: no row is read; `opened` as for `read`.
+    """Number of the cluster's rows in a table, from its files' footers: no row is read; `opened`
+    as for `read`.
 
     Raises `NotLanded`, `LakehouseError`.
     """
@@ -184,13 +195,17 @@ def append_rows(lake: Lake, table: TableSpec, rows: Sequence[Mapping[str, Any]])
 
 
 def replace_rows(lake: Lake, table: TableSpec, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Put these in the place of the cluster's rows, in one commit. Raises `LakehouseError`, also when another writer was faster."""
+    """Put these in the place of the cluster's rows, in one commit. Raises `LakehouseError`, also
+    when another writer was faster.
+    """
     _write(lake, table, rows, mode="overwrite", predicate=own_predicate(lake))
 
 
 def _write(lake: Lake, table: TableSpec, rows: Sequence[Mapping[str, Any]], **how: Any) -> None:
     try:
-        deltalake.write_deltalake(open_table(lake, table), pa.Table.from_pylist(list(rows), schema=table.schema), **how)
+        deltalake.write_deltalake(
+            open_table(lake, table), pa.Table.from_pylist(list(rows), schema=table.schema), **how
+        )
     except (DeltaError, OSError, pa.ArrowException) as error:
         raise LakehouseError(f"table {table.name} cannot be written: {error}") from error
 
@@ -211,10 +226,14 @@ def _bring_up(found: deltalake.DeltaTable, table: TableSpec) -> None:
         except TypeError as error:
             raise LakehouseError(
                 f"table {table.name} was written by another version: column {column.name} is "
-                f"{present.field(column.name).type}, this release has {column.type}; land into a new folder"
+                f"{present.field(column.name).type}, this release has {column.type}; land into a "
+                "new folder"
             ) from error
     if missing:
         wanted = deltalake.Schema.from_arrow(pa.schema([column.field() for column in missing]))
         found.alter.add_columns(
-            [deltalake.Field(f.name, f.type, nullable=True, metadata=f.metadata) for f in wanted.fields]
+            [
+                deltalake.Field(f.name, f.type, nullable=True, metadata=f.metadata)
+                for f in wanted.fields
+            ]
         )

@@ -1,8 +1,10 @@
 """
 What became another one between two moments of the controllers' state (P).
 
-Responsible for comparing the two states part by part, and for the decisions that led from one to the other.
-Refuses to know where the states come from, and to tell check codes: who reads states need not see them.
+Responsible for comparing the two states part by part, and for the decisions that led from one to
+the other.
+Refuses to know where the states come from, and to tell check codes: who reads states need not see
+them.
 """
 
 from __future__ import annotations
@@ -21,7 +23,14 @@ from processors.state import BrokerSet, ControllerState, Replica
 
 Row = dict[str, Any]
 
-CLUSTER_FIELDS = ("cluster_id", "term", "leader_id", "leader_address", "leader_release", "rules_version")
+CLUSTER_FIELDS = (
+    "cluster_id",
+    "term",
+    "leader_id",
+    "leader_address",
+    "leader_release",
+    "rules_version",
+)
 NOT_TOLD = ("replicas", "register_check_code")
 ADDED, CLEANED, CHANGED = "added", "cleaned", "changed"
 
@@ -44,7 +53,10 @@ def difference(before: StateAt, after: StateAt, between: Iterable[SetChange]) ->
     """
     steps = list(between)
     names = sorted({*before.state.sets, *after.state.sets})
-    found = (_set_difference(before.state.sets.get(name), after.state.sets.get(name), steps) for name in names)
+    found = (
+        _set_difference(before.state.sets.get(name), after.state.sets.get(name), steps)
+        for name in names
+    )
     return {
         "from": _place(before),
         "to": _place(after),
@@ -52,7 +64,9 @@ def difference(before: StateAt, after: StateAt, between: Iterable[SetChange]) ->
         "refused": len({step.offset for step in steps if not step.outcome.accepted}),
         "cluster": _fields(before.state, after.state, CLUSTER_FIELDS),
         "settings": _settings(before.state.settings, after.state.settings),
-        "cluster_decisions": [_decision(step) for step in steps if step.after is None and step.outcome.changes],
+        "cluster_decisions": [
+            _decision(step) for step in steps if step.after is None and step.outcome.changes
+        ],
         "sets": [one for one in found if one is not None],
     }
 
@@ -61,8 +75,9 @@ def diff_text(model: Mapping[str, Any]) -> str:
     """The difference for people."""
     first, last = model["from"], model["to"]
     lines = [
-        f"from command {first['offset']} of {wording.moment(first['at_ms'])} to command {last['offset']} of "
-        f"{wording.moment(last['at_ms'])} UTC: {model['commands']} commands, {model['refused']} refused"
+        f"from command {first['offset']} of {wording.moment(first['at_ms'])} to command "
+        f"{last['offset']} of {wording.moment(last['at_ms'])} UTC: {model['commands']} commands, "
+        f"{model['refused']} refused"
     ]
     lines += [f"  {line}" for line in _field_lines(model["cluster"])]
     lines += [f"  setting {line}" for line in _field_lines(model["settings"])]
@@ -80,7 +95,11 @@ def _place(at: StateAt) -> Row:
 
 def _fields(before: object, after: object, names: Iterable[str]) -> list[Row]:
     pairs = ((name, getattr(before, name), getattr(after, name)) for name in names)
-    return [{"field": name, "before": _plain(old), "after": _plain(new)} for name, old, new in pairs if old != new]
+    return [
+        {"field": name, "before": _plain(old), "after": _plain(new)}
+        for name, old, new in pairs
+        if old != new
+    ]
 
 
 def _plain(value: Any) -> Any:
@@ -95,9 +114,15 @@ def _settings(before: Mapping[str, str], after: Mapping[str, str]) -> list[Row]:
     return [{"field": name, "before": old, "after": new} for name, old, new in pairs if old != new]
 
 
-def _set_difference(before: BrokerSet | None, after: BrokerSet | None, steps: Sequence[SetChange]) -> Row | None:
+def _set_difference(
+    before: BrokerSet | None, after: BrokerSet | None, steps: Sequence[SetChange]
+) -> Row | None:
     assert after is not None, "a set never goes: cleaned, it leaves a tombstone"
-    changed = [step for step in steps if step.after is not None and step.after.broker_name == after.broker_name]
+    changed = [
+        step
+        for step in steps
+        if step.after is not None and step.after.broker_name == after.broker_name
+    ]
     decisions = [_decision(step) for step in changed if step.is_changed]
     if before == after and not decisions:
         return None
@@ -106,7 +131,11 @@ def _set_difference(before: BrokerSet | None, after: BrokerSet | None, steps: Se
     names = [name for name in BrokerSet.__struct_fields__ if name not in NOT_TOLD]
     return {
         "broker_name": after.broker_name,
-        "is": ADDED if before is None else CLEANED if after.tombstone and not old.tombstone else CHANGED,
+        "is": ADDED
+        if before is None
+        else CLEANED
+        if after.tombstone and not old.tombstone
+        else CHANGED,
         "fields": _fields(old, after, names),
         "replicas": _replicas(old, after),
         "decisions": decisions,
@@ -123,9 +152,15 @@ def _replica(broker_id: int, old: Replica | None, new: Replica | None) -> Row:
     was, now = (_told(one) for one in (old, new))
     names = [name for name in Replica.__struct_fields__ if name not in (*NOT_TOLD, "broker_id")]
     fields = [
-        {"field": name, "before": was.get(name), "after": now.get(name)} for name in names if was.get(name) != now.get(name)
+        {"field": name, "before": was.get(name), "after": now.get(name)}
+        for name in names
+        if was.get(name) != now.get(name)
     ]
-    return {"broker_id": broker_id, "is": ADDED if old is None else CLEANED if new is None else CHANGED, "fields": fields}
+    return {
+        "broker_id": broker_id,
+        "is": ADDED if old is None else CLEANED if new is None else CHANGED,
+        "fields": fields,
+    }
 
 
 def _told(replica: Replica | None) -> Row:
@@ -150,7 +185,11 @@ def _set_lines(one: Mapping[str, Any]) -> list[str]:
     lines = [f"{one['broker_name']}{'' if one['is'] == CHANGED else ' ' + one['is']}:"]
     lines += [f"  {line}" for line in _field_lines(one["fields"])]
     for replica in one["replicas"]:
-        what = "; ".join(_field_lines(replica["fields"])) if replica["is"] == CHANGED else replica["is"]
+        what = (
+            "; ".join(_field_lines(replica["fields"]))
+            if replica["is"] == CHANGED
+            else replica["is"]
+        )
         lines.append(f"  replica {replica['broker_id']}: {what}")
     if not one["fields"] and not one["replicas"]:
         lines.append("  as it was, after these decisions:")
@@ -160,11 +199,14 @@ def _set_lines(one: Mapping[str, Any]) -> list[str]:
 def _decision_lines(decisions: Sequence[Mapping[str, Any]]) -> list[str]:
     rows = [
         (
-            one["offset"], wording.moment(one["at_ms"]), one["kind"], one["cause"] or "-",
+            one["offset"],
+            wording.moment(one["at_ms"]),
+            one["kind"],
+            one["cause"] or "-",
             "; ".join(wording.change_line(change) for change in one["changes"]) or "-",
         )
         for one in decisions
-    ]  # fmt: skip
+    ]
     head = ("offset", "time (UTC)", "command", "cause", "what changed")
     return [wording.text_table(head, rows, "    ")] if rows else []
 
@@ -175,7 +217,10 @@ def _field_lines(fields: Iterable[Mapping[str, Any]]) -> list[str]:
 
 def _shown(value: Any) -> str:
     if isinstance(value, list) and value and isinstance(value[0], dict):
-        return ", ".join(f"{one['broker_id']} up to {one['end_offset']} in epoch {one['epoch']}" for one in value)
+        return ", ".join(
+            (f"{one['broker_id']} up to {one['end_offset']} in epoch {one['epoch']}")
+            for one in value
+        )
     if isinstance(value, list):
         return wording.members(value)
     if isinstance(value, bool):

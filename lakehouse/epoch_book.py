@@ -1,9 +1,10 @@
 """
 What is known of the epochs of one set, from decisions and from what its brokers say (P).
 
-Decisions and broker events are two topics without a common order: what a broker says of an epoch that no landed
-decision has reached waits here until one has. Responsible for that waiting and for the facts per epoch.
-Refuses to judge (`invariants_of_brokers`), and to need an event: brokers may lose some.
+Decisions and broker events are two topics without a common order: what a broker says of an epoch
+that no landed decision has reached waits here until one has. Responsible for that waiting and for
+the facts per epoch. Refuses to judge (`invariants_of_brokers`), and to need an event: brokers may
+lose some.
 """
 
 from __future__ import annotations
@@ -11,7 +12,13 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from events.broker_events import EpochAppended, FirstMessageAcknowledged, LogTrimmed, LogTruncated, RoleChanged
+from events.broker_events import (
+    EpochAppended,
+    FirstMessageAcknowledged,
+    LogTrimmed,
+    LogTruncated,
+    RoleChanged,
+)
 from events.changes import BrokerRegistered, BrokerSetImported, MasterElected
 from events.outcomes import LABEL_AT_RISK, LABEL_DESIGNATED, LABEL_UNCLEAN
 from lakehouse.invariant_rows import Decided, Reported, Row, changes_of
@@ -27,7 +34,9 @@ MASTER, FOLLOWS, EPOCH, ACKNOWLEDGED, CUT = "MASTER", "FOLLOWS", "EPOCH", "ACKNO
 
 
 class Claim(Struct, frozen=True):
-    """What one broker event says of an epoch; offsets in bytes of the log, -1 when it names none."""
+    """What one broker event says of an epoch; offsets in bytes of the log, -1 when it names
+    none.
+    """
 
     kind: str
     epoch: int
@@ -59,7 +68,8 @@ class EpochBook(Struct, frozen=True):
     """
     The epochs of a set.
 
-    Invariants: every epoch in `epochs` lies above `floor` or is it; `newest` is the highest; those waiting are above it.
+    Invariants: every epoch in `epochs` lies above `floor` or is it; `newest` is the highest; those
+    waiting are above it.
     """
 
     floor: int = 0
@@ -67,7 +77,9 @@ class EpochBook(Struct, frozen=True):
     newest: int = 0
     elected_here: bool = False
     trimmed: int = 0
-    """Up to here brokers deleted old files: an epoch that is learned afterwards may seem to start there."""
+    """Up to here brokers deleted old files: an epoch that is learned afterwards may seem to start
+    there.
+    """
     epochs: dict[int, EpochFacts] = {}
     waiting: tuple[Claim, ...] = ()
 
@@ -119,11 +131,17 @@ def _learned(book: EpochBook, subject: str, row: Decided) -> EpochBook:
                 # It brought epochs along from before this controller.
                 book = replace(book, floor=max(book.floor, change.last_epoch))
             case MasterElected():
-                facts = book.epochs.get(change.master_epoch, EpochFacts(change.master_broker_id, may_lose))
+                facts = book.epochs.get(
+                    change.master_epoch, EpochFacts(change.master_broker_id, may_lose)
+                )
                 book = replace(_with_epoch(book, change.master_epoch, facts), elected_here=True)
             case BrokerSetImported() if change.master_epoch > book.newest:
                 facts = EpochFacts(change.master_broker_id, may_lose=True)
-                book = replace(_with_epoch(book, change.master_epoch, facts), floor=change.master_epoch, elected_here=False)
+                book = replace(
+                    _with_epoch(book, change.master_epoch, facts),
+                    floor=change.master_epoch,
+                    elected_here=False,
+                )
     return book
 
 

@@ -1,9 +1,9 @@
 """
 Why a broker set has the masters it had: each election with everything that is known about it.
 
-Responsible for joining decisions, the evidence in their commands and what brokers reported. Refuses to know how
-these are found (`explain_sources`) and how it looks on a screen (`explain_text`).
-Times of different machines are put side by side as they are: they are as good as the clocks.
+Responsible for joining decisions, the evidence in their commands and what brokers reported. Refuses
+to know how these are found (`explain_sources`) and how it looks on a screen (`explain_text`). Times
+of different machines are put side by side as they are: they are as good as the clocks.
 """
 
 from __future__ import annotations
@@ -70,17 +70,26 @@ def _request(command: Row | None) -> dict[str, Any] | None:
     if command is None:
         return None
     names = (
-        "issuer", "requested_by", "issued_at_ms", "broker_id", "designate",
-        "expected_master_epoch", "expected_set_epoch", "evidence",
-    )  # fmt: skip
+        "issuer",
+        "requested_by",
+        "issued_at_ms",
+        "broker_id",
+        "designate",
+        "expected_master_epoch",
+        "expected_set_epoch",
+        "evidence",
+    )
     return {name: command[name] for name in names}
 
 
 def _result(row: Row) -> dict[str, Any]:
     names = (
-        "master_broker_id", "master_address", "master_epoch", "sync_state_set",
+        "master_broker_id",
+        "master_address",
+        "master_epoch",
+        "sync_state_set",
         "sync_state_set_epoch",
-    )  # fmt: skip
+    )
     return {name: row[name] for name in names}
 
 
@@ -101,7 +110,9 @@ def _aftermath(index: int, sources: Sources, at_ms: int) -> list[dict[str, Any]]
     window, events = _window(index, sources, at_ms), sources.events
     found = [
         _phase(e, f"broker {e['broker_id']} is {e['role'].lower()}")
-        for e in _first_each(sorted(events.of_epoch("role_changed", epoch), key=lambda e: e["at_ms"]), "broker_id")
+        for e in _first_each(
+            sorted(events.of_epoch("role_changed", epoch), key=lambda e: e["at_ms"]), "broker_id"
+        )
     ]
     for name, words in (
         ("epoch_appended", "epoch entry durable"),
@@ -110,7 +121,9 @@ def _aftermath(index: int, sources: Sources, at_ms: int) -> list[dict[str, Any]]
         own = [e for e in events.of_epoch(name, epoch) if e["broker_id"] == master]
         found += [_phase(e, words) for e in own[:1]]
     links = [e for e in events.in_time("ha_link_up", *window) if e["broker_id"] == master]
-    found += [_phase(e, f"link to {e['peer_broker_id']} up") for e in _first_each(links, "peer_broker_id")]
+    found += [
+        _phase(e, f"link to {e['peer_broker_id']} up") for e in _first_each(links, "peer_broker_id")
+    ]
     found += [
         _phase(e, f"slave {e['slave_broker_id']} caught up")
         for e in _first_each(events.in_time("slave_caught_up", *window), "slave_broker_id")
@@ -119,7 +132,10 @@ def _aftermath(index: int, sources: Sources, at_ms: int) -> list[dict[str, Any]]
         _phase(e, f"broker {e['broker_id']} cut its log {e['from_offset']} -> {e['to_offset']}")
         for e in events.in_time("log_truncated", *window)
     ]
-    found += [_phase(e, f"broker {e['broker_id']} started again") for e in events.in_time("broker_started", *window)]
+    found += [
+        _phase(e, f"broker {e['broker_id']} started again")
+        for e in events.in_time("broker_started", *window)
+    ]
     return sorted(found, key=lambda phase: phase["at_ms"])
 
 
@@ -149,7 +165,10 @@ def _with_distances(phases: list[dict[str, Any]], began_ms: int) -> list[dict[st
 def _clients(index: int, sources: Sources, began_ms: int) -> dict[str, Any]:
     """What clients saw: how long until sends were acknowledged again, what was forwarded."""
     row = sources.elections[index]
-    acks = [e["at_ms"] for e in sources.events.of_epoch("first_message_acknowledged", row["master_epoch"])]
+    acks = [
+        e["at_ms"]
+        for e in sources.events.of_epoch("first_message_acknowledged", row["master_epoch"])
+    ]
     forwarded = sources.events.in_time("requests_forwarded", *_window(index, sources, began_ms))
     whole_ms = _whole_again_ms(row, sources)
     return {
@@ -162,4 +181,8 @@ def _clients(index: int, sources: Sources, began_ms: int) -> dict[str, Any]:
 def _whole_again_ms(row: Row, sources: Sources) -> int | None:
     """When the set had all replicas again that the election looked at; None if not yet."""
     found = sources.decisions.whole_again(row)
-    return None if found is None else sources.times.get(found["command_offset"], found["published_at_ms"])
+    return (
+        None
+        if found is None
+        else sources.times.get(found["command_offset"], found["published_at_ms"])
+    )

@@ -1,8 +1,9 @@
-"""
-Decisions and broker events of one set, arranged so that what is asked about one election costs what its answer holds (P).
+"""Decisions and broker events of one set, arranged so that what is asked about one election costs
+what its answer holds (P).
 
-Responsible for the state of the set between two decisions, for when it was whole again, and for events by epoch and by time:
-a set may have thousands of elections, and each is asked about. Refuses to know where rows come from.
+Responsible for the state of the set between two decisions, for when it was whole again, and for
+events by epoch and by time: a set may have thousands of elections, and each is asked about. Refuses
+to know where rows come from.
 """
 
 from __future__ import annotations
@@ -15,7 +16,11 @@ from lakehouse import wording
 from lakehouse.tables import EPOCH_COLUMNS
 
 Row = dict[str, Any]
-NOTHING_DECIDED: Mapping[str, Any] = {"master_broker_id": None, "master_epoch": 0, "sync_state_set": []}
+NOTHING_DECIDED: Mapping[str, Any] = {
+    "master_broker_id": None,
+    "master_epoch": 0,
+    "sync_state_set": [],
+}
 
 
 class Decisions:
@@ -41,13 +46,20 @@ class Decisions:
         return dict(self._before[bisect_left(self._offsets, offset)])
 
     def whole_again(self, election: Row) -> Row | None:
-        """The decision by which the set had all replicas again that the election looked at; None if not before the next election."""
+        """The decision by which the set had all replicas again that the election looked at; None if
+        not before the next election.
+        """
         everyone = {candidate["broker_id"] for candidate in election["candidates"]}
         for at in range(bisect_left(self._offsets, election["command_offset"]), len(self.rows)):
             for change in self._changes[at]:
-                if change["kind"] == "MasterElected" and change["master_epoch"] > election["master_epoch"]:
+                if (
+                    change["kind"] == "MasterElected"
+                    and change["master_epoch"] > election["master_epoch"]
+                ):
                     return None
-                if change["kind"] in ("MasterElected", "SyncStateSetAltered") and everyone <= set(change["sync_state_set"]):
+                if change["kind"] in ("MasterElected", "SyncStateSetAltered") and everyone <= set(
+                    change["sync_state_set"]
+                ):
                     return self.rows[at]
         return None
 
@@ -64,7 +76,9 @@ def _after(state: Mapping[str, Any], change: Mapping[str, Any]) -> Mapping[str, 
 
 
 class Events:
-    """Rows of silver tables of broker events, by the table's name without its layer, in the order of landing."""
+    """Rows of silver tables of broker events, by the table's name without its layer, in the order
+    of landing.
+    """
 
     def __init__(self, rows: Mapping[str, Sequence[Row]] | None = None) -> None:
         self.rows = rows or {}

@@ -60,11 +60,15 @@ def _headline(broker_name: str, election: Mapping[str, Any]) -> str:
     when = wording.moment(election["at_ms"])
     result = election["result"]
     if result is None:
-        return f"{broker_name}: election {result_text(election)} at offset {election['offset']}, {when}"
+        return (
+            f"{broker_name}: election {result_text(election)} at offset {election['offset']}, "
+            f"{when}"
+        )
     return (
         f"{broker_name}: epoch {result['master_epoch']} began at offset {election['offset']}, "
         f"{when}: master {result['master_broker_id']} ({result['master_address']}), set "
-        f"{wording.members(result['sync_state_set'])} epoch {result['sync_state_set_epoch']}  {wording.labels(election['labels'])}"
+        f"{wording.members(result['sync_state_set'])} epoch {result['sync_state_set_epoch']}  "
+        f"{wording.labels(election['labels'])}"
     ).rstrip()
 
 
@@ -98,18 +102,29 @@ def _reason_lines(election: Mapping[str, Any]) -> list[str]:
 def _why_lines(election: Mapping[str, Any]) -> list[str]:
     """What is special about an election in which no member could simply be chosen."""
     labels, candidates = election["labels"], election["candidates"]
-    given_up = wording.brokers(one["broker_id"] for one in candidates if one["verdict"] == "WAIT_OVER")
+    given_up = wording.brokers(
+        one["broker_id"] for one in candidates if one["verdict"] == "WAIT_OVER"
+    )
     told = []
     if LABEL_REMEMBERED in labels:
-        told.append("who was chosen had been left out of the set, and nothing was acknowledged without it: it holds everything")
+        told.append(
+            "who was chosen had been left out of the set, and nothing was acknowledged without "
+            "it: it holds everything"
+        )
     if LABEL_AT_RISK in labels:
-        told.append("nobody who could lead was known to hold all that was acknowledged; of those compared the longest log leads")
+        told.append(
+            "nobody who could lead was known to hold all that was acknowledged; of those compared "
+            "the longest log leads"
+        )
     if given_up:
         told.append(f"{given_up} was waited for until the time for it had passed")
     lost = wording.brokers(one["broker_id"] for one in candidates if not one["clean"])
     if lost:
         told.append(f"{lost} may have lost messages that it had acknowledged")
-    return [f"  {'why:    ' if first else '        '} {text}" for first, text in zip([True, *[False] * len(told)], told, strict=False)]
+    return [
+        (f"  {'why:    ' if first else '        '} {text}")
+        for first, text in zip([True, *[False] * len(told)], told, strict=False)
+    ]
 
 
 def _evidence_lines(evidence: list[Mapping[str, Any]]) -> list[str]:
@@ -150,7 +165,9 @@ def _candidate_lines(candidates: list[Mapping[str, Any]]) -> list[str]:
 
 
 def _wait_lines(election: Mapping[str, Any]) -> list[str]:
-    """Whom a set without a master waits for: former members after a loss of all, else its members."""
+    """Whom a set without a master waits for: former members after a loss of all, else its
+    members.
+    """
     if election["result"] is not None or election["previous"]["master_broker_id"] is not None:
         return []
     rows = election["candidates"]
@@ -165,11 +182,7 @@ def _since_start(since_ms: int | None) -> str:
 
 def _phase_lines(phases: list[Mapping[str, Any]]) -> list[str]:
     rows = [
-        (
-            _since_start(phase["since_start_ms"]),
-            wording.duration(phase["took_ms"]),
-            phase["phase"],
-        )
+        (_since_start(phase["since_start_ms"]), wording.duration(phase["took_ms"]), phase["phase"])
         for phase in phases
     ]
     return ["  time:", wording.text_table(("at", "took", "phase"), rows, "    ")] if rows else []

@@ -15,7 +15,9 @@ Row = Mapping[str, Any]
 
 
 def failovers_model(rows: Sequence[Row], broker_name: str | None) -> dict[str, Any]:
-    """The failovers of a set, or of all (None), by time, with what they have in common. Times in ms, sizes in bytes."""
+    """The failovers of a set, or of all (None), by time, with what they have in common. Times in
+    ms, sizes in bytes.
+    """
     found = [dict(row) for row in rows if broker_name in (None, row["broker_name"])]
     found.sort(key=lambda row: (row["at_ms"], row["offset"]))
     return {"broker_name": broker_name, "failovers": found, "summary": _summary(found)}
@@ -23,7 +25,17 @@ def failovers_model(rows: Sequence[Row], broker_name: str | None) -> dict[str, A
 
 def failovers_text(model: Mapping[str, Any]) -> str:
     """One line for each failover; the phases too when one set was asked for."""
-    head = ("time (UTC)", "set", "epoch", "master", "cause", "no master for", "messages stopped for", "cut off", "remarks")
+    head = (
+        "time (UTC)",
+        "set",
+        "epoch",
+        "master",
+        "cause",
+        "no master for",
+        "messages stopped for",
+        "cut off",
+        "remarks",
+    )
     rows = [_cells(row) for row in model["failovers"]]
     if not rows:
         return f"no failover{_of(model)}"
@@ -34,7 +46,9 @@ def failovers_text(model: Mapping[str, Any]) -> str:
 
 
 def percentile(values: Sequence[int], percent: int) -> int | None:
-    """The smallest value that at least so many percent of the values do not exceed; None without values."""
+    """The smallest value that at least so many percent of the values do not exceed; None without
+    values.
+    """
     ordered = sorted(values)
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)] if ordered else None
 
@@ -54,10 +68,16 @@ def _summary(rows: Sequence[Row]) -> dict[str, Any]:
 
 def _cells(row: Row) -> tuple[object, ...]:
     return (
-        wording.moment(row["at_ms"]), row["broker_name"], f"{row['old_epoch']} -> {row['new_epoch']}",
-        f"{row['old_master']} -> {row['new_master']}", row["cause"] or "-", wording.duration(row["masterless_ms"]),
-        wording.duration(row["unavailable_ms"]), f"{row['truncated_bytes']} B", wording.labels(row["labels"]),
-    )  # fmt: skip
+        wording.moment(row["at_ms"]),
+        row["broker_name"],
+        f"{row['old_epoch']} -> {row['new_epoch']}",
+        f"{row['old_master']} -> {row['new_master']}",
+        row["cause"] or "-",
+        wording.duration(row["masterless_ms"]),
+        wording.duration(row["unavailable_ms"]),
+        f"{row['truncated_bytes']} B",
+        wording.labels(row["labels"]),
+    )
 
 
 def _summary_line(model: Mapping[str, Any]) -> str:
@@ -65,9 +85,11 @@ def _summary_line(model: Mapping[str, Any]) -> str:
     line = f"{found['failovers']} failovers{_of(model)}"
     if found["measured"]:
         line += (
-            f"; from the last message of the old to the first acknowledged of the new master, of {found['measured']}: "
-            f"median {wording.duration(found['unavailable_median_ms'])}, p95 {wording.duration(found['unavailable_p95_ms'])}, "
-            f"longest {wording.duration(found['unavailable_longest_ms'])} (time in which nobody sent is in it)"
+            "; from the last message of the old to the first acknowledged of the new master, of "
+            f"{found['measured']}: median {wording.duration(found['unavailable_median_ms'])}, p95 "
+            f"{wording.duration(found['unavailable_p95_ms'])}, longest "
+            f"{wording.duration(found['unavailable_longest_ms'])} (time in which nobody sent is in "
+            "it)"
         )
     if found["measured"] < found["failovers"]:
         line += f"; brokers did not report the messages of {found['failovers'] - found['measured']}"

@@ -1,8 +1,8 @@
 """
 The answer to "what if the master died this second?", from the tables.
 
-Responsible for the state as far as it has landed, for the rows that a forecast rests on, for words, and for saying
-what the answer cannot know. Refuses to know who wins (`forecast`).
+Responsible for the state as far as it has landed, for the rows that a forecast rests on, for words,
+and for saying what the answer cannot know. Refuses to know who wins (`forecast`).
 """
 
 from __future__ import annotations
@@ -25,9 +25,12 @@ from lakehouse.lake import Lake
 from lakehouse.tables import BY_NAME
 
 LIMITS = (
-    "It speaks of the moment at which the newest decision landed; who lives and how long each log is, is what was last told, see the times.",
-    "How long it takes is what it took before, with the clients and the load of then; time in which nobody sent is in it.",
-    "A Java master counts as all-ack here: without allAckInSyncStateSet=true and minInSyncReplicas=2 acknowledged messages are at risk too.",
+    "It speaks of the moment at which the newest decision landed; who lives and how long each log "
+    "is, is what was last told, see the times.",
+    "How long it takes is what it took before, with the clients and the load of then; time in "
+    "which nobody sent is in it.",
+    "A Java master counts as all-ack here: without allAckInSyncStateSet=true and "
+    "minInSyncReplicas=2 acknowledged messages are at risk too.",
 )
 """What the answer cannot know; it is part of the answer."""
 
@@ -36,7 +39,8 @@ def forecast_of(lake: Lake, broker_name: str) -> dict[str, Any]:
     """
     Who would lead, how long it would take, what is at risk. Times in ms, sizes in bytes.
 
-    Raises `NotLanded` for a set that is not known, `LakehouseError` when history cannot be read or folded.
+    Raises `NotLanded` for a set that is not known, `LakehouseError` when history cannot be read or
+    folded.
     """
     require_set(lake, broker_name)
     fold = _newest(lake)
@@ -48,17 +52,34 @@ def forecast_of(lake: Lake, broker_name: str) -> dict[str, Any]:
 
 def forecast_text(model: Mapping[str, Any]) -> str:
     """The answer for people."""
-    master = "no master" if model["master"] is None else f"broker {model['master']} leads in epoch {model['master_epoch']}"
+    master = (
+        "no master"
+        if model["master"] is None
+        else (f"broker {model['master']} leads in epoch {model['master_epoch']}")
+    )
     head = (
-        f"{model['broker_name']}: {master}, SyncStateSet {wording.members(model['sync_state_set'])}, "
-        f"after command {model['offset']} of {wording.moment(model['at_ms'])} UTC"
+        f"{model['broker_name']}: {master}, SyncStateSet "
+        f"{wording.members(model['sync_state_set'])}, after command {model['offset']} of "
+        f"{wording.moment(model['at_ms'])} UTC"
     )
     rows = [_replica_cells(one) for one in model["replicas"]]
-    table = wording.text_table(("broker", "in the set", "lives", "epoch", "log ends at", "told (UTC)", "by"), rows)
-    return "\n".join([
-        head, table, "", *_succession_lines(model["succession"]), "", *_recovery_lines(model["recovery"]), "",
-        _risk_line(model["risk"]), "", *(f"* {limit}" for limit in model["limits"]),
-    ])  # fmt: skip
+    table = wording.text_table(
+        ("broker", "in the set", "lives", "epoch", "log ends at", "told (UTC)", "by"), rows
+    )
+    return "\n".join(
+        [
+            head,
+            table,
+            "",
+            *_succession_lines(model["succession"]),
+            "",
+            *_recovery_lines(model["recovery"]),
+            "",
+            _risk_line(model["risk"]),
+            "",
+            *(f"* {limit}" for limit in model["limits"]),
+        ]
+    )
 
 
 def _newest(lake: Lake) -> GoldFold:
@@ -72,7 +93,9 @@ def _newest(lake: Lake) -> GoldFold:
 
 
 def _rows(lake: Lake, name: str, broker_name: str) -> list[dict[str, Any]]:
-    """The set's rows of a silver table; a command's have the log's time as `at_ms`. None when the table is not there."""
+    """The set's rows of a silver table; a command's have the log's time as `at_ms`. None when the
+    table is not there.
+    """
     filters = [("broker_name", "=", broker_name)]
     try:
         found = read(lake, BY_NAME[f"silver/{name}"], filters=filters)
@@ -89,7 +112,14 @@ def _replica_cells(one: Mapping[str, Any]) -> tuple[object, ...]:
     lives = {None: "never heard", True: "yes", False: "no"}[one["alive"]]
     known = ["-" if one[name] is None else one[name] for name in ("epoch", "max_offset")]
     unclean = "" if one["clean"] else " (unclean)"
-    return (one["broker_id"], f"{'yes' if one['in_set'] else 'no'}{unclean}", lives, *known, wording.moment(one["told_ms"]), one["told_by"] or "-")
+    return (
+        one["broker_id"],
+        f"{'yes' if one['in_set'] else 'no'}{unclean}",
+        lives,
+        *known,
+        wording.moment(one["told_ms"]),
+        one["told_by"] or "-",
+    )
 
 
 def _succession_lines(steps: Iterable[Mapping[str, Any]]) -> Iterable[str]:
@@ -98,24 +128,46 @@ def _succession_lines(steps: Iterable[Mapping[str, Any]]) -> Iterable[str]:
         if step["winner"] is None:
             yield f"if {died} died: nobody could be elected ({step['refusal']})"
             continue
-        others = ", ".join(f"{one['broker_id']} {one['verdict']}" for one in step["candidates"] if not one["chosen"])
-        leads = f"broker {step['winner']} would lead, set {wording.members(step['sync_state_set'])} {wording.labels(step['labels'])}".rstrip()
+        others = ", ".join(
+            (f"{one['broker_id']} {one['verdict']}")
+            for one in step["candidates"]
+            if not one["chosen"]
+        )
+        leads = (
+            f"broker {step['winner']} would lead, set {wording.members(step['sync_state_set'])} "
+            f"{wording.labels(step['labels'])}"
+        ).rstrip()
         yield f"if {died} died: {leads} (others: {others})"
 
 
 def _recovery_lines(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     found = [
         (
-            one["kind"], one["n"], f"this {one['of']}", *(wording.duration(one[f"{name}_ms"]) for name in ("shortest", "median", "p95", "longest")),
+            one["kind"],
+            one["n"],
+            f"this {one['of']}",
+            *(
+                wording.duration(one[f"{name}_ms"])
+                for name in ("shortest", "median", "p95", "longest")
+            ),
         )
         for one in rows
-    ]  # fmt: skip
+    ]
     if not found:
         return ["no failover of this cluster was measured yet"]
     head = ("master was", "failovers", "of", "shortest", "median", "p95", "longest")
-    return ["from the last message of the old to the first acknowledged of the new master:", wording.text_table(head, found)]
+    return [
+        "from the last message of the old to the first acknowledged of the new master:",
+        wording.text_table(head, found),
+    ]
 
 
 def _risk_line(risk: Mapping[str, Any]) -> str:
-    acknowledged, unsent = ("not known" if risk[name] is None else f"{risk[name]} B" for name in ("acknowledged_bytes", "unacknowledged_bytes"))
-    return f"at risk: acknowledged messages {acknowledged}, not yet acknowledged {unsent} ({risk['why']})"
+    acknowledged, unsent = (
+        "not known" if risk[name] is None else f"{risk[name]} B"
+        for name in ("acknowledged_bytes", "unacknowledged_bytes")
+    )
+    return (
+        f"at risk: acknowledged messages {acknowledged}, not yet acknowledged {unsent} "
+        f"({risk['why']})"
+    )

@@ -1,8 +1,9 @@
 """
 What was last told of each replica of a set (P).
 
-Responsible for going through commands' evidence, registrations and broker events in the order of time, and for
-keeping what still holds: another start voids what the one before told. Refuses to know where rows come from.
+Responsible for going through commands' evidence, registrations and broker events in the order of
+time, and for keeping what still holds: another start voids what the one before told. Refuses to
+know where rows come from.
 """
 
 from __future__ import annotations
@@ -18,8 +19,14 @@ from lakehouse.forecast import LastWord
 Row = Mapping[str, Any]
 EVIDENCE, REGISTERED = ("elect_master", "alter_sync_state_set"), "register_broker"
 EVENTS = (
-    "epoch_appended", "slave_caught_up", "first_message_acknowledged", "store_recovered", "log_truncated", "broker_stopped", "heartbeat_gap",
-)  # fmt: skip
+    "epoch_appended",
+    "slave_caught_up",
+    "first_message_acknowledged",
+    "store_recovered",
+    "log_truncated",
+    "broker_stopped",
+    "heartbeat_gap",
+)
 TABLES = (*EVIDENCE, REGISTERED, *EVENTS)
 """Silver tables that say something of a replica's log or life."""
 
@@ -28,7 +35,9 @@ _Told = tuple[int, str, int, Mapping[str, Any]]
 
 
 def last_words(rows: Mapping[str, Iterable[Row]]) -> dict[int, LastWord]:
-    """By broker id; `rows` are those of one set by the name of the table, commands with `at_ms`, the log's time."""
+    """By broker id; `rows` are those of one set by the name of the table, commands with `at_ms`,
+    the log's time.
+    """
     found: dict[int, LastWord] = {}
     told = (one for name in TABLES for row in rows.get(name, ()) for one in _told(name, row))
     for at_ms, name, broker_id, fields in sorted(told, key=lambda one: one[0]):
@@ -45,10 +54,18 @@ def _told(name: str, row: Row) -> Iterator[_Told]:
         for one in row["evidence"]:
             yield row["at_ms"], name, one["broker_id"], _of_evidence(one)
     elif name == REGISTERED:
-        yield row["at_ms"], name, row["broker_id"], {
-            "alive": True, "incarnation": row["incarnation"], "epoch": _number(row["last_epoch"]),
-            "max_offset": _number(row["end_offset"]), "election_priority": ELECTION_PRIORITY_DEFAULT,
-        }  # fmt: skip
+        yield (
+            row["at_ms"],
+            name,
+            row["broker_id"],
+            {
+                "alive": True,
+                "incarnation": row["incarnation"],
+                "epoch": _number(row["last_epoch"]),
+                "max_offset": _number(row["end_offset"]),
+                "election_priority": ELECTION_PRIORITY_DEFAULT,
+            },
+        )
     else:
         yield from ((row["at_ms"], name, *one) for one in _of_event(name, row))
 
@@ -64,10 +81,24 @@ def _of_evidence(one: Row) -> dict[str, Any]:
 def _of_event(name: str, row: Row) -> Iterator[tuple[int, dict[str, Any]]]:
     match name:
         case "slave_caught_up":
-            yield row["slave_broker_id"], {"alive": True, "max_offset": row["offset"], "confirm_offset": row["offset"]}
-            yield row["broker_id"], {"alive": True, "max_offset": row["offset"], "confirm_offset": row["offset"]}
+            yield (
+                row["slave_broker_id"],
+                {"alive": True, "max_offset": row["offset"], "confirm_offset": row["offset"]},
+            )
+            yield (
+                row["broker_id"],
+                {"alive": True, "max_offset": row["offset"], "confirm_offset": row["offset"]},
+            )
         case "first_message_acknowledged":
-            yield row["broker_id"], {"alive": True, "epoch": row["epoch"], "max_offset": row["offset"], "confirm_offset": row["offset"]}
+            yield (
+                row["broker_id"],
+                {
+                    "alive": True,
+                    "epoch": row["epoch"],
+                    "max_offset": row["offset"],
+                    "confirm_offset": row["offset"],
+                },
+            )
         case "epoch_appended":
             yield row["broker_id"], {"alive": True, "epoch": row["epoch"]}
         case "store_recovered":

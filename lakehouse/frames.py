@@ -1,8 +1,9 @@
-"""
-The tables of a lake for analysts, as data frames: `lakehouse.open("…/tables").elections().to_pandas()`.
+"""The tables of a lake for analysts, as data frames:
+`lakehouse.open("…/tables").elections().to_pandas()`.
 
-Responsible for one method per table, with what its columns mean in its help, and for handing the rows to Arrow, pandas,
-Polars or Spark. Refuses to know how a table is found and made up to date (`named_tables`).
+Responsible for one method per table, with what its columns mean in its help, and for handing the
+rows to Arrow, pandas, Polars or Spark. Refuses to know how a table is found and made up to date
+(`named_tables`).
 
     >>> import lakehouse
     >>> lake = lakehouse.open(".regent/tables")
@@ -29,11 +30,11 @@ from lakehouse.tables import CLUSTER_ID, TableSpec
 
 
 class Relation:
-    """
-    The rows of one table, of one cluster; nothing is read before one of its `to_` methods is called.
+    """The rows of one table, of one cluster; nothing is read before one of its `to_` methods is
+    called.
 
-    Each call reads anew, as of that moment. Gold rows are up to date whether or not the gold job runs: what it has not
-    merged yet is folded for the answer.
+    Each call reads anew, as of that moment. Gold rows are up to date whether or not the gold job
+    runs: what it has not merged yet is folded for the answer.
     """
 
     def __init__(self, lake: Lake, name: str, spec: TableSpec) -> None:
@@ -52,15 +53,19 @@ class Relation:
         """Name of each column -> what it means, with its unit."""
         return {column.name: column.meaning for column in self.spec.columns}
 
-    def to_arrow(self, columns: Sequence[str] | None = None, where: ds.Expression | None = None) -> pa.Table:
-        """
-        A `pyarrow.Table`; `columns` and `where` (such as `pyarrow.compute.field("accepted")`) leave out what need not be read.
+    def to_arrow(
+        self, columns: Sequence[str] | None = None, where: ds.Expression | None = None
+    ) -> pa.Table:
+        """A `pyarrow.Table`; `columns` and `where` (such as `pyarrow.compute.field("accepted")`)
+        leave out what need not be read.
 
         Raises `NotLanded` when nothing has landed, `LakehouseError` when the table cannot be read.
         """
         opened = named_tables.open_named(self._lake, [self.name])
         try:
-            return opened.tables[self.name].to_table(columns=None if columns is None else list(columns), filter=where)
+            return opened.tables[self.name].to_table(
+                columns=None if columns is None else list(columns), filter=where
+            )
         except (DeltaError, OSError, pa.ArrowException) as error:
             raise LakehouseError(f"table {self.name} cannot be read: {error}") from error
 
@@ -69,20 +74,27 @@ class Relation:
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:
-        """A `polars.DataFrame`. Raises `LakehouseError` when Polars is not installed: Regent does not bring it."""
+        """A `polars.DataFrame`. Raises `LakehouseError` when Polars is not installed: Regent does
+        not bring it.
+        """
         return _polars().from_arrow(self.to_arrow())
 
     def spark(self, spark: Any) -> Any:
         """
         A Spark DataFrame in your session, which has to know Delta.
 
-        Bronze and silver are read by Spark itself, gold too as long as its tables hold all that has landed.
+        Bronze and silver are read by Spark itself, gold too as long as its tables hold all that has
+        landed.
         """
         gold = named_tables.gold_of(self._lake, [self.spec])
         if gold is not None and self.spec.name in gold.tables:
             return spark.createDataFrame(gold.tables[self.spec.name])
         found = spark.read.format("delta").load(self._lake.spark_uri(self.spec))
-        return found if self._lake.cluster_id is None else found.where(found[CLUSTER_ID] == self._lake.cluster_id)
+        return (
+            found
+            if self._lake.cluster_id is None
+            else found.where(found[CLUSTER_ID] == self._lake.cluster_id)
+        )
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.meaning}>"
@@ -134,7 +146,8 @@ class LakeTables(_Tables):
     """
     The tables of one cluster: `gold`, `silver` and `bronze` have one method for each table.
 
-    Each table is a method here as well; where two layers have one of the same name, gold's is meant.
+    Each table is a method here as well; where two layers have one of the same name, gold's is
+    meant.
     """
 
     @property
@@ -158,7 +171,9 @@ class LakeTables(_Tables):
         return Bronze(self._lake)
 
     def table(self, name: str) -> Relation:
-        """Any table by its name in SQL, such as `gold.failovers`. Raises `NotLanded` when there is none of that name."""
+        """Any table by its name in SQL, such as `gold.failovers`. Raises `NotLanded` when there is
+        none of that name.
+        """
         return Relation(self._lake, name, named_tables.spec_named(self._lake, name))
 
     def tables(self) -> dict[str, str]:
@@ -166,7 +181,9 @@ class LakeTables(_Tables):
         return {name: spec.meaning for name, spec in named_tables.listed(self._lake).items()}
 
     def sql(self, query: str) -> Rows:
-        """The answer to a SELECT over `gold.…`, `silver.…`, `bronze.…`, by DuckDB. Raises `WrongQuery` and as `Relation.to_arrow`."""
+        """The answer to a SELECT over `gold.…`, `silver.…`, `bronze.…`, by DuckDB. Raises
+        `WrongQuery` and as `Relation.to_arrow`.
+        """
         return Rows(sql.ask(self._lake, query).rows)
 
 
@@ -174,7 +191,9 @@ def _polars() -> Any:
     try:
         import polars
     except ImportError as error:
-        raise LakehouseError("Polars is not installed: pip install polars, or take to_arrow() or to_pandas()") from error
+        raise LakehouseError(
+            "Polars is not installed: pip install polars, or take to_arrow() or to_pandas()"
+        ) from error
     return polars
 
 

@@ -1,7 +1,8 @@
 """
 How long each set could take messages on each day, from masterships and failovers (P).
 
-Responsible for `gold/availability`: for cutting gaps by days (UTC) and for counting each moment once.
+Responsible for `gold/availability`: for cutting gaps by days (UTC) and for counting each moment
+once.
 Refuses to know broker events: what they say of a failover stands in its row.
 """
 
@@ -85,7 +86,11 @@ def _service(found: Sequence[Mastership], until_ms: int) -> list[Stretch]:
 def _masterless(found: Sequence[Mastership], until_ms: int) -> list[Stretch]:
     starts: list[int] = [one.at_ms for one in found[1:]]
     following = [*starts, until_ms]
-    return [(one.end_ms, next_ms) for one, next_ms in zip(found, following, strict=True) if one.end_ms is not None]
+    return [
+        (one.end_ms, next_ms)
+        for one, next_ms in zip(found, following, strict=True)
+        if one.end_ms is not None
+    ]
 
 
 def _silent(failovers: Iterable[Row]) -> list[Stretch]:

@@ -1,7 +1,8 @@
 """
 What was asked of the controllers and how it ended: elections, and all that was refused (P).
 
-Responsible for `gold/elections` and `gold/refused_commands`. Each row is made from one record alone.
+Responsible for `gold/elections` and `gold/refused_commands`. Each row is made from one record
+alone.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ VERDICT_CHOSEN = "CHOSEN"
 def election_rows(changes: Iterable[SetChange]) -> list[Row]:
     """One row for each `ElectMaster`, refused and repeated ones too."""
     return [
-        _election(change, change.command) for change in changes if isinstance(change.command, ElectMaster)
+        _election(change, change.command)
+        for change in changes
+        if isinstance(change.command, ElectMaster)
     ]
 
 
@@ -34,7 +37,11 @@ def refused_rows(changes: Iterable[SetChange]) -> list[Row]:
 
 def _election(change: SetChange, command: ElectMaster) -> Row:
     outcome, envelope = change.outcome, command.envelope
-    before = BrokerSet(command.cluster_name, command.broker_name) if change.before is None else change.before
+    before = (
+        BrokerSet(command.cluster_name, command.broker_name)
+        if change.before is None
+        else change.before
+    )
     stamps = outcome.phases
     return {
         "cluster_id": change.cluster_id,

@@ -42,7 +42,8 @@ def failover_rows(found: Iterable[Mastership], events: Mapping[str, Events]) -> 
     """
     One row for each mastership that followed another one; `events` are by cluster id.
 
-    The first mastership of a set is none, and none is what follows after all its replicas were cleaned.
+    The first mastership of a set is none, and none is what follows after all its replicas were
+    cleaned.
     """
     pairs = list(successions(found))
     ends_ms = _ends_ms([new for _, new in pairs])
@@ -56,9 +57,14 @@ def failover_rows(found: Iterable[Mastership], events: Mapping[str, Events]) -> 
 
 def at_risk_rows(found: Iterable[Mastership], failovers: Iterable[Row]) -> list[Row]:
     """One row for each mastership whose election said that acknowledged messages may be missing."""
-    cut = {(row["cluster_id"], row["broker_name"], row["new_epoch"]): row["truncated_bytes"] for row in failovers}
+    cut = {
+        (row["cluster_id"], row["broker_name"], row["new_epoch"]): row["truncated_bytes"]
+        for row in failovers
+    }
     return [
-        _at_risk(one, cut.get((*one.set_key, one.epoch), 0)) for one in found if LABEL_AT_RISK in one.labels
+        _at_risk(one, cut.get((*one.set_key, one.epoch), 0))
+        for one in found
+        if LABEL_AT_RISK in one.labels
     ]
 
 
@@ -86,15 +92,21 @@ def _by_set(events: Events) -> dict[str, _SetEvents]:
         for row in sorted(once.values(), key=lambda one: (one["at_ms"], one["event_id"])):
             of_set = found.setdefault(row["broker_name"], _SetEvents())
             if kind in EPOCH_COLUMNS:
-                of_set.first.setdefault((kind, row["broker_id"], row[EPOCH_COLUMNS[kind]]), dict(row))
+                of_set.first.setdefault(
+                    (kind, row["broker_id"], row[EPOCH_COLUMNS[kind]]), dict(row)
+                )
             else:
                 of_set.truncated.append(dict(row))
     return found
 
 
 def _row(old: Mastership, new: Mastership, events: _SetEvents, end_ms: int | None) -> Row:
-    role, durable, acknowledged = (events.first.get((kind, new.master, new.epoch)) for kind in EPOCH_COLUMNS)
-    last_ms = None if durable is None or durable["last_store_ms"] == UNKNOWN else durable["last_store_ms"]
+    role, durable, acknowledged = (
+        events.first.get((kind, new.master, new.epoch)) for kind in EPOCH_COLUMNS
+    )
+    last_ms = (
+        None if durable is None or durable["last_store_ms"] == UNKNOWN else durable["last_store_ms"]
+    )
     first_ms = None if acknowledged is None else acknowledged["at_ms"]
     truncations = _truncations(events.truncated, new.at_ms - CLOCK_SLACK_MS, end_ms)
     return {
@@ -111,18 +123,24 @@ def _row(old: Mastership, new: Mastership, events: _SetEvents, end_ms: int | Non
         "masterless_ms": new.at_ms - (new.at_ms if old.end_ms is None else old.end_ms),
         "last_message_ms": last_ms,
         "first_acknowledged_ms": first_ms,
-        "unavailable_ms": None if last_ms is None or first_ms is None else max(0, first_ms - last_ms),
+        "unavailable_ms": None
+        if last_ms is None or first_ms is None
+        else max(0, first_ms - last_ms),
         "phases": _phases(new, role, durable, acknowledged),
         "truncations": truncations,
         "truncated_bytes": sum(one["from_offset"] - one["to_offset"] for one in truncations),
     }
 
 
-def _phases(new: Mastership, role: Row | None, durable: Row | None, acknowledged: Row | None) -> list[Row]:
+def _phases(
+    new: Mastership, role: Row | None, durable: Row | None, acknowledged: Row | None
+) -> list[Row]:
     stamps = [(at_ms, name) for name, at_ms in new.phases.items()]
     for row, name in (
-        (role, "master role taken"), (durable, "epoch durable"), (acknowledged, "first message acknowledged"),
-    ):  # fmt: skip
+        (role, "master role taken"),
+        (durable, "epoch durable"),
+        (acknowledged, "first message acknowledged"),
+    ):
         if row is not None:
             stamps.append((row["at_ms"], name))
     stamps.sort()

@@ -99,7 +99,9 @@ class GoldFold:
             try:
                 applied = self.folder.apply(offset, value or b"")
             except (HoleInLog, ReleaseTooOld) as error:
-                raise LakehouseError(f"history cannot be folded at offset {offset}: {error}") from error
+                raise LakehouseError(
+                    f"history cannot be folded at offset {offset}: {error}"
+                ) from error
             self.at_ms = max(self.at_ms, _time_of(applied, at_ms))
             stamps = None if published is None else published.get(offset)
             outcome, agrees = _stamped(applied.outcome, stamps)

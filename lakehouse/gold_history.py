@@ -1,7 +1,8 @@
 """
 Broker sets as rows: as they are, and as they were between which offsets (P).
 
-Responsible for `gold/broker_sets` and `gold/broker_set_history`. Refuses to know what led to a state.
+Responsible for `gold/broker_sets` and `gold/broker_set_history`. Refuses to know what led to a
+state.
 """
 
 from __future__ import annotations
@@ -17,13 +18,20 @@ from processors.state import BrokerSet, Replica
 
 
 def broker_set_rows(changes: Iterable[SetChange]) -> list[Row]:
-    """The sets that changed, each as it is after the last of the changes, in the order of their names."""
+    """The sets that changed, each as it is after the last of the changes, in the order of their
+    names.
+    """
     found: dict[tuple[str, str], Row] = {}
     for change in changes:
         if change.after is not None and change.is_changed:
             key = (change.cluster_id, change.after.broker_name)
             decided = {"offset": change.offset, "at_ms": change.at_ms}
-            found[key] = {"cluster_id": key[0], "broker_name": key[1], **decided, **_state(change.after)}
+            found[key] = {
+                "cluster_id": key[0],
+                "broker_name": key[1],
+                **decided,
+                **_state(change.after),
+            }
     return [found[key] for key in sorted(found)]
 
 

@@ -43,7 +43,9 @@ def sync_state_set_rows(changes: Iterable[SetChange], open_rows: Iterable[Row] =
 
 
 def term_rows(changes: Iterable[SetChange], open_rows: Iterable[Row] = ()) -> list[Row]:
-    """One row for each term; a claim ends the term before it, and the record that claims is in the new one."""
+    """One row for each term; a claim ends the term before it, and the record that claims is in the
+    new one.
+    """
     spans = Spans(("cluster_id",), open_rows)
     for change in changes:
         for claim in change.outcome.changes:
@@ -60,7 +62,9 @@ def term_rows(changes: Iterable[SetChange], open_rows: Iterable[Row] = ()) -> li
 
 
 def identity_rows(changes: Iterable[SetChange], open_rows: Iterable[Row] = ()) -> list[Row]:
-    """One row for each id given to a replica, until it was cleaned or came over with another check code."""
+    """One row for each id given to a replica, until it was cleaned or came over with another check
+    code.
+    """
     spans = Spans(("cluster_id", "broker_name", "broker_id"), open_rows)
     for change in changes:
         if change.after is None or not change.is_changed:
@@ -88,7 +92,11 @@ def _epoch_of(broker_set: BrokerSet | None) -> int:
 
 
 def _codes(broker_set: BrokerSet | None) -> dict[int, str]:
-    return {} if broker_set is None else {r.broker_id: r.register_check_code for r in broker_set.replicas}
+    return (
+        {}
+        if broker_set is None
+        else {r.broker_id: r.register_check_code for r in broker_set.replicas}
+    )
 
 
 def _reason(change: SetChange) -> str:

@@ -1,9 +1,9 @@
 """
 The gold job: what has landed, folded on from where the last run stopped, and merged by key.
 
-Responsible for the order of things in a run: read, fold, merge every table, and only then say how far
-gold is. Whatever ends a run, the next one begins at the last progress and merges the same rows again,
-because rows are functions of history. Refuses to know how rows are made (`gold_rows`).
+Responsible for the order of things in a run: read, fold, merge every table, and only then say how
+far gold is. Whatever ends a run, the next one begins at the last progress and merges the same rows
+again, because rows are functions of history. Refuses to know how rows are made (`gold_rows`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ PIECE_COMMANDS_MAX = 20_000
 BEGINNING = Mark(-1, 0, 0, NOTHING_TAKEN)
 """Where a cluster stands of which nothing has landed; no progress is kept of that."""
 WRITTEN = (*GOLD_TABLES, GOLD_PROGRESS)
-"""What a gold job commits to; if Spark merges, its Java process must inherit the open files of these tables' locks."""
+"""What a gold job commits to; if Spark merges, its Java process must inherit the open files of
+these tables' locks.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +69,16 @@ class GoldJob:
     Gold of one cluster.
 
     Several may run, in one process or many: each run holds the cluster's lock and goes on from what
-    the lake says; `locks` are those of the tables. On an object store there is no such lock: let only one run there.
+    the lake says; `locks` are those of the tables. On an object store there is no such lock: let
+    only one run there.
     """
 
     def __init__(self, lake: Lake, locks: CommitLocks, merge: Merge = merge_rows) -> None:
         """Raises `LakehouseError` when it is not known whose gold it is."""
         if lake.cluster_id is None:
-            raise LakehouseError(f"no cluster has landed in {lake.root} yet: gold is made of what has landed")
+            raise LakehouseError(
+                f"no cluster has landed in {lake.root} yet: gold is made of what has landed"
+            )
         self._lake, self._locks, self._merge = lake, locks, merge
         self._run = f"gold/run {lake.cluster_id}"
         self._runs = CommitLocks(lake.folder, (self._run,))
@@ -93,7 +98,8 @@ class GoldJob:
         """
         Take in the next piece; when there is none, that costs a look at what has landed.
 
-        Raises `LakehouseError` when history cannot be folded on, when tables are missing or held by others.
+        Raises `LakehouseError` when history cannot be folded on, when tables are missing or held by
+        others.
         """
         with self._runs.held(self._run):
             at, self._at = self._standing(), None  # An error on the way leaves nothing to believe.
@@ -123,10 +129,15 @@ class GoldJob:
         rows, carry = gold_rows(changes, at.events, fold.at_ms, at.carry)
         merged = sum(self._put(at, name, found) for name, found in rows.items())
         progress = Progress(
-            offset=fold.folder.offset, at_ms=fold.at_ms, event_rows=event_rows, taken=taken,
-            builders=gold_carry.BUILDERS_VERSION, tables=at.tables,
-            snapshot=snapshot_codec.dump(fold.folder), carry=gold_carry.dump(carry),
-        )  # fmt: skip
+            offset=fold.folder.offset,
+            at_ms=fold.at_ms,
+            event_rows=event_rows,
+            taken=taken,
+            builders=gold_carry.BUILDERS_VERSION,
+            tables=at.tables,
+            snapshot=snapshot_codec.dump(fold.folder),
+            carry=gold_carry.dump(carry),
+        )
         with self._locks.held(GOLD_PROGRESS.name):
             gold_progress.write_progress(self._lake, progress)
         after = replace(at, mark=progress.mark(), fold=fold, carry=carry)
@@ -138,11 +149,14 @@ class GoldJob:
             if change.cluster_id != self._lake.cluster_id:
                 raise LakehouseError(
                     f"command {change.offset} landed as one of cluster {self._lake.cluster_id}, "
-                    f"its history is of cluster {change.cluster_id or '(none)'}: gold ends before it"
+                    f"its history is of cluster {change.cluster_id or '(none)'}: gold ends before "
+                    "it"
                 )
 
     def _put(self, at: _Standing, name: str, rows: list[Row]) -> int:
-        """Merge what differs from what was merged before, as far as that is known; how many rows that were."""
+        """Merge what differs from what was merged before, as far as that is known; how many rows
+        that were.
+        """
         table = GOLD_BY_NAME[name]
         if name in OUTAGE_TABLES:
             known = at.merged.setdefault(name, {})
@@ -184,7 +198,9 @@ class GoldJob:
         return _Standing(kept.mark(), fold, carry, tables)
 
     def _begun(self, tables: dict[str, str]) -> _Standing:
-        """The beginning: whatever stands there of this cluster goes, what is known of the progress first."""
+        """The beginning: whatever stands there of this cluster goes, what is known of the progress
+        first.
+        """
         log.info("gold of cluster %s is built from the beginning", self._lake.cluster_id)
         for table in (GOLD_PROGRESS, *GOLD_TABLES):
             with self._locks.held(table.name):
@@ -193,11 +209,14 @@ class GoldJob:
 
 
 def _anew(at: _Standing) -> _Standing:
-    """
-    From the first command again, over the rows that stand: none has another key, whatever was published.
+    """From the first command again, over the rows that stand: none has another key, whatever was
+    published.
 
-    It is needed when an outcome came after commands behind it had been taken in, and when an older release took
-    them in, which did not count the outcomes that it had.
+    It is needed when an outcome came after commands behind it had been taken in, and when an older
+    release took them in, which did not count the outcomes that it had.
     """
-    log.info("gold is folded anew up to command %d: other outcomes of these commands count now", at.mark.offset)
+    log.info(
+        "gold is folded anew up to command %d: other outcomes of these commands count now",
+        at.mark.offset,
+    )
     return replace(at, mark=BEGINNING, fold=GoldFold(), carry=Carry(), nothing_new_in=None)

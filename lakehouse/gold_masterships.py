@@ -46,7 +46,9 @@ class Mastership:
         return (self.cluster_id, self.broker_name)
 
 
-def masterships(changes: Iterable[SetChange], earlier: Sequence[Mastership] = ()) -> list[Mastership]:
+def masterships(
+    changes: Iterable[SetChange], earlier: Sequence[Mastership] = ()
+) -> list[Mastership]:
     """
     All masterships of these changes, and the `earlier` ones of former runs, brought up to date.
 
@@ -91,7 +93,9 @@ def _begins(before: BrokerSet | None, after: BrokerSet) -> bool:
 
 
 def _brought_up(last: Mastership, change: SetChange, after: BrokerSet) -> Mastership:
-    if last.end_offset is None and (after.master_broker_id is None or after.master_epoch != last.epoch):
+    if last.end_offset is None and (
+        after.master_broker_id is None or after.master_epoch != last.epoch
+    ):
         last = replace(last, end_offset=change.offset, end_ms=change.at_ms)
     if last.gone_ms is None and after.tombstone:
         last = replace(last, gone_ms=change.at_ms)

@@ -1,9 +1,10 @@
 """
 Rows into a gold table by its key, without Spark.
 
-Responsible for one MERGE: what has the key of a row is replaced by it, the rest is added. Gold grows with
-decisions, not with messages, so a run merges some rows into some tables: by the Rust library that is some tens
-of milliseconds a table, by Spark seconds of both cores, taken from landing (`gold_merge_spark` is for the rest).
+Responsible for one MERGE: what has the key of a row is replaced by it, the rest is added. Gold
+grows with decisions, not with messages, so a run merges some rows into some tables: by the Rust
+library that is some tens of milliseconds a table, by Spark seconds of both cores, taken from
+landing (`gold_merge_spark` is for the rest).
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ def merge_rows(lake: Lake, table: GoldTableSpec, rows: Sequence[Mapping[str, Any
     same = [f"old.{name} = new.{name}" for name in table.key]
     try:
         merge = open_table(lake, table).merge(
-            new, " and ".join([*same, own_predicate(lake, "old.")]), source_alias="new", target_alias="old"
+            new,
+            " and ".join([*same, own_predicate(lake, "old.")]),
+            source_alias="new",
+            target_alias="old",
         )
         merge.when_matched_update_all().when_not_matched_insert_all().execute()
     except (DeltaError, OSError) as error:

@@ -1,8 +1,8 @@
 """
 Rows into a table by its key, with Spark: for tables that one machine does not merge.
 
-Responsible for one MERGE: what has the key of a row is replaced by it, the rest is added. Refuses to
-know what the rows say and when they are merged.
+Responsible for one MERGE: what has the key of a row is replaced by it, the rest is added. Refuses
+to know what the rows say and when they are merged.
 """
 
 from __future__ import annotations
@@ -35,6 +35,11 @@ def _merge(spark: Any, lake: Lake, table: GoldTableSpec, frame: Any) -> None:
     from pyspark.sql import functions as f
 
     same = [f.col(f"old.{name}") == f.col(f"new.{name}") for name in table.key]
-    same.append(f.col("old.cluster_id") == f.lit(lake.cluster_id))  # Other clusters' files are not opened.
-    merge = DeltaTable.forPath(spark, lake.spark_uri(table)).alias("old").merge(frame.alias("new"), reduce(and_, same))
+    # Other clusters' files are not opened.
+    same.append(f.col("old.cluster_id") == f.lit(lake.cluster_id))
+    merge = (
+        DeltaTable.forPath(spark, lake.spark_uri(table))
+        .alias("old")
+        .merge(frame.alias("new"), reduce(and_, same))
+    )
     merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()

@@ -1,9 +1,9 @@
-"""
-Gold rows as of now, without Spark: from the gold tables as far as they speak, and folded on from there.
+"""Gold rows as of now, without Spark: from the gold tables as far as they speak, and folded on
+from there.
 
-Responsible for one answer whether gold tables are there, behind or missing: rows are functions of history, so what the
-gold job has not merged yet is folded here, from the very state that it keeps for its own next run. Refuses to know what
-rows say, and to write anything.
+Responsible for one answer whether gold tables are there, behind or missing: rows are functions of
+history, so what the gold job has not merged yet is folded here, from the very state that it keeps
+for its own next run. Refuses to know what rows say, and to write anything.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ class GoldNow:
     folded: int
     """Commands that were folded for this answer, because the gold tables do not hold them."""
     waiting: int
-    """Commands that have landed behind `offset`: no outcome of theirs has, so they are not in the rows."""
+    """Commands that have landed behind `offset`: no outcome of theirs has, so they are not in the
+    rows.
+    """
 
     def rows(self, table: GoldTableSpec) -> list[Row]:
         """The rows of one of the tables."""
@@ -53,19 +55,31 @@ class GoldNow:
 
     def as_dict(self) -> dict[str, Any]:
         """For `--json`: up to where the answer speaks."""
-        return {"offset": self.offset, "at_ms": self.at_ms, "folded": self.folded, "waiting": self.waiting}
+        return {
+            "offset": self.offset,
+            "at_ms": self.at_ms,
+            "folded": self.folded,
+            "waiting": self.waiting,
+        }
 
     def text(self) -> str:
         """One line for people."""
-        waits = f"; {self.waiting} commands behind it wait for their outcomes to land" if self.waiting else ""
+        waits = (
+            (f"; {self.waiting} commands behind it wait for their outcomes to land")
+            if self.waiting
+            else ""
+        )
         return f"up to command {self.offset} of {wording.moment(self.at_ms)} UTC{waits}"
 
 
-def gold_now(lake: Lake, tables: Sequence[GoldTableSpec], broker_name: str | None = None) -> GoldNow:
+def gold_now(
+    lake: Lake, tables: Sequence[GoldTableSpec], broker_name: str | None = None
+) -> GoldNow:
     """
     These tables, all rows or those of one set; a table without `broker_name` is given whole.
 
-    Raises `NotLanded` when no decision has landed, `LakehouseError` when history cannot be folded or read.
+    Raises `NotLanded` when no decision has landed, `LakehouseError` when history cannot be folded
+    or read.
     """
     for _ in range(ATTEMPTS):
         kept, decisions = _kept(lake, tables)
@@ -76,9 +90,15 @@ def gold_now(lake: Lake, tables: Sequence[GoldTableSpec], broker_name: str | Non
 
 
 def gold_settled(lake: Lake, tables: Sequence[GoldTableSpec]) -> GoldNow | None:
-    """Up to where these tables speak, without their rows, when they hold all that can be told; None when `gold_now` would fold."""
+    """Up to where these tables speak, without their rows, when they hold all that can be told; None
+    when `gold_now` would fold.
+    """
     kept, decisions = _kept(lake, tables)
-    if kept is None or gold_source.next_piece(lake, decisions, kept.offset, 1).records or gold_source.count_events(lake) != kept.event_rows:
+    if (
+        kept is None
+        or gold_source.next_piece(lake, decisions, kept.offset, 1).records
+        or gold_source.count_events(lake) != kept.event_rows
+    ):
         return None
     return GoldNow({}, kept.offset, kept.at_ms, 0, _waiting(lake, kept.offset))
 
@@ -87,8 +107,9 @@ def _kept(lake: Lake, tables: Sequence[GoldTableSpec]) -> tuple[Progress | None,
     """
     What the gold job keeps, and what is published now, which all of an answer rests on.
 
-    Nothing is kept without a job, when the tables are not those that it speaks of, and when other outcomes of the
-    commands in them count now: one came late. Decisions are opened last, so that they hold all that the job had read.
+    Nothing is kept without a job, when the tables are not those that it speaks of, and when other
+    outcomes of the commands in them count now: one came late. Decisions are opened last, so that
+    they hold all that the job had read.
     """
     kept = gold_progress.read_progress(lake)
     if kept is not None and not _speaks_of(lake, kept, tables):
@@ -111,7 +132,11 @@ def _speaks_of(lake: Lake, kept: Progress, tables: Sequence[GoldTableSpec]) -> b
 
 
 def _now(
-    lake: Lake, decisions: Decisions, kept: Progress | None, tables: Sequence[GoldTableSpec], broker_name: str | None
+    lake: Lake,
+    decisions: Decisions,
+    kept: Progress | None,
+    tables: Sequence[GoldTableSpec],
+    broker_name: str | None,
 ) -> GoldNow:
     start = -1 if kept is None else kept.offset
     fold, carry = _begun(kept)
@@ -119,11 +144,24 @@ def _now(
     newer, carry = _folded_on(lake, decisions, fold, carry, wanted)
     if fold.folder.offset < 0:
         raise NotLanded("no decision has landed yet")
-    behind = fold.folder.offset > start or kept is None or gold_source.count_events(lake) != kept.event_rows
+    behind = (
+        fold.folder.offset > start
+        or kept is None
+        or gold_source.count_events(lake) != kept.event_rows
+    )
     if behind and not wanted.isdisjoint(OUTAGE_TABLES):
         _note(newer, outage_rows(carry.masterships, gold_source.failover_events(lake), fold.at_ms))
-    found = {table.name: _table(lake, table, kept, newer.get(table.name, {}), broker_name) for table in tables}
-    return GoldNow(found, fold.folder.offset, fold.at_ms, fold.folder.offset - start, _waiting(lake, fold.folder.offset))
+    found = {
+        table.name: _table(lake, table, kept, newer.get(table.name, {}), broker_name)
+        for table in tables
+    }
+    return GoldNow(
+        found,
+        fold.folder.offset,
+        fold.at_ms,
+        fold.folder.offset - start,
+        _waiting(lake, fold.folder.offset),
+    )
 
 
 def _waiting(lake: Lake, offset: int) -> int:
@@ -139,26 +177,38 @@ def _begun(kept: Progress | None) -> tuple[GoldFold, Carry]:
 def _folded_on(
     lake: Lake, decisions: Decisions, fold: GoldFold, carry: Carry, wanted: Container[str]
 ) -> tuple[_Newer, Carry]:
-    """The rows of what the wanted tables lack, but for those that rest on broker events: these are made last, of all."""
+    """The rows of what the wanted tables lack, but for those that rest on broker events: these are
+    made last, of all.
+    """
     newer: _Newer = {}
     while True:
         piece = gold_source.next_piece(lake, decisions, fold.folder.offset, PIECE_COMMANDS_MAX)
         if not piece.records:
             return newer, carry
-        rows, carry = decided_rows(list(fold.changes(piece.records, piece.published)), carry, wanted)
+        rows, carry = decided_rows(
+            list(fold.changes(piece.records, piece.published)), carry, wanted
+        )
         _note(newer, rows)
 
 
 def _note(newer: _Newer, rows: Mapping[str, Sequence[Row]]) -> None:
     for name, found in rows.items():
         key = GOLD_BY_NAME[name].key
-        newer.setdefault(name, {}).update((tuple(row[column] for column in key), row) for row in found)
+        newer.setdefault(name, {}).update(
+            (tuple(row[column] for column in key), row) for row in found
+        )
 
 
 def _table(
-    lake: Lake, table: GoldTableSpec, kept: Progress | None, newer: Mapping[tuple[Any, ...], Row], broker_name: str | None
+    lake: Lake,
+    table: GoldTableSpec,
+    kept: Progress | None,
+    newer: Mapping[tuple[Any, ...], Row],
+    broker_name: str | None,
 ) -> pa.Table:
-    """What stands in the table, each row that was folded anew in place of the old one; in the order of offsets."""
+    """What stands in the table, each row that was folded anew in place of the old one; in the order
+    of offsets.
+    """
     named = broker_name is not None and "broker_name" in table.schema.names
     rows = [row for row in newer.values() if not named or row["broker_name"] == broker_name]
     found = pa.Table.from_pylist(rows, schema=table.schema)

@@ -1,9 +1,9 @@
 """
 How far gold has come with each cluster, kept in the lake beside what was merged.
 
-Responsible for one row per cluster: the fold as a snapshot, the carry, and up to where both speak. It
-is written after all tables of a run: whoever dies in between merges the same rows again. Refuses to
-know how rows are made and merged.
+Responsible for one row per cluster: the fold as a snapshot, the carry, and up to where both speak.
+It is written after all tables of a run: whoever dies in between merges the same rows again. Refuses
+to know how rows are made and merged.
 """
 
 from __future__ import annotations
@@ -33,15 +33,29 @@ GOLD_PROGRESS = GoldTableSpec(
     columns=(
         CLUSTER,
         Column("offset", _LONG, "Last command whose effect is in the tables; -1 for none."),
-        Column("at_ms", _LONG, "When the log took it, ms since 1970-01-01 UTC; how far availability is counted."),
-        Column("event_rows", _LONG, "Broker events of the kinds that failovers rest on, as many as were taken in."),
+        Column(
+            "at_ms",
+            _LONG,
+            "When the log took it, ms since 1970-01-01 UTC; how far availability is counted.",
+        ),
+        Column(
+            "event_rows",
+            _LONG,
+            "Broker events of the kinds that failovers rest on, as many as were taken in.",
+        ),
         Column("builders", _LONG, "Version of what makes the rows; another one builds gold anew."),
-        Column("tables", pa.map_(pa.string(), pa.string()), "Name of table -> its Delta id: one made anew has another."),
+        Column(
+            "tables",
+            pa.map_(pa.string(), pa.string()),
+            "Name of table -> its Delta id: one made anew has another.",
+        ),
         Column("snapshot", pa.binary(), "The fold after that command."),
         Column("carry", pa.binary(), "Rows that still hold, and all masterships."),
         Column(
-            "taken", pa.struct([("rows", _LONG), ("commands", _LONG), ("places", _LONG)]),
-            "Outcomes of these commands that were taken in: rows, commands that had one, sum of the first ones' offsets.",
+            "taken",
+            pa.struct([("rows", _LONG), ("commands", _LONG), ("places", _LONG)]),
+            "Outcomes of these commands that were taken in: rows, commands that had one, sum of "
+            "the first ones' offsets.",
             nullable=True,
         ),
     ),
@@ -49,15 +63,16 @@ GOLD_PROGRESS = GoldTableSpec(
     checks=(AtLeast("offset", -1), AtLeast("event_rows", 0)),
     cluster_by=("cluster_id",),
     offset_column="offset",
-)  # fmt: skip
+)
 
 
 class Taken(NamedTuple):
     """
     Which outcomes were taken in, in three numbers.
 
-    Outcomes are only ever added, and of one command the first in the log counts. So another one counts if and only
-    if more commands have one, or as many have one and the sum of the places is less.
+    Outcomes are only ever added, and of one command the first in the log counts. So another one
+    counts if and only if more commands have one, or as many have one and the sum of the places is
+    less.
     """
 
     rows: int
@@ -69,7 +84,9 @@ class Taken(NamedTuple):
 
     def plus(self, more: Taken) -> Taken:
         """With those of commands that follow."""
-        return Taken(self.rows + more.rows, self.commands + more.commands, self.places + more.places)
+        return Taken(
+            self.rows + more.rows, self.commands + more.commands, self.places + more.places
+        )
 
 
 NOTHING_TAKEN = Taken(0, 0, 0)
@@ -86,7 +103,9 @@ class Mark:
     event_rows: int
     """How many broker events of the kinds that failovers rest on were taken in."""
     taken: Taken | None
-    """The outcomes of these commands that were taken in; None by an older release, which did not count them."""
+    """The outcomes of these commands that were taken in; None by an older release, which did not
+    count them.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +137,18 @@ def read_progress(lake: Lake) -> Progress | None:
 
 
 def fold_of(kept: Progress | None) -> GoldFold:
-    """The fold that a run left, or one at the beginning. Raises `SnapshotError` when the lake keeps something else."""
+    """The fold that a run left, or one at the beginning. Raises `SnapshotError` when the lake keeps
+    something else.
+    """
     if kept is None or kept.offset < 0:
         return GoldFold()
     return GoldFold(snapshot_codec.load(kept.snapshot), kept.at_ms)
 
 
 def newest_state(lake: Lake, last: int) -> GoldFold | None:
-    """The fold that the gold job left, if it does not go beyond `last` and can be read; else None."""
+    """The fold that the gold job left, if it does not go beyond `last` and can be read; else
+    None.
+    """
     kept = read_progress(lake)
     try:
         return fold_of(kept) if kept is not None and 0 <= kept.offset <= last else None
@@ -134,14 +157,23 @@ def newest_state(lake: Lake, last: int) -> GoldFold | None:
 
 
 def write_progress(lake: Lake, progress: Progress) -> None:
-    """Replace the cluster's row in one commit. Raises `LakehouseError` when another writer was faster."""
+    """Replace the cluster's row in one commit. Raises `LakehouseError` when another writer was
+    faster.
+    """
     taken = None if progress.taken is None else progress.taken._asdict()
-    row = {"cluster_id": lake.cluster_id, **asdict(progress), "tables": sorted(progress.tables.items()), "taken": taken}
+    row = {
+        "cluster_id": lake.cluster_id,
+        **asdict(progress),
+        "tables": sorted(progress.tables.items()),
+        "taken": taken,
+    }
     replace_rows(lake, GOLD_PROGRESS, [row])
 
 
 def take_out(lake: Lake, table: GoldTableSpec) -> None:
-    """Take the cluster's rows out of a table. Raises `NotLanded`, `LakehouseError` when another writer was faster."""
+    """Take the cluster's rows out of a table. Raises `NotLanded`, `LakehouseError` when another
+    writer was faster.
+    """
     try:
         open_table(lake, table).delete(own_predicate(lake))
     except DeltaError as error:
@@ -154,13 +186,17 @@ def table_ids(lake: Lake, tables: Sequence[GoldTableSpec]) -> dict[str, str]:
 
 
 def _rows(lake: Lake, columns: list[str]) -> list[dict[str, Any]]:
-    """The cluster's row as far as the table has these columns: one that an older release made lacks some."""
+    """The cluster's row as far as the table has these columns: one that an older release made lacks
+    some.
+    """
     try:
         opened = open_table(lake, GOLD_PROGRESS)
     except NotLanded:
         return []
     present = set(arrow_schema(opened).names)
-    rows = read(lake, GOLD_PROGRESS, columns=[name for name in columns if name in present], opened=opened).to_pylist()
+    rows = read(
+        lake, GOLD_PROGRESS, columns=[name for name in columns if name in present], opened=opened
+    ).to_pylist()
     for row in rows:
         taken = row.get("taken")
         row["taken"] = None if taken is None or None in taken.values() else Taken(**taken)

@@ -1,8 +1,9 @@
 """
 Rows of gold tables without Spark, and up to where they speak.
 
-Responsible for saying how far gold is behind what has landed: gold is made every some seconds, and whoever
-asks must know what the answer leaves out. Refuses to know what a table is about, and to fold anything.
+Responsible for saying how far gold is behind what has landed: gold is made every some seconds, and
+whoever asks must know what the answer leaves out. Refuses to know what a table is about, and to
+fold anything.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ class Standing:
     events_behind: int
     """Broker events that failovers rest on, landed and not in the tables."""
     is_folded_anew: bool
-    """Whether the next run folds all of it anew: an outcome came after commands behind it had been taken in."""
+    """Whether the next run folds all of it anew: an outcome came after commands behind it had been
+    taken in.
+    """
 
     @property
     def is_fresh(self) -> bool:
@@ -45,22 +48,36 @@ class Standing:
     def as_dict(self) -> dict[str, Any]:
         """For `--json`; times in ms since 1970-01-01 UTC."""
         return {
-            "offset": self.mark.offset, "at_ms": self.mark.at_ms, "fresh": self.is_fresh,
-            "commands_behind": self.commands_behind, "unpublished": self.unpublished, "events_behind": self.events_behind,
+            "offset": self.mark.offset,
+            "at_ms": self.mark.at_ms,
+            "fresh": self.is_fresh,
+            "commands_behind": self.commands_behind,
+            "unpublished": self.unpublished,
+            "events_behind": self.events_behind,
             "folded_anew": self.is_folded_anew,
-        }  # fmt: skip
+        }
 
     def text(self) -> str:
         """One line for people."""
         if self.mark.offset < 0:
             until = "gold speaks of no command yet"
         else:
-            until = f"gold speaks up to command {self.mark.offset} of {wording.moment(self.mark.at_ms)} UTC"
+            until = (
+                f"gold speaks up to command {self.mark.offset} of "
+                f"{wording.moment(self.mark.at_ms)} UTC"
+            )
         if self.is_fresh:
             return f"{until}, nothing more has landed"
         waits = f" ({self.unpublished} of them without an outcome yet)" if self.unpublished else ""
-        late = ", and outcomes that came late: all of it is folded anew" if self.is_folded_anew else ""
-        return f"{until}; {self.commands_behind} commands{waits} and {self.events_behind} broker events have landed since{late}"
+        late = (
+            (", and outcomes that came late: all of it is folded anew")
+            if self.is_folded_anew
+            else ""
+        )
+        return (
+            f"{until}; {self.commands_behind} commands{waits} and {self.events_behind} broker "
+            f"events have landed since{late}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +85,22 @@ class GoldRows:
     """
     Rows of one gold table with their standing.
 
-    Unless it is fresh, single rows may already know more than the standing says: tables are merged one
-    after the other.
+    Unless it is fresh, single rows may already know more than the standing says: tables are merged
+    one after the other.
     """
 
     rows: pa.Table
     standing: Standing
 
 
-def read_gold(lake: Lake, name: str, *, columns: Sequence[str] | None = None, filters: Filters = ()) -> GoldRows:
+def read_gold(
+    lake: Lake, name: str, *, columns: Sequence[str] | None = None, filters: Filters = ()
+) -> GoldRows:
     """
     The cluster's rows of a gold table such as `gold/failovers`, by offset.
 
-    Raises `NotLanded` when gold was never made of this cluster, `LakehouseError` when it cannot be read.
+    Raises `NotLanded` when gold was never made of this cluster, `LakehouseError` when it cannot be
+    read.
     """
     before = _mark(lake)
     rows = read(lake, GOLD_BY_NAME[name], columns=columns, filters=filters)
@@ -97,7 +117,9 @@ def gold_standing(lake: Lake) -> Standing:
 def _mark(lake: Lake) -> Mark:
     mark = read_mark(lake)
     if mark is None:
-        raise NotLanded(f"no gold tables of cluster {lake.cluster_id or '(none)'} in {lake.root}: {WAY_OUT}")
+        raise NotLanded(
+            f"no gold tables of cluster {lake.cluster_id or '(none)'} in {lake.root}: {WAY_OUT}"
+        )
     return mark
 
 
@@ -108,4 +130,6 @@ def _beyond(lake: Lake, mark: Mark) -> Standing:
     behind = 0 if landed is None else landed - mark.offset
     decided = min(behind, 0 if published is None else published - mark.offset)
     events = max(0, gold_source.count_events(lake) - mark.event_rows)
-    return Standing(mark, behind, behind - decided, events, not decisions.agrees(mark.offset, mark.taken)[0])
+    return Standing(
+        mark, behind, behind - decided, events, not decisions.agrees(mark.offset, mark.taken)[0]
+    )

@@ -33,7 +33,11 @@ SPAN_BUILDERS = {
     gold_tables.BROKER_IDENTITY.name: identity_rows,
 }
 
-OUTAGE_TABLES = (gold_tables.FAILOVERS.name, gold_tables.MESSAGES_AT_RISK.name, gold_tables.AVAILABILITY.name)
+OUTAGE_TABLES = (
+    gold_tables.FAILOVERS.name,
+    gold_tables.MESSAGES_AT_RISK.name,
+    gold_tables.AVAILABILITY.name,
+)
 """Tables of which every run gives all rows, because broker events come late."""
 
 
@@ -52,7 +56,10 @@ class Carry:
 
 
 def gold_rows(
-    changes: Sequence[SetChange], events: Mapping[str, Events], until_ms: int, carry: Carry | None = None
+    changes: Sequence[SetChange],
+    events: Mapping[str, Events],
+    until_ms: int,
+    carry: Carry | None = None,
 ) -> tuple[dict[str, list[Row]], Carry]:
     """
     Rows to put in place by the key of each table, and the carry of the next run.
@@ -68,8 +75,8 @@ def gold_rows(
 def decided_rows(
     changes: Sequence[SetChange], carry: Carry, wanted: Container[str] = GOLD_BY_NAME
 ) -> tuple[dict[str, list[Row]], Carry]:
-    """
-    The rows that rest on decisions alone, of the tables `wanted` by name, and the carry that goes with these tables.
+    """The rows that rest on decisions alone, of the tables `wanted` by name, and the carry that
+    goes with these tables.
 
     Masterships are in every carry.
     """
@@ -83,8 +90,12 @@ def decided_rows(
     return rows, Carry(still_open, masterships(changes, carry.masterships))
 
 
-def outage_rows(found: Sequence[Mastership], events: Mapping[str, Events], until_ms: int) -> dict[str, list[Row]]:
-    """All rows of the tables in which clients' time is counted; broker events come late, so they are made of all masterships."""
+def outage_rows(
+    found: Sequence[Mastership], events: Mapping[str, Events], until_ms: int
+) -> dict[str, list[Row]]:
+    """All rows of the tables in which clients' time is counted; broker events come late, so they
+    are made of all masterships.
+    """
     failovers = failover_rows(found, events)
     return {
         gold_tables.FAILOVERS.name: failovers,

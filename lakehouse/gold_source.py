@@ -1,9 +1,9 @@
-"""
-What gold is made from, piece by piece: landed commands with what was published of them, and broker events.
+"""What gold is made from, piece by piece: landed commands with what was published of them, and
+broker events.
 
-Responsible for where a piece ends, and for noticing an outcome that came late. A command counts once an outcome of it or
-of a later one has landed too, so that it never depends on the moment of a run what its rows say. Refuses to know what
-rows are made.
+Responsible for where a piece ends, and for noticing an outcome that came late. A command counts
+once an outcome of it or of a later one has landed too, so that it never depends on the moment of a
+run what its rows say. Refuses to know what rows are made.
 """
 
 from __future__ import annotations
@@ -25,7 +25,14 @@ from lakehouse.lake import Lake
 from lakehouse.tables import BRONZE, BY_NAME, DECISIONS
 
 EVENT_TABLES = tuple(BY_NAME[f"silver/{kind}"] for kind in EVENT_KINDS)
-PUBLISHED_COLUMNS = ("command_offset", "log_offset", "digest", "publisher", "published_at_ms", "phases")
+PUBLISHED_COLUMNS = (
+    "command_offset",
+    "log_offset",
+    "digest",
+    "publisher",
+    "published_at_ms",
+    "phases",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,27 +60,38 @@ class Decisions:
     def last(self, after: int) -> int | None:
         """Highest command offset above `after` of which an outcome has landed, None without one."""
         if self._last is None or self._last <= after:
-            self._last = _highest(self._read(["command_offset"], [("command_offset", ">", after)])["command_offset"])
+            self._last = _highest(
+                self._read(["command_offset"], [("command_offset", ">", after)])["command_offset"]
+            )
         return self._last
 
     def rows(self, after: int, last: int) -> list[dict[str, Any]]:
-        """The outcomes of commands behind `after`, up to and with `last`, by their places in the log."""
-        return self._read(PUBLISHED_COLUMNS, [("command_offset", ">", after), ("command_offset", "<=", last)]).to_pylist()
+        """The outcomes of commands behind `after`, up to and with `last`, by their places in the
+        log.
+        """
+        return self._read(
+            PUBLISHED_COLUMNS, [("command_offset", ">", after), ("command_offset", "<=", last)]
+        ).to_pylist()
 
     def agrees(self, offset: int, taken: Taken | None) -> tuple[bool, Taken | None]:
-        """
-        Whether the outcomes of commands up to `offset` that count are still those that were `taken`, and what is there now.
+        """Whether the outcomes of commands up to `offset` that count are still those that were
+        `taken`, and what is there now.
 
-        Rows are only ever added, so as many as before are the same ones, and that costs no reading of them. More of them
-        may be repeats, which a new leader publishes: these do not count.
+        Rows are only ever added, so as many as before are the same ones, and that costs no reading
+        of them. More of them may be repeats, which a new leader publishes: these do not count.
         """
         behind = self._read(["command_offset"], [("command_offset", ">", offset)]).num_rows
         there = count_rows(self._lake, DECISIONS, self._opened) - behind
         if taken is not None and there == taken.rows:
             return True, taken
         found = self._read(["command_offset", "log_offset"], [("command_offset", "<=", offset)])
-        now = taken_of(zip(found["command_offset"].to_pylist(), found["log_offset"].to_pylist(), strict=True))
-        return taken is not None and (now.commands, now.places) == (taken.commands, taken.places), now
+        now = taken_of(
+            zip(found["command_offset"].to_pylist(), found["log_offset"].to_pylist(), strict=True)
+        )
+        return taken is not None and (now.commands, now.places) == (
+            taken.commands,
+            taken.places,
+        ), now
 
     def _read(self, columns: Sequence[str], filters: Filters) -> pa.Table:
         return read(self._lake, DECISIONS, columns=columns, filters=filters, opened=self._opened)
@@ -92,17 +110,21 @@ def next_piece(lake: Lake, decisions: Decisions, after: int, count_max: int) -> 
     """
     The commands behind offset `after`, at most `count_max`; none when nothing more is there yet.
 
-    A command counts once an outcome of it or of a later one has landed. Where that is, is asked of the very
-    `decisions` that outcomes are read from: of two moments, the later one would count commands whose outcomes
-    the earlier one does not have. Raises `LakehouseError` when the very next command is missing although later
-    ones have landed.
+    A command counts once an outcome of it or of a later one has landed. Where that is, is asked of
+    the very `decisions` that outcomes are read from: of two moments, the later one would count
+    commands whose outcomes the earlier one does not have. Raises `LakehouseError` when the very
+    next command is missing although later ones have landed.
     """
     ahead = decisions.last(after)
     if ahead is None:
         return Piece([], {}, NOTHING_TAKEN)
     records = _without_hole(_commands(lake, after, min(ahead, after + count_max)), after)
     rows = decisions.rows(after, records[-1][0]) if records else []
-    return Piece(records, published_of(rows), taken_of((row["command_offset"], row["log_offset"]) for row in rows))
+    return Piece(
+        records,
+        published_of(rows),
+        taken_of((row["command_offset"], row["log_offset"]) for row in rows),
+    )
 
 
 def last_landed(lake: Lake, after: int) -> int | None:
@@ -137,9 +159,18 @@ def _rows(lake: Lake, kind: str) -> list[dict[str, Any]]:
 
 
 def _commands(lake: Lake, after: int, last: int) -> list[Record]:
-    filters = [("topic", "=", COMMANDS_TOPIC), ("partition", "=", 0), ("offset", ">", after), ("offset", "<=", last)]
+    filters = [
+        ("topic", "=", COMMANDS_TOPIC),
+        ("partition", "=", 0),
+        ("offset", ">", after),
+        ("offset", "<=", last),
+    ]
     rows = read(lake, BRONZE, columns=["offset", "timestamp", "value"], filters=filters)
-    columns = (rows["offset"].to_pylist(), milliseconds(rows["timestamp"]), rows["value"].to_pylist())
+    columns = (
+        rows["offset"].to_pylist(),
+        milliseconds(rows["timestamp"]),
+        rows["value"].to_pylist(),
+    )
     return list(zip(*columns, strict=True))
 
 
@@ -151,6 +182,8 @@ def _without_hole(records: list[Record], after: int) -> list[Record]:
             found.append(record)
         elif record[0] > expected:
             if not found:
-                raise LakehouseError(f"command {expected} never landed: gold ends before it, see 'regent lake check'")
+                raise LakehouseError(
+                    f"command {expected} never landed: gold ends before it, see 'regent lake check'"
+                )
             break
     return found

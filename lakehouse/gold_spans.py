@@ -54,8 +54,12 @@ class Spans:
             self._touched.append(row)
 
     def rows(self) -> list[Row]:
-        """What began or ended here, in the order of beginning; a row handed in that is still open is left out."""
-        return sorted(self._touched, key=lambda row: (row["from_offset"], *map(str, self._key(row))))
+        """What began or ended here, in the order of beginning; a row handed in that is still open
+        is left out.
+        """
+        return sorted(
+            self._touched, key=lambda row: (row["from_offset"], *map(str, self._key(row)))
+        )
 
     def _key(self, row: Row) -> tuple[Any, ...]:
         return tuple(row[name] for name in self._of)

@@ -1,7 +1,8 @@
 """
 What invariants are asked about, and what they answer (P).
 
-Responsible for the two kinds of row, for whom a row concerns and for the shape of a counter-example.
+Responsible for the two kinds of row, for whom a row concerns and for the shape of a
+counter-example.
 Refuses to know any invariant.
 """
 
@@ -20,7 +21,9 @@ CLUSTER = ""
 
 
 class Decided(Struct, frozen=True):
-    """A record of the command log with its outcome; `command` is None when its bytes could not be read."""
+    """A record of the command log with its outcome; `command` is None when its bytes could not be
+    read.
+    """
 
     offset: int
     command: Command | None
@@ -54,7 +57,9 @@ class CounterExample(Struct, frozen=True):
 
 
 class Breach(Struct, frozen=True):
-    """What a step found; `at` is (partition, offset) of an earlier broker event when that one is to blame."""
+    """What a step found; `at` is (partition, offset) of an earlier broker event when that one is to
+    blame.
+    """
 
     said: str
     at: tuple[int, int] | None = None
@@ -78,5 +83,7 @@ def counter_example(invariant: str, subject: str, row: Row, breach: Breach) -> C
     if breach.at is not None:
         return CounterExample(invariant, subject, BROKER_EVENTS_TOPIC, *breach.at, breach.said)
     if isinstance(row, Reported):
-        return CounterExample(invariant, subject, BROKER_EVENTS_TOPIC, row.partition, row.offset, breach.said)
+        return CounterExample(
+            invariant, subject, BROKER_EVENTS_TOPIC, row.partition, row.offset, breach.said
+        )
     return CounterExample(invariant, subject, COMMANDS_TOPIC, 0, row.offset, breach.said)

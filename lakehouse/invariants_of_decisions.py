@@ -1,10 +1,12 @@
 """
 What must hold over all decisions, each as a pure step (P).
 
-Responsible for terms, epochs, sets, ids and who may decide. A second, dumber look at what the fold decided: it shares
-no code with the rules. Refuses to know what brokers say (`invariants_of_brokers`) and how rows are read.
+Responsible for terms, epochs, sets, ids and who may decide. A second, dumber look at what the fold
+decided: it shares no code with the rules. Refuses to know what brokers say
+(`invariants_of_brokers`) and how rows are read.
 
-A step takes what is known of one subject and a row, and gives what is known then with what the row breaks.
+A step takes what is known of one subject and a row, and gives what is known then with what the row
+breaks.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ class Membership(Struct, frozen=True):
 
 
 class GivenIds(Struct, frozen=True):
-    """Who got which id of a set: id -> check code, empty when nobody knows it; ids below `next_id` are gone."""
+    """Who got which id of a set: id -> check code, empty when nobody knows it; ids below `next_id`
+    are gone.
+    """
 
     next_id: int = 1
     codes: dict[int, str] = {}
@@ -63,20 +67,31 @@ def terms_grow(known: Newest, _: str, row: Row) -> tuple[Newest, list[Breach]]:
 
 
 def no_decision_by_an_old_term(known: Newest, _: str, row: Row) -> tuple[Newest, list[Breach]]:
-    """What was decided was asked for in the term that held; a repeat is told what was decided before."""
+    """What was decided was asked for in the term that held; a repeat is told what was decided
+    before.
+    """
     if not isinstance(row, Decided):
         return known, []
     outcome, command = row.outcome, row.command
     found: list[Breach] = []
-    decided = row.landed and (bool(outcome.changes) or (outcome.accepted and LABEL_REPEAT not in outcome.labels))
+    decided = row.landed and (
+        bool(outcome.changes) or (outcome.accepted and LABEL_REPEAT not in outcome.labels)
+    )
     if decided and command is None:
         found.append(Breach("bytes that nobody could read were decided"))
     elif isinstance(command, ClaimLeadership) and decided and command.expected_term != known.number:
-        found.append(Breach(f"a claim that expected term {command.expected_term} won in term {known.number}"))
+        found.append(
+            Breach(f"a claim that expected term {command.expected_term} won in term {known.number}")
+        )
     elif decided and not isinstance(command, ClaimLeadership | ClusterFormed):
         assert command is not None
         if command.envelope.term != known.number:
-            found.append(Breach(f"{outcome.kind} of term {command.envelope.term} was decided in term {known.number}"))
+            found.append(
+                Breach(
+                    f"{outcome.kind} of term {command.envelope.term} was decided in term "
+                    f"{known.number}"
+                )
+            )
     for change in outcome.changes:
         if isinstance(change, LeadershipClaimed):
             known = Newest(max(known.number, change.term))
@@ -96,8 +111,12 @@ def epochs_grow(known: Newest, subject: str, row: Row) -> tuple[Newest, list[Bre
             case BrokersCleaned() if change.whole_set or known.master in change.broker_ids:
                 known = replace(known, master=None)
             case BrokerSetImported():
-                found += _imported("master epoch", known.number, change.master_epoch,
-                                   anew=change.master_broker_id not in (None, known.master))  # fmt: skip
+                found += _imported(
+                    "master epoch",
+                    known.number,
+                    change.master_epoch,
+                    anew=change.master_broker_id not in (None, known.master),
+                )
                 known = Newest(max(known.number, change.master_epoch), change.master_broker_id)
     return known, found
 
@@ -109,17 +128,26 @@ def set_epochs_grow(known: Newest, subject: str, row: Row) -> tuple[Newest, list
         match change:
             case MasterElected() | SyncStateSetAltered():
                 found += _grown("set epoch", known.number, change.sync_state_set_epoch)
-                known = Newest(max(known.number, change.sync_state_set_epoch), None, change.sync_state_set)
+                known = Newest(
+                    max(known.number, change.sync_state_set_epoch), None, change.sync_state_set
+                )
             case BrokersCleaned():
                 known = replace(known, members=_without(known.members, change))
             case BrokerSetImported():
                 members = tuple(change.sync_state_set)
-                found += _imported("set epoch", known.number, change.sync_state_set_epoch, anew=members != known.members)
+                found += _imported(
+                    "set epoch",
+                    known.number,
+                    change.sync_state_set_epoch,
+                    anew=members != known.members,
+                )
                 known = Newest(max(known.number, change.sync_state_set_epoch), None, members)
     return known, found
 
 
-def master_is_in_its_set(known: Membership, subject: str, row: Row) -> tuple[Membership, list[Breach]]:
+def master_is_in_its_set(
+    known: Membership, subject: str, row: Row
+) -> tuple[Membership, list[Breach]]:
     """After every record; within one a master may fall out of the set and be cleared."""
     changes = _changes(row, subject)
     for change in changes:
@@ -141,19 +169,29 @@ def master_is_in_its_set(known: Membership, subject: str, row: Row) -> tuple[Mem
 
 
 def one_broker_per_id(known: GivenIds, subject: str, row: Row) -> tuple[GivenIds, list[Breach]]:
-    """Who has an id is known by its check code; an id that was forgotten is not given away again (S9)."""
+    """Who has an id is known by its check code; an id that was forgotten is not given away again
+    (S9).
+    """
     found: list[Breach] = []
     for change in _changes(row, subject):
         match change:
             case BrokerIdApplied():
                 found += _given(known, change.broker_id, change.register_check_code, again=True)
                 codes = {**known.codes, change.broker_id: change.register_check_code}
-                known = GivenIds(max(known.next_id, change.next_broker_id, change.broker_id + 1), codes)
+                known = GivenIds(
+                    max(known.next_id, change.next_broker_id, change.broker_id + 1), codes
+                )
             case BrokerSetImported():
                 for replica in change.replicas:
-                    found += _given(known, replica.broker_id, replica.register_check_code, again=False)
+                    found += _given(
+                        known, replica.broker_id, replica.register_check_code, again=False
+                    )
                 codes = {**known.codes}
-                codes |= {r.broker_id: r.register_check_code for r in change.replicas if r.register_check_code}
+                codes |= {
+                    r.broker_id: r.register_check_code
+                    for r in change.replicas
+                    if r.register_check_code
+                }
                 known = GivenIds(max(known.next_id, change.next_broker_id), codes)
     return known, found
 
@@ -161,7 +199,10 @@ def one_broker_per_id(known: GivenIds, subject: str, row: Row) -> tuple[GivenIds
 def _given(known: GivenIds, broker_id: int, code: str, *, again: bool) -> Iterator[Breach]:
     before = known.codes.get(broker_id, "")
     if code and before and code != before:
-        yield Breach(f"id {broker_id} was given to {code.partition(';')[0]}, it was {before.partition(';')[0]}'s")
+        yield Breach(
+            f"id {broker_id} was given to {code.partition(';')[0]}, it was "
+            f"{before.partition(';')[0]}'s"
+        )
     elif again and broker_id < known.next_id:
         yield Breach(f"id {broker_id} was given away again, the next one was {known.next_id}")
 

@@ -56,8 +56,7 @@ def _jaas(settings: Mapping[str, str], mechanism: str) -> str:
     name = _quoted(settings["sasl.username"])
     password = _quoted(settings.get("sasl.password", ""))
     return (
-        f"org.apache.kafka.common.security.{module} required "
-        f"username={name} password={password};"
+        f"org.apache.kafka.common.security.{module} required username={name} password={password};"
     )
 
 

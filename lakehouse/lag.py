@@ -1,10 +1,11 @@
 """
 How far landing is behind the log, in records and in seconds (P).
 
-Responsible for remembering when the log was seen to end where, until that has landed: the age of the oldest record that
-has not landed is the time since the log was first seen to hold it. Takes the time as an argument; refuses to know who
-asks the log and how often. A record is at most as much older as the pause between two questions, and what was there
-before the first question counts from that question on.
+Responsible for remembering when the log was seen to end where, until that has landed: the age of
+the oldest record that has not landed is the time since the log was first seen to hold it. Takes the
+time as an argument; refuses to know who asks the log and how often. A record is at most as much
+older as the pause between two questions, and what was there before the first question counts from
+that question on.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ SIGHTINGS_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """By `topic-partition`: records that have not landed, and for how many ms the oldest of them has been there."""
+    """By `topic-partition`: records that have not landed, and for how many ms the oldest of them
+    has been there.
+    """
 
     records: Mapping[str, int] = field(default_factory=dict)
     age_ms: Mapping[str, int] = field(default_factory=dict)

@@ -1,8 +1,8 @@
 """
 Which lake, and whose history in it.
 
-Responsible for naming a table's place, be it a folder or an object store, and for finding out which clusters
-have landed there. Refuses to know what tables hold, apart from the partitions of bronze.
+Responsible for naming a table's place, be it a folder or an object store, and for finding out which
+clusters have landed there. Refuses to know what tables hold, apart from the partitions of bronze.
 """
 
 from __future__ import annotations
@@ -29,9 +29,13 @@ class Lake:
 
     root: str
     cluster_id: str | None = None
-    """None only while landing has not learned one, and for work on whole tables: then rows of all clusters are meant."""
+    """None only while landing has not learned one, and for work on whole tables: then rows of all
+    clusters are meant.
+    """
     storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """What an object store wants to know, as `deltalake` spells it; secrets are better left to the environment."""
+    """What an object store wants to know, as `deltalake` spells it; secrets are better left to the
+    environment.
+    """
 
     @property
     def folder(self) -> Path | None:
@@ -43,7 +47,9 @@ class Lake:
         return f"{self.root}/{table.name}"
 
     def spark_uri(self, table: TableSpec) -> str:
-        """The same place for Spark: what has no scheme would be looked for in the cluster's own file system."""
+        """The same place for Spark: what has no scheme would be looked for in the cluster's own
+        file system.
+        """
         return spark_path(self.uri(table))
 
     def of(self, cluster_id: str | None) -> Lake:
@@ -58,7 +64,11 @@ def spark_path(place: str) -> str:
     return f"s3a{place[2:]}" if place.startswith("s3://") else place
 
 
-def lake_at(root: str | Path, cluster_id: str | None = None, storage_options: Mapping[str, str] | None = None) -> Lake:
+def lake_at(
+    root: str | Path,
+    cluster_id: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Lake:
     """A lake by its place alone, whether or not anything has landed. `file:` URIs become paths."""
     text = str(root)
     if text.startswith("file:"):
@@ -66,45 +76,65 @@ def lake_at(root: str | Path, cluster_id: str | None = None, storage_options: Ma
     return Lake(text.rstrip("/") or "/", cluster_id, dict(storage_options or {}))
 
 
-def open_lake(root: str | Path, cluster_id: str | None = None, storage_options: Mapping[str, str] | None = None) -> Lake:
-    """
-    The lake of one cluster: the named one, or the only one that has landed; of none while nothing has landed.
+def open_lake(
+    root: str | Path,
+    cluster_id: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> Lake:
+    """The lake of one cluster: the named one, or the only one that has landed; of none while
+    nothing has landed.
 
-    Raises `NotLanded` without tables and for a cluster that never landed, `LakehouseError` when there are
-    several and none is named.
+    Raises `NotLanded` without tables and for a cluster that never landed, `LakehouseError` when
+    there are several and none is named.
     """
     place = lake_at(root, None, storage_options)
     known = clusters(place)
     if cluster_id is not None:
         if known and cluster_id not in known:
-            raise NotLanded(f"cluster {cluster_id} has not landed in {place.root}; known clusters: {', '.join(known)}")
+            raise NotLanded(
+                f"cluster {cluster_id} has not landed in {place.root}; known clusters: "
+                f"{', '.join(known)}"
+            )
         return place.of(cluster_id)
     if len(known) > 1:
-        raise LakehouseError(f"{place.root} holds {len(known)} clusters ({', '.join(known)}): name one with --cluster")
+        raise LakehouseError(
+            f"{place.root} holds {len(known)} clusters ({', '.join(known)}): name one with "
+            "--cluster"
+        )
     return place.of(known[0] if known else None)
 
 
 def clusters(place: Lake) -> list[str]:
-    """Ids of the clusters that have landed. Raises `NotLanded` without tables, `LakehouseError` for tables of old."""
+    """Ids of the clusters that have landed. Raises `NotLanded` without tables, `LakehouseError` for
+    tables of old.
+    """
     bronze = open_delta(place, BRONZE)
     require_clusters(bronze, BRONZE)
     return sorted({str(values[CLUSTER_ID]) for values in bronze.partitions()})
 
 
 def open_delta(place: Lake, table: TableSpec) -> deltalake.DeltaTable:
-    """A table as it is now, of all clusters. Raises `NotLanded` when there is none, `LakehouseError` when it cannot be read."""
+    """A table as it is now, of all clusters. Raises `NotLanded` when there is none,
+    `LakehouseError` when it cannot be read.
+    """
     try:
-        return deltalake.DeltaTable(place.uri(table), storage_options=dict(place.storage_options) or None)
+        return deltalake.DeltaTable(
+            place.uri(table), storage_options=dict(place.storage_options) or None
+        )
     except TableNotFoundError as error:
         raise NotLanded(f"no table {table.name} in {place.root}: has `regent land` run?") from error
     except (DeltaError, OSError) as error:
-        raise LakehouseError(f"table {table.name} in {place.root} cannot be read: {error}") from error
+        raise LakehouseError(
+            f"table {table.name} in {place.root} cannot be read: {error}"
+        ) from error
 
 
 def require_clusters(found: deltalake.DeltaTable, table: TableSpec) -> None:
-    """Raises `LakehouseError` for a table that an earlier release made: its rows do not say whose they are."""
+    """Raises `LakehouseError` for a table that an earlier release made: its rows do not say whose
+    they are.
+    """
     if list(found.metadata().partition_columns)[:1] != [CLUSTER_ID]:
         raise LakehouseError(
-            f"table {table.name} was made by a release that did not keep clusters apart: land into a new folder, "
-            "the log gives all of it again"
+            f"table {table.name} was made by a release that did not keep clusters apart: land into "
+            "a new folder, the log gives all of it again"
         )

@@ -1,9 +1,10 @@
 """
 The check of all that has landed: no hole in offsets, no broken invariant. Without Spark.
 
-Responsible for giving bronze as rows to the invariants, from where the last check ended, and for what is kept for the
-next one. It judges everything anew when what it had judged is not there as it was: a hole that was filled or made, an end
-that lies lower. Judges by what controllers published; whether that is what the commands give is `verify`'s question.
+Responsible for giving bronze as rows to the invariants, from where the last check ended, and for
+what is kept for the next one. It judges everything anew when what it had judged is not there as it
+was: a hole that was filled or made, an end that lies lower. Judges by what controllers published;
+whether that is what the commands give is `verify`'s question.
 Refuses to know an invariant.
 """
 
@@ -34,7 +35,9 @@ from lakehouse.tables import BRONZE
 VIOLATIONS_KEPT_MAX = 1_000
 """Of one check; those above it are counted only."""
 AHEAD_MAX_MS = 120_000
-"""An outcome whose command has not landed so long after it is an alarm: both land within seconds."""
+"""An outcome whose command has not landed so long after it is an alarm: both land within
+seconds.
+"""
 COMMAND_LOG, OUTCOME_LOG = f"{COMMANDS_TOPIC}-0", f"{OUTCOMES_TOPIC}-0"
 
 Logs = Mapping[str, BronzeLog]
@@ -42,7 +45,9 @@ Logs = Mapping[str, BronzeLog]
 
 
 def standing_alarms(lake: Lake) -> list[Alarm]:
-    """What the checks found wrong with the lake's cluster and nobody has put right. Raises `LakehouseError`."""
+    """What the checks found wrong with the lake's cluster and nobody has put right. Raises
+    `LakehouseError`.
+    """
     return standing(check_store.alarms(lake))
 
 
@@ -112,12 +117,20 @@ class _Step:
         """How far it came."""
         report = self.report
         return Checked(
-            self._marks, _holes_below(self._logs, self._marks), self._judged,
-            report.decisions, report.broker_events, report.unreadable, self._violations, carried_to_json(self._watch.carried),
-        )  # fmt: skip
+            self._marks,
+            _holes_below(self._logs, self._marks),
+            self._judged,
+            report.decisions,
+            report.broker_events,
+            report.unreadable,
+            self._violations,
+            carried_to_json(self._watch.carried),
+        )
 
     def _decided(self, commands: BronzeLog, outcomes: BronzeLog) -> Iterator[Decided]:
-        """Commands with what was first published of them, ascending, up to the first whose command has not landed."""
+        """Commands with what was first published of them, ascending, up to the first whose command
+        has not landed.
+        """
         landed = commands.landed(self._judged + 1)
         command: LandedRecord | None = next(landed, None)
         newest = commands.end - 1
@@ -140,7 +153,9 @@ class _Step:
             there = command is not None and command.offset == at
             read_command = decoded(command.value) if there and command is not None else None
             self.report.decisions += 1
-            yield Decided(at, read_command if type(read_command) in COMMANDS else None, outcome, there)
+            yield Decided(
+                at, read_command if type(read_command) in COMMANDS else None, outcome, there
+            )
         self._marks[COMMAND_LOG] = self._judged + 1
 
     def _reported(self, name: str, log: BronzeLog) -> Iterator[Reported]:
@@ -167,7 +182,10 @@ def _logs(lake: Lake) -> Logs:
     landed = all_logs(lake)
     events = (place for place in landed if place[0] == BROKER_EVENTS_TOPIC)
     places = ((COMMANDS_TOPIC, 0), (OUTCOMES_TOPIC, 0), *events)
-    return {f"{topic}-{partition}": landed.get((topic, partition)) or BronzeLog(lake, topic, partition) for topic, partition in places}
+    return {
+        f"{topic}-{partition}": landed.get((topic, partition)) or BronzeLog(lake, topic, partition)
+        for topic, partition in places
+    }
 
 
 def _is_as_it_was(before: Checked, logs: Logs) -> bool:
@@ -178,7 +196,10 @@ def _is_as_it_was(before: Checked, logs: Logs) -> bool:
 
 def _holes_below(logs: Logs, marks: Mapping[str, int]) -> dict[str, list[tuple[int, int]]]:
     """What is missing of what was judged; both ends included."""
-    found = {name: [hole for hole in _holes(name, log) if hole[0] < marks.get(name, 0)] for name, log in logs.items()}
+    found = {
+        name: [hole for hole in _holes(name, log) if hole[0] < marks.get(name, 0)]
+        for name, log in logs.items()
+    }
     return {name: holes for name, holes in found.items() if holes}
 
 
@@ -199,7 +220,11 @@ def _gone(lake: Lake, step: _Step, commands_end: int, now_ms: int) -> Iterable[A
     """Commands that are missing behind the end, once what they led to has been there for long."""
     if step.first_ahead is None:
         return
-    place = [("topic", "=", OUTCOMES_TOPIC), ("partition", "=", 0), ("offset", "=", step.first_ahead)]
+    place = [
+        ("topic", "=", OUTCOMES_TOPIC),
+        ("partition", "=", 0),
+        ("offset", "=", step.first_ahead),
+    ]
     landed_ms = milliseconds(read(lake, BRONZE, columns=["landed_at"], filters=place)["landed_at"])
     if any(at is None or now_ms - at > AHEAD_MAX_MS for at in landed_ms):
         yield of_commands_ahead(COMMANDS_TOPIC, commands_end, step.last_ahead)

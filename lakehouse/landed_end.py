@@ -1,8 +1,8 @@
-"""
-How far the command log of a cluster has landed: `python -m lakehouse.landed_end TABLES CLUSTER` prints the last offset, or -1.
+"""How far the command log of a cluster has landed: `python -m lakehouse.landed_end TABLES CLUSTER`
+prints the last offset, or -1.
 
-A program of its own, so that a controller asks it with a limit of time and loads nothing of the lakehouse. Refuses to know
-what is concluded from the answer.
+A program of its own, so that a controller asks it with a limit of time and loads nothing of the
+lakehouse. Refuses to know what is concluded from the answer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ PARTITION = 0
 
 
 def landed_offset(tables: str, cluster_id: str) -> int:
-    """The newest command that has landed, -1 when none has. Raises LakehouseError for tables that cannot be read."""
+    """The newest command that has landed, -1 when none has. Raises LakehouseError for tables that
+    cannot be read.
+    """
     try:
         return high_water(open_lake(tables, cluster_id), BRONZE).of((COMMANDS_TOPIC, PARTITION))
     except NotLanded:

@@ -1,8 +1,8 @@
 """
 Landed records by pieces of their log, before anything is folded (P apart from its Arrow types).
 
-Responsible for two functions that Spark runs in its workers: one names the bytes of each piece, so that what was proven
-once is known again; one reads outcomes. Refuses to know what they prove.
+Responsible for two functions that Spark runs in its workers: one names the bytes of each piece, so
+that what was proven once is known again; one reads outcomes. Refuses to know what they prove.
 """
 
 from __future__ import annotations
@@ -48,10 +48,11 @@ _NO_VALUE = b"\xff" * 8
 
 
 def name_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """
-    A name for the bytes of each piece, for `mapInArrow`: topic, piece number, offset, value in, `NAMED_SCHEMA` out.
+    """A name for the bytes of each piece, for `mapInArrow`: topic, piece number, offset, value in,
+    `NAMED_SCHEMA` out.
 
-    Records of a piece come together and ascend by offset; equal names mean the same bytes at the same offsets.
+    Records of a piece come together and ascend by offset; equal names mean the same bytes at the
+    same offsets.
     """
     return _in_batches(_named(_rows(batches)), NAMED_SCHEMA)
 
@@ -86,28 +87,47 @@ def _published(log_offset: int, value: bytes | None) -> list[object]:
     except codec.CodecError as error:
         return [log_offset, None, None, None, None, f"unreadable: {type(error).__name__}: {error}"]
     if not isinstance(outcome, Outcome):
-        return [log_offset, None, None, None, None, f"unreadable: a {type(outcome).__name__}, no outcome"]
-    return [log_offset, outcome.command_offset, outcome.digest.hex(), outcome_hash(outcome), outcome.publisher, None]
+        return [
+            log_offset,
+            None,
+            None,
+            None,
+            None,
+            f"unreadable: a {type(outcome).__name__}, no outcome",
+        ]
+    return [
+        log_offset,
+        outcome.command_offset,
+        outcome.digest.hex(),
+        outcome_hash(outcome),
+        outcome.publisher,
+        None,
+    ]
 
 
 def outcome_hash(outcome: Outcome) -> str:
     """
     Names the content of an outcome, published or folded: what it says before its digest.
 
-    Behind a `+` stands the digest of the state, where the outcome carries one: earlier releases published none.
+    Behind a `+` stands the digest of the state, where the outcome carries one: earlier releases
+    published none.
     """
     content = sha256(canonical.outcome_text(outcome).encode("ascii")).hexdigest()[:32]
     return f"{content}+{outcome.state_digest.hex()}" if outcome.state_digest else content
 
 
 def says_the_same(published: str, folded: str) -> bool:
-    """Whether two names of outcomes agree; a state of which nothing was published is not compared."""
+    """Whether two names of outcomes agree; a state of which nothing was published is not
+    compared.
+    """
     return published in (folded, folded.partition("+")[0])
 
 
 def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
     for batch in batches:
-        yield from zip(*(batch.column(place).to_pylist() for place in range(batch.num_columns)), strict=True)
+        yield from zip(
+            *(batch.column(place).to_pylist() for place in range(batch.num_columns)), strict=True
+        )
 
 
 def _in_batches(rows: Iterable[list[object]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -1,8 +1,9 @@
 """
 Batches of the log appended to the tables.
 
-Responsible for the order of appends, for marks and for stopping at the first error. What is appended is
-decided in `landing`; when a batch comes, by the queries that `landing_job` runs. Refuses to know what records mean.
+Responsible for the order of appends, for marks and for stopping at the first error. What is
+appended is decided in `landing`; when a batch comes, by the queries that `landing_job` runs.
+Refuses to know what records mean.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ STOP_WAIT_S = 60.0
 
 
 class _Marks(dict[str, HighWater]):
-    """How far each table is; that of a table which nobody knew at the start is read when it is first asked for."""
+    """How far each table is; that of a table which nobody knew at the start is read when it is
+    first asked for.
+    """
 
     def __init__(self, look: Callable[[str], HighWater]) -> None:
         super().__init__()
@@ -55,7 +58,9 @@ class Lander:
     appended any more, because an append whose answer was lost may have happened.
     """
 
-    def __init__(self, lake: Lake, status: StatusFile, locks: CommitLocks, late: LateSchemas) -> None:
+    def __init__(
+        self, lake: Lake, status: StatusFile, locks: CommitLocks, late: LateSchemas
+    ) -> None:
         if lake.cluster_id is None:
             raise LakehouseError("landing needs to know whose log it is")
         self._lake, self._cluster_id = lake, lake.cluster_id
@@ -87,14 +92,20 @@ class Lander:
 
     def land_first(self, batch: Any, batch_id: int) -> None:
         """Take one micro-batch into bronze and decisions."""
-        self._land(FIRST, lambda: self._take(FIRST, batch, batch_id), f"batch {batch_id} of {FIRST}")
+        self._land(
+            FIRST, lambda: self._take(FIRST, batch, batch_id), f"batch {batch_id} of {FIRST}"
+        )
 
     def land_details(self, batch: Any, batch_id: int) -> None:
         """Take one micro-batch into all other silver tables."""
-        self._land(DETAILS, lambda: self._take(DETAILS, batch, batch_id), f"batch {batch_id} of {DETAILS}")
+        self._land(
+            DETAILS, lambda: self._take(DETAILS, batch, batch_id), f"batch {batch_id} of {DETAILS}"
+        )
 
     def read_again(self, spark: Any) -> None:
-        """Append what became no row when it came, and can be read by what is known now. Its row in `silver/unreadable` stays."""
+        """Append what became no row when it came, and can be read by what is known now. Its row in
+        `silver/unreadable` stays.
+        """
         self._land(DETAILS, lambda: self._read_again(spark), "reading unreadable records again")
 
     def read_again_if_learned(self, spark: Any) -> None:
@@ -143,7 +154,9 @@ class Lander:
             log.warning("%d records are unreadable, see %s", new[table.name].num_rows, table.name)
         log.debug("%s batch %d: %d rows in %d ms", query, batch_id, count, taken_ms)
 
-    def _with_bronze(self, new: dict[str, pa.Table], rows: pa.Table, batch_id: int) -> dict[str, pa.Table]:
+    def _with_bronze(
+        self, new: dict[str, pa.Table], rows: pa.Table, batch_id: int
+    ) -> dict[str, pa.Table]:
         mark = self._marks[BRONZE.name]
         bronze = landing.bronze_rows(self._cluster_id, rows, mark, batch_id, datetime.now(UTC))
         return {BRONZE.name: bronze, **new} if bronze.num_rows else new
@@ -154,13 +167,23 @@ class Lander:
                 taken = list(last.items()) if query == FIRST else []
             else:
                 own = self._catalogue.tables[name].topic
-                taken = [place for place in last.items() if own in (None, place[0][0]) and share.takes(place[0][0], name)]
+                taken = [
+                    place
+                    for place in last.items()
+                    if own in (None, place[0][0]) and share.takes(place[0][0], name)
+                ]
             mark.raise_to(taken)
 
     def _append_all(self, query: str, spark: Any, new: Mapping[str, pa.Table]) -> None:
-        """Append to several tables at a time: most of an append is waiting for its commit. Unreadable records go before all others."""
+        """Append to several tables at a time: most of an append is waiting for its commit.
+        Unreadable records go before all others.
+        """
         for together in ({UNREADABLE.name} & set(new), set(new) - {UNREADABLE.name}):
-            jobs = [self._appends[query].submit(self._append, spark, name, rows) for name, rows in new.items() if name in together]
+            jobs = [
+                self._appends[query].submit(self._append, spark, name, rows)
+                for name, rows in new.items()
+                if name in together
+            ]
             errors = [error for job in jobs if (error := job.exception()) is not None]
             if errors:
                 raise errors[0]
@@ -172,7 +195,9 @@ class Lander:
             append(spark, self._lake, table, rows)
 
     def _fit(self, table: TableSpec) -> bool:
-        """Make the table if it is missing (True), give it the columns it lacks, take over those that it has more."""
+        """Make the table if it is missing (True), give it the columns it lacks, take over those
+        that it has more.
+        """
         if self._ready.get(table.name) is table:
             return False
         self._locks.also(table.name)
@@ -190,21 +215,32 @@ class Lander:
         self._late.look_again()
         self._read_with = self._late.version
         quarantined = delta_tables.read(self._lake, UNREADABLE).to_pylist()
-        new = landing.readable_again(quarantined, self._catalogue, self._places_in) if quarantined else {}
+        new = (
+            landing.readable_again(quarantined, self._catalogue, self._places_in)
+            if quarantined
+            else {}
+        )
         for name, rows in new.items():
             self._append(spark, name, rows)
-            log.info("%d records that were unreadable when they came are in %s now", rows.num_rows, name)
+            log.info(
+                "%d records that were unreadable when they came are in %s now", rows.num_rows, name
+            )
 
     def _places_in(self, name: str) -> set[tuple[str, int, int]]:
         table = self._catalogue.tables[name]
         self._fit(table)
         columns = ["log_partition", "log_offset"]
         rows = delta_tables.read(self._lake, table, columns=columns).to_pydict()
-        return {(str(table.topic), *place) for place in zip(*(rows[column] for column in columns), strict=True)}
+        return {
+            (str(table.topic), *place)
+            for place in zip(*(rows[column] for column in columns), strict=True)
+        }
 
 
 def append(spark: Any, lake: Lake, table: TableSpec, rows: pa.Table) -> None:
-    """Append rows to one table, in one commit with one file per partition; a field that the table lacks is added to it."""
+    """Append rows to one table, in one commit with one file per partition; a field that the table
+    lacks is added to it.
+    """
     frame = spark.createDataFrame(rows).coalesce(1)
     writer = frame.write.format("delta").mode("append").option("mergeSchema", "true")
     writer.partitionBy(*table.partition_by).save(lake.spark_uri(table))

@@ -23,9 +23,7 @@ from lakehouse.tables import BRONZE, CLUSTER_ID, DECISIONS, TIMESTAMP, UNREADABL
 
 # What a batch holds, as Spark's Kafka source names it.
 BATCH_COLUMNS = ("topic", "partition", "offset", "timestamp", "timestampType", "key", "value")
-KEPT_FOR_EVER = frozenset(
-    spec.name for spec in TOPICS if spec.created.get("retention.ms") == "-1"
-)
+KEPT_FOR_EVER = frozenset(spec.name for spec in TOPICS if spec.created.get("retention.ms") == "-1")
 
 
 def in_log_order(batch: pa.Table) -> pa.Table:
@@ -81,8 +79,9 @@ class Share:
     """
     What one query takes of the silver tables.
 
-    Whoever takes a topic's records into their first table also quarantines those that cannot be read: were that
-    another query's business, a schema that becomes known between the two would lose a record to both.
+    Whoever takes a topic's records into their first table also quarantines those that cannot be
+    read: were that another query's business, a schema that becomes known between the two would lose
+    a record to both.
     """
 
     takes: Callable[[str, str], bool]
@@ -93,7 +92,8 @@ class Share:
 
 EVERYTHING = Share(lambda topic, table: True)
 DECIDED = Share(
-    lambda topic, table: table in (DECISIONS.name, UNREADABLE.name) and topic == OUTCOMES_TOPIC, (OUTCOMES_TOPIC,)
+    lambda topic, table: table in (DECISIONS.name, UNREADABLE.name) and topic == OUTCOMES_TOPIC,
+    (OUTCOMES_TOPIC,),
 )
 DETAILED = Share(lambda topic, table: not DECIDED.takes(topic, table))
 
@@ -105,11 +105,11 @@ def silver_tables(
     marks: Mapping[str, HighWater],
     catalogue: Catalogue = RELEASED,
 ) -> dict[str, pa.Table]:
-    """
-    The rows of a share that the tables do not have yet, by table name; tables without any are left out.
+    """The rows of a share that the tables do not have yet, by table name; tables without any are
+    left out.
 
-    Unreadable records come first: should only some of the tables be appended to, a record whose schema becomes known
-    later is in one of them. `batch` is in log order.
+    Unreadable records come first: should only some of the tables be appended to, a record whose
+    schema becomes known later is in one of them. `batch` is in log order.
     """
     found: dict[str, list[Row]] = {}
     for record in _records(cluster_id, batch, share.topics):
@@ -118,14 +118,19 @@ def silver_tables(
             if share.takes(record.topic, name) and marks[name].is_new(place, record.offset):
                 found.setdefault(name, []).append(row)
     order = sorted(found, key=lambda name: name != UNREADABLE.name)
-    return {name: pa.Table.from_pylist(found[name], schema=catalogue.tables[name].schema) for name in order}
+    return {
+        name: pa.Table.from_pylist(found[name], schema=catalogue.tables[name].schema)
+        for name in order
+    }
 
 
 def readable_again(
-    rows: Iterable[Mapping[str, Any]], catalogue: Catalogue, has: Callable[[str], Collection[tuple[str, int, int]]]
+    rows: Iterable[Mapping[str, Any]],
+    catalogue: Catalogue,
+    has: Callable[[str], Collection[tuple[str, int, int]]],
 ) -> dict[str, pa.Table]:
-    """
-    What rows of `silver/unreadable` become by what is known now, by table name, without what is there already.
+    """What rows of `silver/unreadable` become by what is known now, by table name, without what is
+    there already.
 
     `has(table)` gives topic, partition and offset of that table's rows of the same cluster.
     """
@@ -141,7 +146,10 @@ def readable_again(
                 known[name] = has(name)
             if place not in known[name]:
                 found.setdefault(name, []).append(made)
-    return {name: pa.Table.from_pylist(rows, schema=catalogue.tables[name].schema) for name, rows in found.items()}
+    return {
+        name: pa.Table.from_pylist(rows, schema=catalogue.tables[name].schema)
+        for name, rows in found.items()
+    }
 
 
 def _records(

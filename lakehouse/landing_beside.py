@@ -1,7 +1,8 @@
-"""
-What a landing job does beside landing: gold, the check, the care of tables, the watch over its lag, and metrics.
+"""What a landing job does beside landing: gold, the check, the care of tables, the watch over its
+lag, and metrics.
 
-Responsible for starting and stopping these, each in a thread of its own and none of which landing waits for.
+Responsible for starting and stopping these, each in a thread of its own and none of which landing
+waits for.
 Refuses to know how any of it is done.
 """
 
@@ -30,16 +31,25 @@ STOP_WAIT_S = 10.0
 
 
 @contextmanager
-def beside(config: LandConfig, lake: Lake, locks: CommitLocks, status: StatusFile) -> Iterator[None]:
+def beside(
+    config: LandConfig, lake: Lake, locks: CommitLocks, status: StatusFile
+) -> Iterator[None]:
     """All of it goes on in here. Raises `LakehouseError` when `metrics_listen` cannot be bound."""
     gold = GoldJob(lake, locks)
     steps: dict[str, tuple[float, Callable[[Callable[[], bool]], object]]] = {
         "watch": (WATCH_EVERY_S, Watch(config, status).step),
         "gold": (config.gold_every_s, lambda stopped: _gold(gold, stopped)),
         "check": (config.check_every_s, lambda stopped: _check(lake, status)),
-        "care": (config.maintain_every_s, lambda stopped: _care(lake, locks, config.time_travel_days, stopped)),
+        "care": (
+            config.maintain_every_s,
+            lambda stopped: _care(lake, locks, config.time_travel_days, stopped),
+        ),
     }
-    activities = [Activity(name, every_s, step, status.troubled) for name, (every_s, step) in steps.items() if every_s]
+    activities = [
+        Activity(name, every_s, step, status.troubled)
+        for name, (every_s, step) in steps.items()
+        if every_s
+    ]
     with ExitStack() as held:
         held.callback(gold.close)
         _serve(held, config, status)
@@ -50,7 +60,9 @@ def beside(config: LandConfig, lake: Lake, locks: CommitLocks, status: StatusFil
 
 
 def _stop(activities: Sequence[Activity]) -> None:
-    """Tell all of them, then wait for all of them; what is cut off in the middle of a round is made again."""
+    """Tell all of them, then wait for all of them; what is cut off in the middle of a round is made
+    again.
+    """
     until = time.monotonic() + STOP_WAIT_S
     for activity in activities:
         activity.stop(0)
@@ -91,7 +103,12 @@ def _gold(job: GoldJob, stopped: Callable[[], bool]) -> None:
         done = job.step()
         goes_on = bool(done.commands)
         if done.rows:
-            log.info("gold is at command %d: %d rows in %d ms", done.mark.offset, done.rows, round((time.monotonic() - began) * 1000))
+            log.info(
+                "gold is at command %d: %d rows in %d ms",
+                done.mark.offset,
+                done.rows,
+                round((time.monotonic() - began) * 1000),
+            )
 
 
 def _check(lake: Lake, status: StatusFile) -> None:

@@ -1,10 +1,10 @@
 """
 The landing job: Kafka -> Spark Structured Streaming -> Delta.
 
-Responsible for starting Spark, running two queries over all topics and stopping them:
-`first` appends bronze and decisions, `details` all other silver tables, so that a burst of broker
-events never delays the row a person waits for. Batches are appended by `lander`; what goes on beside
-them is `landing_beside`.
+Responsible for starting Spark, running two queries over all topics and stopping them: `first`
+appends bronze and decisions, `details` all other silver tables, so that a burst of broker events
+never delays the row a person waits for. Batches are appended by `lander`; what goes on beside them
+is `landing_beside`.
 Refuses to know what records mean.
 """
 
@@ -123,7 +123,9 @@ def _locked(held: ExitStack, path: Path, what: str, config: LandConfig) -> int:
     return lock
 
 
-def _land_alone(config: LandConfig, stop: threading.Event, status: StatusFile, held: ExitStack, own: int) -> None:
+def _land_alone(
+    config: LandConfig, stop: threading.Event, status: StatusFile, held: ExitStack, own: int
+) -> None:
     """Land, as the only job that uses this configuration."""
 
     def tell(text: str) -> None:
@@ -138,14 +140,22 @@ def _land_alone(config: LandConfig, stop: threading.Event, status: StatusFile, h
     held.callback(locks.close)
     if lake.folder is not None:
         path = lake.folder / LOCK_FOLDER / f"land.{quote(cluster_id, safe='')}.lock"
-        inherited += [_locked(held, path, f"cluster {cluster_id} in {lake.root}", config), *locks.open_files]
+        inherited += [
+            _locked(held, path, f"cluster {cluster_id} in {lake.root}", config),
+            *locks.open_files,
+        ]
     _land_in(lake, locks, inherited, config, stop, status, tell)
 
 
 def _land_in(
-    lake: Lake, locks: CommitLocks, inherited: Sequence[int], config: LandConfig, stop: threading.Event,
-    status: StatusFile, tell: Callable[[str], None],
-) -> None:  # fmt: skip
+    lake: Lake,
+    locks: CommitLocks,
+    inherited: Sequence[int],
+    config: LandConfig,
+    stop: threading.Event,
+    status: StatusFile,
+    tell: Callable[[str], None],
+) -> None:
     """Land, as the only job of this cluster in this lake."""
     began = time.monotonic()
     tell("starting Spark")
@@ -158,7 +168,8 @@ def _land_in(
         if config.spark_master is None:
             tell("warming up")
             _warm_up(spark, scratch)
-        elif not wait_for_executors(spark, stop.is_set, tell):  # Executors elsewhere do not see the folder of a warm-up.
+        elif not wait_for_executors(spark, stop.is_set, tell):
+            # Executors elsewhere do not see the folder of a warm-up.
             return
         if _cluster_of_log(config, stop, tell) is None:
             return
@@ -180,10 +191,16 @@ def _land_in(
         stop_session(spark)
 
 
-def _cluster_of_log(config: LandConfig, stop: threading.Event, tell: Callable[[str], None]) -> str | None:
-    """Whose log it is, once there is one; None when stopped before. Refuses a cluster that is not the configured one."""
+def _cluster_of_log(
+    config: LandConfig, stop: threading.Event, tell: Callable[[str], None]
+) -> str | None:
+    """Whose log it is, once there is one; None when stopped before. Refuses a cluster that is not
+    the configured one.
+    """
     log_probe.wait_for_topics(config.kafka, TOPIC_NAMES, stopped=stop.is_set, tell=tell)
-    return log_probe.wait_for_cluster(config.kafka, config.cluster_id, stopped=stop.is_set, tell=tell)
+    return log_probe.wait_for_cluster(
+        config.kafka, config.cluster_id, stopped=stop.is_set, tell=tell
+    )
 
 
 def _check_log(config: LandConfig, lake: Lake, mark: HighWater) -> None:
@@ -226,9 +243,7 @@ def _run_queries(
             query.stop()
 
 
-def _tell_ready(
-    queries: list[Any], status: StatusFile, lander: Lander, began: float
-) -> None:
+def _tell_ready(queries: list[Any], status: StatusFile, lander: Lander, began: float) -> None:
     """Say that the job is ready once everything that was there at its start has landed."""
     try:
         for query in queries:
@@ -259,8 +274,9 @@ def error_text(error: BaseException) -> str:
         )
     if os.strerror(errno.ENOSPC) in text:
         return (
-            f"{os.strerror(errno.ENOSPC)}: the disk of the tables, of the checkpoint or of work_dir is full. Make room and "
-            f"begin again: landing goes on where the tables end. Spark says: {text[:ERROR_CHARS_MAX]}"
+            f"{os.strerror(errno.ENOSPC)}: the disk of the tables, of the checkpoint or of "
+            "work_dir is full. Make room and begin again: landing goes on where the tables end. "
+            f"Spark says: {text[:ERROR_CHARS_MAX]}"
         )
     if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
         return "Spark's Java process has ended; its own last lines stand in the log of this job"

@@ -1,9 +1,11 @@
 """
 Schemas that this release was not made with, found in folders while a job runs.
 
-A newer controller or broker may write records of a schema that this process does not have. Its files may be there
-all the same: a release that was installed under the running process, or a folder that somebody copied them to.
-Responsible for noticing that files have changed, for reading them, and for turning bytes into records by them.
+A newer controller or broker may write records of a schema that this process does not have. Its
+files may be there all the same: a release that was installed under the running process, or a folder
+that somebody copied them to.
+Responsible for noticing that files have changed, for reading them, and for turning bytes into
+records by them.
 Refuses to know what becomes of the records, and trusts no file that cannot be read whole.
 """
 
@@ -28,7 +30,11 @@ from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, OUTCOMES_TOPIC
 log = logging.getLogger(__name__)
 
 OWN_FOLDER = Path(schemas.__file__).parent
-TOPIC_OF_GROUP = {"commands": COMMANDS_TOPIC, "outcomes": OUTCOMES_TOPIC, "broker_events": BROKER_EVENTS_TOPIC}
+TOPIC_OF_GROUP = {
+    "commands": COMMANDS_TOPIC,
+    "outcomes": OUTCOMES_TOPIC,
+    "broker_events": BROKER_EVENTS_TOPIC,
+}
 
 Stamp = tuple[tuple[str, int, int], ...]
 """Path, size and time of change of every file."""
@@ -42,7 +48,9 @@ class LateSchema:
     topic: str
     document: Mapping[str, Any]
     decode: Callable[[bytes], Any]
-    """The record in the bytes, with the attributes that the schema names. Raises `MalformedRecord`."""
+    """The record in the bytes, with the attributes that the schema names. Raises
+    `MalformedRecord`.
+    """
 
 
 class LateSchemas:
@@ -61,7 +69,9 @@ class LateSchemas:
         """Grows whenever the folders were read."""
 
     def of(self, data: bytes) -> LateSchema | None:
-        """What explains the bytes; None when no folder has it. Raises `MalformedRecord` for bytes that name no schema."""
+        """What explains the bytes; None when no folder has it. Raises `MalformedRecord` for bytes
+        that name no schema.
+        """
         mark = peek_fingerprint(data)
         if mark not in self._found:
             self.look_again()
@@ -82,8 +92,11 @@ class LateSchemas:
         try:
             for kind, (group, document) in schemas.load_folder(folder).items():
                 if group in TOPIC_OF_GROUP and (mark := _mark_of(document)) not in self._found:
-                    self._found[mark] = LateSchema(kind, TOPIC_OF_GROUP[group], document, _decoder(document))
-        except Exception as error:  # A file that is being copied; when it is whole its stamp differs.
+                    self._found[mark] = LateSchema(
+                        kind, TOPIC_OF_GROUP[group], document, _decoder(document)
+                    )
+        except Exception as error:
+            # A file that is being copied; when it is whole its stamp differs.
             log.warning("schemas in %s cannot be read: %s: %s", folder, type(error).__name__, error)
 
 
@@ -110,7 +123,11 @@ def _decoder(document: Mapping[str, Any]) -> Callable[[bytes], Any]:
         body = BytesIO(data)
         body.seek(HEADER_BYTES)
         try:
-            record = read(fastavro.schemaless_reader(body, parsed, None, return_record_name=True, return_record_name_override=True))
+            record = read(
+                fastavro.schemaless_reader(
+                    body, parsed, None, return_record_name=True, return_record_name_override=True
+                )
+            )
         except Exception as error:  # Hostile bytes fail inside fastavro in many ways.
             raise MalformedRecord(f"{type(error).__name__}: {error}") from error
         if body.tell() != len(data):
@@ -121,11 +138,17 @@ def _decoder(document: Mapping[str, Any]) -> Callable[[bytes], Any]:
 
 
 def _reader(schema: Any, named: dict[str, Callable[[Any], Any]]) -> Callable[[Any], Any] | None:
-    """What turns fastavro's value into one like those of our own records; None when it is the same."""
+    """What turns fastavro's value into one like those of our own records; None when it is the
+    same.
+    """
     if isinstance(schema, list):
         branches = [branch for branch in schema if branch != "null"]
         if len(branches) > 1:
-            by_name = {one["name"]: _reader(one, named) for one in branches if isinstance(one, dict) and "name" in one}
+            by_name = {
+                one["name"]: _reader(one, named)
+                for one in branches
+                if isinstance(one, dict) and "name" in one
+            }
             return lambda value: by_name[value[0]](value[1]) if isinstance(value, tuple) else value  # type: ignore[misc]
         inner = _reader(branches[0], named)
         return inner and (lambda value: None if value is None else inner(value))
@@ -137,13 +160,21 @@ def _reader(schema: Any, named: dict[str, Callable[[Any], Any]]) -> Callable[[An
     return _record_reader(schema, named) if schema["type"] == "record" else None
 
 
-def _record_reader(schema: dict[str, Any], named: dict[str, Callable[[Any], Any]]) -> Callable[[Any], Any]:
+def _record_reader(
+    schema: dict[str, Any], named: dict[str, Callable[[Any], Any]]
+) -> Callable[[Any], Any]:
     fields = [field["name"] for field in schema["fields"]]
     made = defstruct(schema["name"].rpartition(".")[2], fields, frozen=True)
-    nested = {f["name"]: reader for f in schema["fields"] if (reader := _reader(f["type"], named)) is not None}
+    nested = {
+        f["name"]: reader
+        for f in schema["fields"]
+        if (reader := _reader(f["type"], named)) is not None
+    }
 
     def read(plain: dict[str, Any]) -> Any:
-        return made(*(nested[name](plain[name]) if name in nested else plain[name] for name in fields))
+        return made(
+            *(nested[name](plain[name]) if name in nested else plain[name] for name in fields)
+        )
 
     named[schema["name"]] = read
     return read

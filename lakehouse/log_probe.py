@@ -85,11 +85,13 @@ def wait_for_cluster(
     while not stopped():
         ends = log_ends(kafka, (COMMANDS_TOPIC,)).get(commands, LogEnds(0, 0))
         if ends.end > ends.first:
-            found = cluster_of(value_at(kafka, COMMANDS_TOPIC, ends.first) if ends.first == 0 else None)
+            found = cluster_of(
+                value_at(kafka, COMMANDS_TOPIC, ends.first) if ends.first == 0 else None
+            )
             if wanted is not None and found != wanted:
                 raise LakehouseError(
-                    f"{COMMANDS_TOPIC} is the log of cluster {found}, but cluster_id {wanted} is configured: "
-                    "correct one of the two"
+                    f"{COMMANDS_TOPIC} is the log of cluster {found}, but cluster_id {wanted} is "
+                    "configured: correct one of the two"
                 )
             return found
         if not told:
@@ -100,13 +102,19 @@ def wait_for_cluster(
 
 
 def cluster_of(value: bytes | None) -> str:
-    """The cluster that record 0 of the commands forms. Raises `LakehouseError` when it forms none."""
+    """The cluster that record 0 of the commands forms. Raises `LakehouseError` when it forms
+    none.
+    """
     try:
         record = codec.decode(value or b"")
     except codec.CodecError as error:
-        raise LakehouseError(f"record 0 of {COMMANDS_TOPIC} cannot be read ({error}): {NO_CLUSTER}") from error
+        raise LakehouseError(
+            f"record 0 of {COMMANDS_TOPIC} cannot be read ({error}): {NO_CLUSTER}"
+        ) from error
     if not isinstance(record, ClusterFormed):
-        raise LakehouseError(f"record 0 of {COMMANDS_TOPIC} is a {type(record).__name__}: {NO_CLUSTER}")
+        raise LakehouseError(
+            f"record 0 of {COMMANDS_TOPIC} is a {type(record).__name__}: {NO_CLUSTER}"
+        )
     return record.envelope.cluster_id
 
 
@@ -145,9 +153,7 @@ def value_at(kafka: Mapping[str, str], topic: str, offset: int) -> bytes | None:
 
 
 def check_same_log(
-    kafka: Mapping[str, str],
-    mark: HighWater,
-    landed_value: Callable[[int], bytes | None],
+    kafka: Mapping[str, str], mark: HighWater, landed_value: Callable[[int], bytes | None]
 ) -> None:
     """
     Refuse to land from a log that is not the one the tables were made from.

@@ -1,10 +1,12 @@
-"""
-The care of tables: compaction, clustering, vacuum, checkpoints and the log of commits, without Spark.
+"""The care of tables: compaction, clustering, vacuum, checkpoints and the log of commits, without
+Spark.
 
-Responsible for doing to each table what `care_plan` says, without ever touching what time travel inside the promised
-window needs, and while others append. No row is changed; one is dropped only where the table's specification says
-after how many days, which today none does. Whoever commits holds the table's lock (`commit_lock`), so that neither side overwrites the other's commit; one partition is written anew at a time, so an
-append waits for that and not for the whole table. Refuses to know what tables mean.
+Responsible for doing to each table what `care_plan` says, without ever touching what time travel
+inside the promised window needs, and while others append. No row is changed; one is dropped only
+where the table's specification says after how many days, which today none does. Whoever commits
+holds the table's lock (`commit_lock`), so that neither side overwrites the other's commit; one
+partition is written anew at a time, so an append waits for that and not for the whole table.
+Refuses to know what tables mean.
 """
 
 from __future__ import annotations
@@ -36,20 +38,33 @@ from lakehouse.lake import Lake, open_delta
 from lakehouse.proof_store import PROVEN
 from lakehouse.tables import TABLES, TableSpec
 
-CARED_FOR: tuple[TableSpec, ...] = (*TABLES, *GOLD_TABLES, GOLD_PROGRESS, *AGGREGATE_TABLES, ALARMS, CHECKED, PROVEN)
+CARED_FOR: tuple[TableSpec, ...] = (
+    *TABLES,
+    *GOLD_TABLES,
+    GOLD_PROGRESS,
+    *AGGREGATE_TABLES,
+    ALARMS,
+    CHECKED,
+    PROVEN,
+)
 LATE_LAYER = "silver"
 """Where landing makes tables of kinds that come later."""
 WINDOW_DAYS = 30
 WINDOW_DAYS_MIN = 1
-"""A shorter window could remove files that somebody has written and not committed yet, or is just reading."""
+"""A shorter window could remove files that somebody has written and not committed yet, or is just
+reading.
+"""
 HOURS_PER_DAY = 24
 MS_PER_DAY = 86_400_000
 COMMITS_PER_CHECKPOINT = 50
 """Opening a table reads at most about so many commits one by one after a round of care."""
 AT_ONCE = 1
 ROWS_TOGETHER = 65_536
-"""A reader takes so many rows of a file or none of them: who asks for one election opens one or two such groups."""
-# What the library takes when it is asked for nothing: with properties of one's own there would be none.
+"""A reader takes so many rows of a file or none of them: who asks for one election opens one or two
+such groups.
+"""
+# What the library takes when it is asked for nothing: with properties of one's own there would be
+# none.
 _COMPRESSION: Mapping[str, Any] = {"compression": "ZSTD", "compression_level": 4}
 # Checkpoints are made here, of a version that is known to be settled, and not in passing.
 _NO_CHECKPOINT = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
@@ -58,7 +73,9 @@ _WINDOW_PROPERTIES = ("delta.deletedFileRetentionDuration", "delta.logRetentionD
 
 @dataclass(slots=True)
 class TableCare:
-    """What was found and done; times in ms, sizes in bytes. `problem` is one line, None when all went well."""
+    """What was found and done; times in ms, sizes in bytes. `problem` is one line, None when all
+    went well.
+    """
 
     table: str
     files_before: int = 0
@@ -93,12 +110,12 @@ def maintain(
     stopped: Callable[[], bool] = lambda: False,
     now_ms: int | None = None,
 ) -> Iterator[TableCare]:
-    """
-    Care for every table there is, one after the other; a table in trouble does not keep the next ones from it.
+    """Care for every table there is, one after the other; a table in trouble does not keep the
+    next ones from it.
 
-    Rows of all clusters are cared for, whichever the lake names. Time travel to any moment of the last `window_days`
-    days stays possible, of gold see `window_of`. Ends early when `stopped()`. Raises `LakehouseError` when the lake
-    cannot be listed.
+    Rows of all clusters are cared for, whichever the lake names. Time travel to any moment of the
+    last `window_days` days stays possible, of gold see `window_of`. Ends early when `stopped()`.
+    Raises `LakehouseError` when the lake cannot be listed.
     """
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     for table in (*CARED_FOR, *late_tables(lake)) if tables is None else tables:
@@ -115,14 +132,18 @@ def maintain(
 
 
 def late_tables(lake: Lake) -> list[TableSpec]:
-    """Tables of kinds of record that this release was not made with, as the lake has them. Raises `LakehouseError`."""
+    """Tables of kinds of record that this release was not made with, as the lake has them. Raises
+    `LakehouseError`.
+    """
     known = {table.name for table in CARED_FOR}
     try:
         files = PyFileSystem(DeltaStorageHandler(lake.root, dict(lake.storage_options) or None))
         found = files.get_file_info(FileSelector(LATE_LAYER, allow_not_found=True))
     except (DeltaError, OSError, pa.ArrowException) as error:
         raise LakehouseError(f"{lake.root} cannot be listed: {error}") from error
-    names = sorted(f"{LATE_LAYER}/{one.base_name}" for one in found if one.type == FileType.Directory)
+    names = sorted(
+        f"{LATE_LAYER}/{one.base_name}" for one in found if one.type == FileType.Directory
+    )
     return [TableSpec(name, "", (), ()) for name in names if name not in known]
 
 
@@ -130,9 +151,9 @@ def window_of(table: TableSpec, window_days: float) -> float:
     """
     For how many days versions of a table are kept.
 
-    Rows of gold say themselves from when to when they hold, and every run of the gold job writes files anew to replace
-    some: a month of versions would be many times the table, and nobody needs them. The same holds for what proofs and
-    checks keep.
+    Rows of gold say themselves from when to when they hold, and every run of the gold job writes
+    files anew to replace some: a month of versions would be many times the table, and nobody needs
+    them. The same holds for what proofs and checks keep.
     """
     return min(window_days, WINDOW_DAYS_MIN) if table.layer in ("gold", "proof") else window_days
 
@@ -140,7 +161,9 @@ def window_of(table: TableSpec, window_days: float) -> float:
 class _Care:
     """One round of care for one table."""
 
-    def __init__(self, lake: Lake, table: TableSpec, locks: CommitLocks, window_days: float, now_ms: int) -> None:
+    def __init__(
+        self, lake: Lake, table: TableSpec, locks: CommitLocks, window_days: float, now_ms: int
+    ) -> None:
         self._lake, self._table, self._locks, self._now_ms = lake, table, locks, now_ms
         self._window_hours = round(window_days * HOURS_PER_DAY)
         self._done = TableCare(table.name)
@@ -173,7 +196,9 @@ class _Care:
         with self._locks.held(self._table.name):
             began = time.monotonic()
             commit(open_delta(self._lake, self._table))
-            self._done.longest_hold_ms = max(self._done.longest_hold_ms, (time.monotonic() - began) * 1000)
+            self._done.longest_hold_ms = max(
+                self._done.longest_hold_ms, (time.monotonic() - began) * 1000
+            )
 
     def _promise_window(self, delta: deltalake.DeltaTable) -> None:
         """Write the window into the table, where Spark and every other tool reads it."""
@@ -187,20 +212,38 @@ class _Care:
         if days is None:
             return
         oldest_ms = self._now_ms - days * MS_PER_DAY
-        self._done.rows_dropped = delta.to_pyarrow_dataset().count_rows(filter=pc.field(column) < oldest_ms)
+        self._done.rows_dropped = delta.to_pyarrow_dataset().count_rows(
+            filter=pc.field(column) < oldest_ms
+        )
         if self._done.rows_dropped:
-            self._locked(lambda delta: delta.delete(f"{column} < {oldest_ms}", post_commithook_properties=_NO_CHECKPOINT))
+            self._locked(
+                lambda delta: delta.delete(
+                    f"{column} < {oldest_ms}", post_commithook_properties=_NO_CHECKPOINT
+                )
+            )
 
     def _vacuum(self) -> None:
-        """Remove files that no version inside the window names, and those of writers that died before their commit."""
-        hours = {"retention_hours": self._window_hours, "enforce_retention_duration": False, "full": True}
+        """Remove files that no version inside the window names, and those of writers that died
+        before their commit.
+        """
+        hours = {
+            "retention_hours": self._window_hours,
+            "enforce_retention_duration": False,
+            "full": True,
+        }
         found = open_delta(self._lake, self._table).vacuum(dry_run=True, **hours)
         if found:
-            self._locked(lambda delta: delta.vacuum(dry_run=False, post_commithook_properties=_NO_CHECKPOINT, **hours))
+            self._locked(
+                lambda delta: delta.vacuum(
+                    dry_run=False, post_commithook_properties=_NO_CHECKPOINT, **hours
+                )
+            )
         self._done.files_vacuumed = len(found)
 
     def _checkpoint(self) -> None:
-        """Write the list of files down, and forget commits that no version inside the window needs."""
+        """Write the list of files down, and forget commits that no version inside the window
+        needs.
+        """
         newest, last = open_delta(self._lake, self._table).version(), self._last_checkpoint()
         if newest - last < COMMITS_PER_CHECKPOINT and not self._done.longest_hold_ms:
             return
@@ -214,7 +257,9 @@ class _Care:
 
     def _last_checkpoint(self) -> int:
         """Version of the newest checkpoint, -1 without one."""
-        handler = DeltaStorageHandler(self._lake.uri(self._table), dict(self._lake.storage_options) or None)
+        handler = DeltaStorageHandler(
+            self._lake.uri(self._table), dict(self._lake.storage_options) or None
+        )
         try:
             with PyFileSystem(handler).open_input_file("_delta_log/_last_checkpoint") as file:
                 return int(json.loads(file.read())["version"])
@@ -226,7 +271,8 @@ def _files(delta: deltalake.DeltaTable) -> list[DataFile]:
     rows = pa.table(delta.get_add_actions(flatten=True)).to_pylist()
     names = delta.metadata().partition_columns
     return [
-        DataFile(tuple((name, row[f"partition.{name}"]) for name in names), int(row["size_bytes"])) for row in rows
+        DataFile(tuple((name, row[f"partition.{name}"]) for name in names), int(row["size_bytes"]))
+        for row in rows
     ]
 
 

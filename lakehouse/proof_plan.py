@@ -1,11 +1,12 @@
 """
 Which stretches of history must be folded to prove it, and what they prove together (P).
 
-The command log is cut into ranges and the outcomes into pieces of the same number of records. Of what was proven, the
-names of the bytes are kept, and of each range the state behind it. A range whose bytes, and the bytes of all that was
-published of it, have the same names needs no folding. All others are folded, each from the kept state before it and
-beside one another; a kept state counts only when the range before it ends in that very state, in the same run or when
-it was kept. So nothing that was kept is believed beyond its bytes, and with `everything` not even those.
+The command log is cut into ranges and the outcomes into pieces of the same number of records. Of
+what was proven, the names of the bytes are kept, and of each range the state behind it. A range
+whose bytes, and the bytes of all that was published of it, have the same names needs no folding.
+All others are folded, each from the kept state before it and beside one another; a kept state
+counts only when the range before it ends in that very state, in the same run or when it was kept.
+So nothing that was kept is believed beyond its bytes, and with `everything` not even those.
 
 Refuses to know Spark and Delta.
 """
@@ -54,7 +55,9 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Which commands are to be proven: offsets, both included; `everything`: kept proofs of bytes do not count."""
+    """Which commands are to be proven: offsets, both included; `everything`: kept proofs of bytes
+    do not count.
+    """
 
     first: int
     last: int
@@ -86,12 +89,18 @@ class Landed:
     def ranges_of(self, piece: int) -> frozenset[int]:
         """Ranges that a piece was about when it was proven; none when it was not."""
         kept = self.kept.get((OUTCOMES_TOPIC, piece))
-        return frozenset() if kept is None else frozenset(range(kept.lowest // self.size, kept.highest // self.size + 1))
+        return (
+            frozenset()
+            if kept is None
+            else frozenset(range(kept.lowest // self.size, kept.highest // self.size + 1))
+        )
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is folded: the ranges, for each the first range of its run, and the pieces of outcomes that are read for it."""
+    """What is folded: the ranges, for each the first range of its run, and the pieces of outcomes
+    that are read for it.
+    """
 
     asked: Asked
     wanted: tuple[int, ...]
@@ -107,13 +116,17 @@ class Plan:
 
     @property
     def boundary(self) -> int | None:
-        """The first range, when nothing below it is looked at: its state is compared with what was published."""
+        """The first range, when nothing below it is looked at: its state is compared with what was
+        published.
+        """
         return self.wanted[0] if self.wanted[0] > 0 else None
 
 
-def plan(landed: Landed, asked: Asked, said: Mapping[int, Said], distrusted: Collection[int] = ()) -> Plan:
-    """
-    What to fold. `said` tells of the pieces that are not known; the states behind `distrusted` ranges do not count.
+def plan(
+    landed: Landed, asked: Asked, said: Mapping[int, Said], distrusted: Collection[int] = ()
+) -> Plan:
+    """What to fold. `said` tells of the pieces that are not known; the states behind `distrusted`
+    ranges do not count.
     """
     size = landed.size
     stated = {n for topic, n in landed.kept if topic == COMMANDS_TOPIC} - set(distrusted)
@@ -121,21 +134,41 @@ def plan(landed: Landed, asked: Asked, said: Mapping[int, Said], distrusted: Col
     while first > 0 and first - 1 not in stated:
         first -= 1
     wanted = tuple(range(first, asked.last // size + 1))
-    spoken = {r for piece in landed.unknown_pieces for r in (*landed.ranges_of(piece), *(said[piece].ranges if piece in said else ()))}
-    dirty = {r for r in wanted if asked.everything or r in spoken or r in distrusted or not landed.same(COMMANDS_TOPIC, r)}
+    spoken = {
+        r
+        for piece in landed.unknown_pieces
+        for r in (*landed.ranges_of(piece), *(said[piece].ranges if piece in said else ()))
+    }
+    dirty = {
+        r
+        for r in wanted
+        if asked.everything or r in spoken or r in distrusted or not landed.same(COMMANDS_TOPIC, r)
+    }
     starts: dict[int, int] = {}
     for r in sorted(dirty):
         starts[r] = starts[r - 1] if r - 1 in starts and r - 1 not in stated else r
     near = dirty | ({first - 1} if first > 0 else set())
-    pieces = frozenset(p for p in range(landed.outcome_pieces) if p in landed.unknown_pieces or not near.isdisjoint(landed.ranges_of(p)))
+    pieces = frozenset(
+        p
+        for p in range(landed.outcome_pieces)
+        if p in landed.unknown_pieces or not near.isdisjoint(landed.ranges_of(p))
+    )
     return Plan(asked, wanted, tuple(sorted(dirty)), starts, pieces)
 
 
 def taken_away(kept: Iterable[Piece], size: int, ends: Mapping[str, int]) -> list[str]:
-    """In words, topics that end (offset behind the last record) before what was proven of them does: bronze never loses a record."""
-    proven = {topic: max((one.number + 1) * size for one in kept if one.topic == topic) for topic in sorted({one.topic for one in kept})}
+    """In words, topics that end (offset behind the last record) before what was proven of them
+    does: bronze never loses a record.
+    """
+    proven = {
+        topic: max((one.number + 1) * size for one in kept if one.topic == topic)
+        for topic in sorted({one.topic for one in kept})
+    }
     return [
-        f"{topic} ends at offset {ends[topic] - 1}, it was proven up to {end - 1} before: its end was taken away"
+        (
+            f"{topic} ends at offset {ends[topic] - 1}, it was proven up to {end - 1} before: its "
+            "end was taken away"
+        )
         for topic, end in proven.items()
         if end > ends[topic]
     ]
@@ -150,7 +183,9 @@ def misbegun(landed: Landed, made: Plan, told: Mapping[int, RangeTold]) -> set[i
     found: set[int] = set()
     for r in made.begins:
         before = told.get(r - 1) if r - 1 in made.starts else None
-        if r - 1 in made.starts and (before is None or not before.after or before.first_mismatch is not None):
+        if r - 1 in made.starts and (
+            before is None or not before.after or before.first_mismatch is not None
+        ):
             break
         kept = landed.kept[COMMANDS_TOPIC, r - 1]
         after = before.after if before is not None else kept.after
@@ -170,7 +205,13 @@ class _Chain:
     proven: set[int] = field(default_factory=set)
 
 
-def verdict(landed: Landed, made: Plan, told: Mapping[int, RangeTold], *, missing: Iterable[tuple[int, int]] = ()) -> Verdict:
+def verdict(
+    landed: Landed,
+    made: Plan,
+    told: Mapping[int, RangeTold],
+    *,
+    missing: Iterable[tuple[int, int]] = (),
+) -> Verdict:
     """What all of it proves."""
     chain = chained(landed, made, told)
     folded = [told[r] for r in made.folded if r in told]
@@ -200,7 +241,11 @@ def chained(landed: Landed, made: Plan, told: Mapping[int, RangeTold]) -> _Chain
     for r in made.wanted:
         if r not in made.starts:
             if chain.whole:
-                chain.verified, chain.digest, chain.unsaid = (r + 1) * landed.size - 1, landed.kept[COMMANDS_TOPIC, r].digest, 0
+                chain.verified, chain.digest, chain.unsaid = (
+                    (r + 1) * landed.size - 1,
+                    landed.kept[COMMANDS_TOPIC, r].digest,
+                    0,
+                )
                 chain.proven.add(r)
             continue
         one = told.get(r)
@@ -217,7 +262,9 @@ def chained(landed: Landed, made: Plan, told: Mapping[int, RangeTold]) -> _Chain
     return chain
 
 
-def to_keep(landed: Landed, made: Plan, told: Mapping[int, RangeTold], said: Mapping[int, Said]) -> list[Piece]:
+def to_keep(
+    landed: Landed, made: Plan, told: Mapping[int, RangeTold], said: Mapping[int, Said]
+) -> list[Piece]:
     """What was proven now and is not kept yet, or was kept otherwise."""
     found: list[Piece] = []
     proven = chained(landed, made, told).proven
@@ -225,9 +272,13 @@ def to_keep(landed: Landed, made: Plan, told: Mapping[int, RangeTold], said: Map
         one, name = told[r], landed.names.get((COMMANDS_TOPIC, r))
         if name is not None:
             found.append(Piece(COMMANDS_TOPIC, r, name, one.before, one.after, one.digest or ""))
-    known = proven | {n for topic, n in landed.kept if topic == COMMANDS_TOPIC and landed.same(topic, n)}
+    known = proven | {
+        n for topic, n in landed.kept if topic == COMMANDS_TOPIC and landed.same(topic, n)
+    }
     for number, one in sorted(said.items()):
         name = landed.names.get((OUTCOMES_TOPIC, number))
         if name is not None and not one.problems and one.ranges <= known:
-            found.append(Piece(OUTCOMES_TOPIC, number, name, lowest=one.lowest, highest=one.highest))
+            found.append(
+                Piece(OUTCOMES_TOPIC, number, name, lowest=one.lowest, highest=one.highest)
+            )
     return [piece for piece in found if landed.kept.get((piece.topic, piece.number)) != piece]

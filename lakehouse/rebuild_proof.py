@@ -17,7 +17,9 @@ from processors.fold import Folder, ReleaseTooOld
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """`proven` is the last offset whose folded digest was published too: digests are chained, so it proves all below."""
+    """`proven` is the last offset whose folded digest was published too: digests are chained, so it
+    proves all below.
+    """
 
     commands: int
     digest: str
@@ -26,7 +28,9 @@ class Proof:
 
 
 class PublishedDigests:
-    """The digests that were published for each command, by its offset: of the history, and, of some, of the state."""
+    """The digests that were published for each command, by its offset: of the history, and, of
+    some, of the state.
+    """
 
     def __init__(self) -> None:
         self._digests = bytearray()
@@ -50,7 +54,11 @@ class PublishedDigests:
         place = slice(at * DIGEST_BYTES, (at + 1) * DIGEST_BYTES)
         if self._known[at] and self._digests[place] != outcome.digest and self.problem is None:
             self.problem = f"two different digests were published for offset {at}"
-        if outcome.state_digest and self._states.setdefault(at, outcome.state_digest) != outcome.state_digest and self.problem is None:
+        if (
+            outcome.state_digest
+            and self._states.setdefault(at, outcome.state_digest) != outcome.state_digest
+            and self.problem is None
+        ):
             self.problem = f"two different digests of the state were published for offset {at}"
         self._known[at] = 1
         self._digests[place] = outcome.digest
@@ -59,7 +67,6 @@ class PublishedDigests:
         if offset >= len(self._known) or not self._known[offset]:
             return None
         return bytes(self._digests[offset * DIGEST_BYTES : (offset + 1) * DIGEST_BYTES])
-
 
     def state_digest(self, offset: int) -> bytes | None:
         """Published for every hundredth offset; None where none was, as by earlier releases."""
@@ -87,11 +94,17 @@ class ProvingFold:
         if wanted is None:
             return
         if wanted != self._folder.digest:
-            self.problem = f"the fold of the commands up to offset {offset} gives another digest than was published for it"
+            self.problem = (
+                f"the fold of the commands up to offset {offset} gives another digest than was "
+                "published for it"
+            )
             return
         state = self._published.state_digest(offset)
         if state is not None and state != self._folder.state_digest():
-            self.problem = f"the state behind offset {offset} has another digest than was published for it, though its history is the same"
+            self.problem = (
+                f"the state behind offset {offset} has another digest than was published for it, "
+                "though its history is the same"
+            )
             return
         self._proven = offset
 
@@ -102,5 +115,6 @@ class ProvingFold:
 
     @property
     def proof(self) -> Proof:
-        return Proof(self._folder.next_offset, self._folder.digest.hex(), self._proven, self.problem)
-
+        return Proof(
+            self._folder.next_offset, self._folder.digest.hex(), self._proven, self.problem
+        )

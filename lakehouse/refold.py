@@ -1,9 +1,9 @@
-"""
-History folded once more, range by range, and compared with what was published (P apart from its Arrow types).
+"""History folded once more, range by range, and compared with what was published (P apart from its
+Arrow types).
 
-Responsible for the function that Spark runs in its workers over Arrow batches: it folds commands in the order of offsets
-from a state that was kept, beside what was published about them. Trouble is told with its offset.
-Refuses to hold a rule: it uses the fold of the controllers.
+Responsible for the function that Spark runs in its workers over Arrow batches: it folds commands in
+the order of offsets from a state that was kept, beside what was published about them. Trouble is
+told with its offset. Refuses to hold a rule: it uses the fold of the controllers.
 """
 
 from __future__ import annotations
@@ -33,11 +33,15 @@ REFUSED_UNREAD = frozenset({"UNREADABLE", "UNKNOWN_SCHEMA"})
 # What an entry is, in the order in which those of one offset are taken.
 BEGIN, COMMAND, SAID = 0, 1, 2
 
-TOLD_SCHEMA = pa.schema([pa.field("told", pa.binary(), nullable=False), pa.field("state", pa.binary())])
+TOLD_SCHEMA = pa.schema(
+    [pa.field("told", pa.binary(), nullable=False), pa.field("state", pa.binary())]
+)
 TOLD_COLUMNS = "told binary, state binary"
 
 Entry = tuple[int, int, int, bytes | None, str | None, str | None, str | None]
-"""First offset of the run of ranges that are folded in one go, offset, what it is, value, digest, outcome hash, publisher."""
+"""First offset of the run of ranges that are folded in one go, offset, what it is, value, digest,
+outcome hash, publisher.
+"""
 
 
 class RangeTold(Struct):
@@ -56,7 +60,9 @@ class RangeTold(Struct):
     mismatches: int = 0
     first_mismatch: int | None = None
     proven: int = -1
-    """The last offset below any mismatch whose folded digest equals a published one; -1 when there is none."""
+    """The last offset below any mismatch whose folded digest equals a published one; -1 when there
+    is none.
+    """
     digest: str | None = None
     """At `proven`."""
     unsaid: int = 0
@@ -69,7 +75,12 @@ class RangeTold(Struct):
     @property
     def is_sound(self) -> bool:
         """All of it was folded, its last digest was published, nothing is wrong with it."""
-        return bool(self.after) and self.proven == self.last and self.first_mismatch is None and not self.problems
+        return (
+            bool(self.after)
+            and self.proven == self.last
+            and self.first_mismatch is None
+            and not self.problems
+        )
 
 
 class KeptState(Struct, array_like=True):
@@ -83,8 +94,9 @@ def prove(entries: Iterable[Entry], size: int) -> Iterator[tuple[RangeTold, byte
     """
     Fold runs of ranges of `size` commands each; entries ascend by start, offset and what they are.
 
-    A run that does not start at 0 begins with a kept state (`BEGIN`), and its first range is told to have begun in no
-    state when there is none or it cannot be read. Each range is told with the state behind it, None unless it is sound.
+    A run that does not start at 0 begins with a kept state (`BEGIN`), and its first range is told
+    to have begun in no state when there is none or it cannot be read. Each range is told with the
+    state behind it, None unless it is sound.
     """
     for start, own in groupby(entries, itemgetter(0)):
         yield from _Run(start, size).told(own)
@@ -99,14 +111,20 @@ class _Run:
         self._watch = Watch(OF_DECISIONS)
         if start == 0:
             self._folder = Folder()
-        self._range = RangeTold(start, start - 1, "" if start else state_name(packed(Folder(), self._watch)))
+        self._range = RangeTold(
+            start, start - 1, "" if start else state_name(packed(Folder(), self._watch))
+        )
 
     def told(self, entries: Iterable[Entry]) -> Iterator[tuple[RangeTold, bytes | None]]:
         for offset, same in groupby(entries, itemgetter(1)):
             if offset >= self._range.first + self._size:
                 yield self._closed(offset // self._size * self._size)
             self._take(offset, list(same))
-            if (offset + 1) % self._size == 0 and self._range.commands and self._range.last == offset:
+            if (
+                (offset + 1) % self._size == 0
+                and self._range.commands
+                and self._range.last == offset
+            ):
                 yield self._closed(offset + 1)
         if self._range.commands or self._range.problems or self._range.first_mismatch is not None:
             yield self._range, None
@@ -121,7 +139,10 @@ class _Run:
                 taken = entry
                 folded = self._folded(offset, entry[3] or b"")
             elif entry[2] == COMMAND and taken is not None:
-                self._problem(offset, "landed twice" if entry[3] == taken[3] else "landed twice, with other bytes")
+                self._problem(
+                    offset,
+                    "landed twice" if entry[3] == taken[3] else ("landed twice, with other bytes"),
+                )
         said = [entry for entry in entries if entry[2] == SAID]
         if folded is not None:
             self._compare(offset, folded, said)
@@ -136,7 +157,9 @@ class _Run:
             self._watch = Watch(OF_DECISIONS, found.carried)
 
     def _folded(self, offset: int, value: bytes) -> tuple[str, str] | None:
-        """Digest and outcome hash; None when it could not be folded: after a hole nothing is folded any more."""
+        """Digest and outcome hash; None when it could not be folded: after a hole nothing is folded
+        any more.
+        """
         folder, tally = self._folder, self._range
         if folder is None or offset != folder.next_offset:
             self._folder = None
@@ -152,7 +175,11 @@ class _Run:
             self._problem(offset, ": ".join(filter(None, (one.broker_name, one.said))))
         if applied.digest_agrees is False:
             assert applied.record is not None
-            self._problem(offset, f"its issuer had another digest after offset {applied.record.envelope.applied_offset}")
+            self._problem(
+                offset,
+                "its issuer had another digest after offset "
+                f"{applied.record.envelope.applied_offset}",
+            )
         tally.last, tally.commands = offset, tally.commands + 1
         tally.unreadable += outcome.refusal in REFUSED_UNREAD
         return outcome.digest.hex(), outcome_hash(outcome)
@@ -167,7 +194,9 @@ class _Run:
         for one in said:
             if one[6] not in tally.publishers:
                 tally.publishers = tuple(sorted((*tally.publishers, one[6] or "")))
-        differs = any(one[4] != folded[0] or not says_the_same(one[5] or "", folded[1]) for one in said)
+        differs = any(
+            one[4] != folded[0] or not says_the_same(one[5] or "", folded[1]) for one in said
+        )
         self._note_difference(offset, differs)
         if tally.first_mismatch is None:
             tally.proven, tally.digest, tally.unsaid_after = offset, folded[0], 0
@@ -213,7 +242,9 @@ def unpacked(state: bytes) -> Unpacked | None:
     try:
         plain = zlib.decompress(state)
         kept = msgspec.msgpack.decode(plain, type=KeptState)
-        return Unpacked(state_name(plain), snapshot_codec.load(kept.snapshot), carried_from_json(kept.carried))
+        return Unpacked(
+            state_name(plain), snapshot_codec.load(kept.snapshot), carried_from_json(kept.carried)
+        )
     except (zlib.error, msgspec.MsgspecError, snapshot_codec.SnapshotError):
         return None
 
@@ -226,10 +257,14 @@ def state_name(plain: bytes) -> str:
 def prove_batches(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
     """`prove` for `mapInArrow`: the columns of an `Entry` in, `TOLD_SCHEMA` out."""
     for told, state in prove(_entries(batches), size):
-        columns = [pa.array([value], pa.binary()) for value in (msgspec.msgpack.encode(told), state)]
+        columns = [
+            pa.array([value], pa.binary()) for value in (msgspec.msgpack.encode(told), state)
+        ]
         yield pa.RecordBatch.from_arrays(columns, schema=TOLD_SCHEMA)
 
 
 def _entries(batches: Iterable[pa.RecordBatch]) -> Iterator[Any]:
     for batch in batches:
-        yield from zip(*(batch.column(place).to_pylist() for place in range(batch.num_columns)), strict=True)
+        yield from zip(
+            *(batch.column(place).to_pylist() for place in range(batch.num_columns)), strict=True
+        )

@@ -46,7 +46,8 @@ SMALL_COMMIT_OPTIONS = {
 }
 
 
-# Else it binds the first real interface. A cluster's executors must find the driver: there Spark's own rule holds.
+# Else it binds the first real interface. A cluster's executors must find the driver: there Spark's
+# own rule holds.
 _LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
@@ -74,13 +75,17 @@ class SparkSettings:
     small_commits: bool = False
     """Spend as little as possible on each append of a few rows, see `SMALL_COMMIT_OPTIONS`."""
     master: str | None = None
-    """Master of a Spark cluster; None: Spark within this process and its Java child, on `cores` cores."""
+    """Master of a Spark cluster; None: Spark within this process and its Java child, on `cores`
+    cores.
+    """
     conf: Mapping[str, str] = field(default_factory=dict)
     """Settings of Spark that win over ours."""
     packages: tuple[str, ...] = ()
     """Maven coordinates that Spark fetches at its start."""
     object_store: bool = False
-    """It is written to, through one of Hadoop's file systems: these buffer in Hadoop's own local one and take no other."""
+    """It is written to, through one of Hadoop's file systems: these buffer in Hadoop's own local
+    one and take no other.
+    """
 
 
 def build_session(
@@ -130,7 +135,9 @@ def _session(gateway: Any, conf: Any, settings: SparkSettings) -> Any:
     try:
         context = SparkContext(gateway=gateway, conf=conf)
         return SparkSession(context)
-    except Exception as error:  # Java's own, or that Java has ended: a master that is away stops the context after a minute.
+    except Exception as error:
+        # Java's own, or that Java has ended: a master that is away stops the context after a
+        # minute.
         told = _no_session(settings, error)
         if context is not None:
             context.stop()
@@ -138,18 +145,26 @@ def _session(gateway: Any, conf: Any, settings: SparkSettings) -> Any:
         raise LakehouseError(told) from error
 
 
-def wait_for_executors(spark: Any, stopped: Callable[[], bool], tell: Callable[[str], None]) -> bool:
+def wait_for_executors(
+    spark: Any, stopped: Callable[[], bool], tell: Callable[[str], None]
+) -> bool:
     """
     Run a task somewhere in the cluster and return True, or False when `stopped()` came first.
 
-    Without a free executor Spark waits for ever and does not say so; here it is told. Raises what the task raised.
+    Without a free executor Spark waits for ever and does not say so; here it is told. Raises what
+    the task raised.
     """
     ended: list[BaseException | None] = []
-    thread = threading.Thread(target=lambda: ended.append(_trouble_of(spark)), daemon=True, name="first-task")
+    thread = threading.Thread(
+        target=lambda: ended.append(_trouble_of(spark)), daemon=True, name="first-task"
+    )
     thread.start()
     thread.join(PATIENCE_S)
     if thread.is_alive():
-        tell(f"waiting for an executor of {spark.sparkContext.master}: has it cores and memory to spare?")
+        tell(
+            f"waiting for an executor of {spark.sparkContext.master}: has it cores and memory to "
+            "spare?"
+        )
     while thread.is_alive():
         if stopped():
             return False
@@ -173,7 +188,10 @@ def _no_session(settings: SparkSettings, error: Exception) -> str:
         reason = " ".join(str(error).split())[:ERROR_CHARS_MAX]
     except OSError:  # The words were Java's, and it has ended.
         reason = type(error).__name__
-    return f"no Spark at {settings.master or 'this machine'}{where}: is it reached, and is it of this release's version? Spark says: {reason}"
+    return (
+        f"no Spark at {settings.master or 'this machine'}{where}: is it reached, and is it of this "
+        f"release's version? Spark says: {reason}"
+    )
 
 
 def java_errors() -> tuple[type[Exception], ...]:
@@ -247,8 +265,13 @@ def options_of(settings: SparkSettings, jars: Sequence[str], app_name: str) -> d
         **small,
         **packages,
         **({} if settings.object_store else _NO_CHECKSUM_FILES),
-        # Executors elsewhere have folders of their own; a standalone cluster would give all its cores to who comes first.
-        **({**_LOCAL, "spark.local.dir": scratch} if settings.master is None else {"spark.cores.max": str(settings.cores)}),
+        # Executors elsewhere have folders of their own; a standalone cluster would give all its
+        # cores to who comes first.
+        **(
+            {**_LOCAL, "spark.local.dir": scratch}
+            if settings.master is None
+            else {"spark.cores.max": str(settings.cores)}
+        ),
         "spark.master": settings.master or f"local[{settings.cores}]",
         "spark.app.name": app_name,
         "spark.jars": ",".join(jars),

@@ -1,8 +1,9 @@
 """
 SQL over the tables of the lake, without Spark.
 
-Responsible for a database in memory that holds nothing but the tables a query mentions, reads no other file and changes
-nothing, and for stopping at as many rows as were asked for. Refuses to know how an answer is shown (`sql_text`).
+Responsible for a database in memory that holds nothing but the tables a query mentions, reads no
+other file and changes nothing, and for stopping at as many rows as were asked for. Refuses to know
+how an answer is shown (`sql_text`).
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ ROWS_AT_ONCE = 10_000
 _BROKEN_STREAM = re.compile(r"registered as 'rows_of_([a-z]+)_(\w+)' failed: (.*)", re.DOTALL)
 # The query is a person's: it may read what is registered, and nothing else of the machine.
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
-    "autoload_known_extensions": False, "autoinstall_known_extensions": False, "python_enable_replacements": False,
-}  # fmt: skip
+    "autoload_known_extensions": False,
+    "autoinstall_known_extensions": False,
+    "python_enable_replacements": False,
+}
 LOCKED = ("SET TimeZone='UTC'", "SET enable_external_access=false", "SET lock_configuration=true")
 
 
@@ -48,8 +51,8 @@ def ask(lake: Lake, query: str, rows_max: int | None = None) -> Answer:
     """
     Answer one SELECT (or DESCRIBE, SUMMARIZE, EXPLAIN); `rows_max` None gives all rows.
 
-    Raises `WrongQuery` for what is no such statement, `NotLanded` for a table that is not there, `LakehouseError` for
-    one that cannot be read.
+    Raises `WrongQuery` for what is no such statement, `NotLanded` for a table that is not there,
+    `LakehouseError` for one that cannot be read.
     """
     with _errors_in_words():
         require_one_question(query)
@@ -63,14 +66,19 @@ def ask(lake: Lake, query: str, rows_max: int | None = None) -> Answer:
 
 
 def require_one_question(query: str) -> None:
-    """Raises `WrongQuery` for anything but one statement that reads, and for what cannot be parsed."""
+    """Raises `WrongQuery` for anything but one statement that reads, and for what cannot be
+    parsed.
+    """
     with _errors_in_words(), duckdb.connect(":memory:", config=CONFIG) as parser:
         statements = parser.extract_statements(query)
     reads = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
     if len(statements) != 1:
         raise WrongQuery(f"one statement is answered at a time, here are {len(statements)}")
     if statements[0].type not in reads:
-        raise WrongQuery(f"only SELECT, DESCRIBE, SUMMARIZE and EXPLAIN are answered, this is {statements[0].type.name}: the tables are history")
+        raise WrongQuery(
+            "only SELECT, DESCRIBE, SUMMARIZE and EXPLAIN are answered, this is "
+            f"{statements[0].type.name}: the tables are history"
+        )
 
 
 @contextmanager
@@ -81,7 +89,9 @@ def _database(opened: Opened) -> Iterator[duckdb.DuckDBPyConnection]:
         for name, rows in opened.tables.items():
             layer, _, noun = name.partition(".")
             database.register(f"rows_of_{layer}_{noun}", rows)
-            database.execute(f'CREATE VIEW {layer}."{noun}" AS SELECT * FROM "rows_of_{layer}_{noun}"')
+            database.execute(
+                f'CREATE VIEW {layer}."{noun}" AS SELECT * FROM "rows_of_{layer}_{noun}"'
+            )
         for setting in LOCKED:
             database.execute(setting)
         yield database
@@ -107,8 +117,15 @@ def _errors_in_words() -> Iterator[None]:
         found = _BROKEN_STREAM.search(str(error))
         if found is None:
             raise WrongQuery(_first_words(error)) from error
-        raise LakehouseError(f"table {found[1]}/{found[2]} cannot be read: {' '.join(found[3].split())}") from error
-    except (duckdb.ParserException, duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError) as error:
+        raise LakehouseError(
+            f"table {found[1]}/{found[2]} cannot be read: {' '.join(found[3].split())}"
+        ) from error
+    except (
+        duckdb.ParserException,
+        duckdb.ProgrammingError,
+        duckdb.DataError,
+        duckdb.NotSupportedError,
+    ) as error:
         raise WrongQuery(_first_words(error)) from error
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         raise LakehouseError(f"the tables cannot be read: {_first_words(error)}") from error

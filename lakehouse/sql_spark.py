@@ -1,9 +1,10 @@
 """
 The same queries answered by Spark, for what is too large for one process.
 
-Responsible for giving Spark the tables under the names that `sql` has, so that the same question gets the same answer:
-bronze and silver from Delta, gold from Delta where it holds all that has landed, else as it was folded on. Nothing but a
-query is run. Refuses to know how Spark is started; the two dialects of SQL stay two.
+Responsible for giving Spark the tables under the names that `sql` has, so that the same question
+gets the same answer: bronze and silver from Delta, gold from Delta where it holds all that has
+landed, else as it was folded on. Nothing but a query is run. Refuses to know how Spark is started;
+the two dialects of SQL stay two.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ ERROR_CHARS_MAX = 500
 
 
 def ask(spark: Any, lake: Lake, query: str, rows_max: int | None = None) -> Answer:
-    """
-    As `sql.ask`; the answer has to fit into memory. The session is one that `session.build_session` made: it gets
-    databases of the layers' names, and whatever was in them under a name that the query mentions goes.
+    """As `sql.ask`; the answer has to fit into memory. The session is one that
+    `session.build_session` made: it gets databases of the layers' names, and whatever was in them
+    under a name that the query mentions goes.
 
     Raises `WrongQuery`, `NotLanded`, `LakehouseError`.
     """
@@ -46,9 +47,13 @@ def ask(spark: Any, lake: Lake, query: str, rows_max: int | None = None) -> Answ
 
 
 def _show(spark: Any, lake: Lake, name: str, spec: TableSpec, folded: pa.Table | None) -> None:
-    """Whatever had that name in the session is gone; what was folded lies in the session's own scratch folder."""
+    """Whatever had that name in the session is gone; what was folded lies in the session's own
+    scratch folder.
+    """
     if spark.catalog.tableExists(name):
-        spark.sql(f"DROP {'VIEW' if spark.catalog.getTable(name).tableType == 'VIEW' else 'TABLE'} {name}")
+        spark.sql(
+            f"DROP {'VIEW' if spark.catalog.getTable(name).tableType == 'VIEW' else 'TABLE'} {name}"
+        )
     if folded is None:
         spark.sql(f"CREATE VIEW {name} AS SELECT * FROM delta.`{lake.spark_uri(spec)}`{_own(lake)}")
     else:

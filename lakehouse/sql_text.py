@@ -38,7 +38,9 @@ def csv_text(rows: pa.Table) -> str:
 
 
 def json_rows(rows: pa.Table) -> list[dict[str, Any]]:
-    """One object for each row; of columns with the same name the second is called name_2, and so on."""
+    """One object for each row; of columns with the same name the second is called name_2, and so
+    on.
+    """
     names = unique(rows.column_names)
     return [dict(zip(names, row, strict=True)) for row in _values(rows)]
 
@@ -55,7 +57,9 @@ def unique(names: Sequence[str]) -> list[str]:
 
 
 def _values(rows: pa.Table) -> list[tuple[Any, ...]]:
-    columns = [[_plain(value, column.type) for value in column.to_pylist()] for column in rows.columns]
+    columns = [
+        [_plain(value, column.type) for value in column.to_pylist()] for column in rows.columns
+    ]
     return list(zip(*columns, strict=True)) if columns else []
 
 
@@ -64,7 +68,9 @@ def _plain(value: Any, kind: pa.DataType) -> Any:
     if value is None:
         return None
     if pa.types.is_map(kind):
-        return {str(_plain(key, kind.key_type)): _plain(item, kind.item_type) for key, item in value}
+        return {
+            str(_plain(key, kind.key_type)): _plain(item, kind.item_type) for key, item in value
+        }
     if pa.types.is_struct(kind):
         return {field.name: _plain(value[field.name], field.type) for field in kind}
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
@@ -77,12 +83,20 @@ def _plain(value: Any, kind: pa.DataType) -> Any:
         return str(value)
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
-    return value if isinstance(value, (str, int, float, bool)) else value.isoformat() if isinstance(value, date) else str(value)
+    return (
+        value
+        if isinstance(value, (str, int, float, bool))
+        else value.isoformat()
+        if isinstance(value, date)
+        else str(value)
+    )
 
 
 def _moment(value: datetime) -> str:
     if value.tzinfo is None:
-        return value.isoformat(timespec="milliseconds" if value.microsecond % 1000 == 0 else "microseconds")
+        return value.isoformat(
+            timespec="milliseconds" if value.microsecond % 1000 == 0 else "microseconds"
+        )
     return f"{_moment(value.astimezone(UTC).replace(tzinfo=None))}Z"
 
 

@@ -30,8 +30,8 @@ RECORDS_TOGETHER = 512
 
 
 def state_at(lake: Lake, *, offset: int | None = None, at_ms: int | None = None) -> dict[str, Any]:
-    """
-    The state after a command, named as for `folder_at`; folded from the newest state that the gold job or a proof kept.
+    """The state after a command, named as for `folder_at`; folded from the newest state that the
+    gold job or a proof kept.
 
     Raises `NotLanded` when that command has not landed, `LakehouseError` at a hole.
     """
@@ -42,20 +42,31 @@ def state_at(lake: Lake, *, offset: int | None = None, at_ms: int | None = None)
 
 
 def _kept(lake: Lake, last: int) -> tuple[Folder, int]:
-    """The newest state of what was folded before, up to `last`, and when the log took its command; else the beginning."""
+    """The newest state of what was folded before, up to `last`, and when the log took its command;
+    else the beginning.
+    """
     gold = gold_progress.newest_state(lake, last)
-    if gold is not None and gold.folder.offset >= last // proof_store.RANGE_RECORDS * proof_store.RANGE_RECORDS - 1:
+    if (
+        gold is not None
+        and gold.folder.offset >= last // proof_store.RANGE_RECORDS * proof_store.RANGE_RECORDS - 1
+    ):
         return gold.folder, gold.at_ms  # No proof can have kept a newer one.
     proven = proof_store.newest_state(lake, last) or Folder()
-    return (gold.folder, gold.at_ms) if gold is not None and gold.folder.offset > proven.offset else (proven, 0)
+    return (
+        (gold.folder, gold.at_ms)
+        if gold is not None and gold.folder.offset > proven.offset
+        else (proven, 0)
+    )
 
 
-def folder_at(lake: Lake, *, offset: int | None = None, at_ms: int | None = None) -> tuple[Folder, int]:
-    """
-    The folder after a command, folded from the first one, and when the log took that command (ms since 1970-01-01 UTC).
+def folder_at(
+    lake: Lake, *, offset: int | None = None, at_ms: int | None = None
+) -> tuple[Folder, int]:
+    """The folder after a command, folded from the first one, and when the log took that command
+    (ms since 1970-01-01 UTC).
 
-    The command is the one at `offset`, or the last one that the log took at `at_ms` or before; the last landed one when
-    neither is given. Raises `NotLanded`, `LakehouseError`.
+    The command is the one at `offset`, or the last one that the log took at `at_ms` or before; the
+    last landed one when neither is given. Raises `NotLanded`, `LakehouseError`.
     """
     log, last = _asked(lake, offset, at_ms)
     return fold_up_to(log.landed(), last)
@@ -72,9 +83,11 @@ def _asked(lake: Lake, offset: int | None, at_ms: int | None) -> tuple[BronzeLog
     return log, log.end - 1 if offset is None else offset
 
 
-def fold_up_to(records: Iterable[LandedRecord], last: int, folder: Folder | None = None, at_ms: int = 0) -> tuple[Folder, int]:
-    """
-    Fold commands up to `last`, from offset 0 or from the next one of `folder`, which goes on; with it the time of the last one.
+def fold_up_to(
+    records: Iterable[LandedRecord], last: int, folder: Folder | None = None, at_ms: int = 0
+) -> tuple[Folder, int]:
+    """Fold commands up to `last`, from offset 0 or from the next one of `folder`, which goes on;
+    with it the time of the last one.
 
     `at_ms`: when the log took the last one of `folder`.
 
@@ -90,14 +103,16 @@ def fold_up_to(records: Iterable[LandedRecord], last: int, folder: Folder | None
             if len(whole) < len(piece) or not piece:
                 raise HoleInLog(folder.next_offset, piece[len(whole)].offset if piece else last + 1)
         except (HoleInLog, ReleaseTooOld) as error:
-            raise LakehouseError(f"history cannot be folded at offset {folder.next_offset}: {error}") from error
+            raise LakehouseError(
+                f"history cannot be folded at offset {folder.next_offset}: {error}"
+            ) from error
         at_ms = piece[-1].timestamp_ms or 0
     return folder, at_ms
 
 
 def last_offset_at(lake: Lake, at_ms: int) -> int:
-    """
-    The last command that the log took at `at_ms` (since 1970-01-01 UTC) or before. Raises `NotLanded` when there was none.
+    """The last command that the log took at `at_ms` (since 1970-01-01 UTC) or before. Raises
+    `NotLanded` when there was none.
 
     The log's timestamps may step back a little; what counts is the order of offsets.
     """
@@ -119,7 +134,10 @@ def state_text(model: Mapping[str, Any]) -> str:
         f" at {model['leader_address'] or '-'}  rules {model['rules_version']}",
     ]
     if model["folded_from"]:
-        lines.append(f"folded from command {model['folded_from']} on; what lies below is a state that was kept (by regent lake gold or regent verify)")
+        lines.append(
+            f"folded from command {model['folded_from']} on; what lies below is a state that was "
+            "kept (by regent lake gold or regent verify)"
+        )
     for broker_set in model["sets"]:
         lines += ["", *_set_lines(broker_set)]
     return "\n".join(lines)

@@ -87,9 +87,15 @@ class StatusFile:
             status = self._status
             known = dict(getattr(status, which))
             known.update(next_offsets)
-            counted = {} if which != "landed" else {
-                "batches": status.batches + 1, "rows": status.rows + rows, "last_batch_ms": ms
-            }
+            counted = (
+                {}
+                if which != "landed"
+                else {
+                    "batches": status.batches + 1,
+                    "rows": status.rows + rows,
+                    "last_batch_ms": ms,
+                }
+            )
             self._status = replace(
                 status, updated_at_ms=time.time_ns() // 1_000_000, **{which: known}, **counted
             )

@@ -70,7 +70,9 @@ class TableSpec:
     partition_column: str = "log_partition"
     offset_column: str = "log_offset"
     cluster_by: tuple[str, ...] = ()
-    """Columns by which files are ordered when they are merged; none: the order of landing, that is by offset."""
+    """Columns by which files are ordered when they are merged; none: the order of landing, that is
+    by offset.
+    """
     retention_days: int | None = None
     """After how many days a row is dropped; None: never. What is append-only is never dropped."""
     properties: Mapping[str, str] = field(default_factory=lambda: TABLE_PROPERTIES, hash=False)
@@ -100,7 +102,9 @@ BRONZE = TableSpec(
         Column("key", pa.binary(), "Key bytes.", nullable=True),
         Column("value", pa.binary(), "Value bytes: the record itself.", nullable=True),
         Column("landed_at", TIMESTAMP, "When the landing job took it."),
-        Column("batch", pa.int64(), "Batch of the landing query; starts again with its checkpoint."),
+        Column(
+            "batch", pa.int64(), "Batch of the landing query; starts again with its checkpoint."
+        ),
     ),
     key=(CLUSTER_ID, "topic", "partition", "offset"),
     partition_by=(CLUSTER_ID, "topic"),
@@ -135,16 +139,22 @@ def snake_case(name: str) -> str:
 
 
 def record_fields(schema: Mapping[str, Any]) -> tuple[FieldColumn, ...]:
-    """The columns of a record's own fields; what it says of its cluster stands beside whose log it is."""
+    """The columns of a record's own fields; what it says of its cluster stands beside whose log it
+    is.
+    """
     renamed = (
-        replace(field, column=replace(field.column, name=STATED_CLUSTER_ID)) if field.column.name == CLUSTER_ID else field
+        replace(field, column=replace(field.column, name=STATED_CLUSTER_ID))
+        if field.column.name == CLUSTER_ID
+        else field
         for field in field_columns(schema)
     )
     return tuple(renamed)
 
 
 def kind_table(kind: str, topic: str, schema: Mapping[str, Any]) -> TableSpec:
-    """The table of a kind of record, from its schema. Raises `TypeError` for a field that no column can hold."""
+    """The table of a kind of record, from its schema. Raises `TypeError` for a field that no column
+    can hold.
+    """
     fields = record_fields(schema)
     return TableSpec(
         name=f"silver/{snake_case(kind)}",
@@ -168,7 +178,9 @@ _EVENT_CHECKS = (TextLength("event_id", (32,)), AtLeast("sequence", 0), AtLeast(
 
 _outcome_schema = schemas.load("Outcome")
 # What proves snapshots is of use to controllers only, and stays in bronze.
-_outcome_fields = tuple(one for one in record_fields(_outcome_schema) if one.column.name != "state_digest")
+_outcome_fields = tuple(
+    one for one in record_fields(_outcome_schema) if one.column.name != "state_digest"
+)
 
 DECISIONS = TableSpec(
     name="silver/decisions",
@@ -188,8 +200,19 @@ DECISIONS = TableSpec(
 )
 
 _SHARED_WITH_ELECTIONS = (
-    "command_offset", "command_id", "term", "broker_name", "cause", "accepted", "refusal", "code",
-    "labels", "candidates", "publisher", "published_at_ms", "phases",
+    "command_offset",
+    "command_id",
+    "term",
+    "broker_name",
+    "cause",
+    "accepted",
+    "refusal",
+    "code",
+    "labels",
+    "candidates",
+    "publisher",
+    "published_at_ms",
+    "phases",
 )
 
 ELECTIONS = TableSpec(
@@ -222,7 +245,11 @@ EVENT_TABLES = tuple(
 CLOCK_SLACK_MS = 2_000
 """A broker's clock, which times its events, may be behind that of the controllers by so much."""
 
-EPOCH_COLUMNS = {"role_changed": "master_epoch", "epoch_appended": "epoch", "first_message_acknowledged": "epoch"}
+EPOCH_COLUMNS = {
+    "role_changed": "master_epoch",
+    "epoch_appended": "epoch",
+    "first_message_acknowledged": "epoch",
+}
 """Where a broker says of which epoch an event is; of the others the time tells."""
 
 # Landed first, so that a decision can be asked for soon after it was made.

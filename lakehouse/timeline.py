@@ -1,9 +1,10 @@
 """
 A broker set over time, from gold rows (P): roles, SyncStateSets, elections, gaps.
 
-Responsible for the model that `timeline_svg` draws, for the window of it that is asked for, and for the same as text.
-Refuses to know pixels, and where the rows come from. Times are ms since 1970-01-01 UTC; a stretch reaches up to,
-not including, its `to_ms`.
+Responsible for the model that `timeline_svg` draws, for the window of it that is asked for, and for
+the same as text.
+Refuses to know pixels, and where the rows come from. Times are ms since 1970-01-01 UTC; a stretch
+reaches up to, not including, its `to_ms`.
 """
 
 from __future__ import annotations
@@ -16,13 +17,22 @@ from lakehouse import wording
 Row = Mapping[str, Any]
 Stretch = dict[str, Any]
 
-MASTER, IN_SET, OUT_OF_SET, UNREGISTERED = "master", "in the set", "not in the set", "not registered"
+MASTER, IN_SET, OUT_OF_SET, UNREGISTERED = (
+    "master",
+    "in the set",
+    "not in the set",
+    "not registered",
+)
 ROLES = (MASTER, IN_SET, OUT_OF_SET, UNREGISTERED)
 NO_MASTER, NO_MESSAGE = "no master", "no message acknowledged"
 
 
 def timeline_model(
-    broker_name: str, history: Sequence[Row], sets: Sequence[Row], elections: Sequence[Row], failovers: Sequence[Row],
+    broker_name: str,
+    history: Sequence[Row],
+    sets: Sequence[Row],
+    elections: Sequence[Row],
+    failovers: Sequence[Row],
     until_ms: int,
 ) -> dict[str, Any]:
     """
@@ -38,25 +48,47 @@ def timeline_model(
         "replicas": _replicas(states, until_ms),
         "sync_state_sets": [
             {
-                **_span(row, until_ms), "epoch": row["sync_state_set_epoch"], "members": list(row["sync_state_set"]),
-                "joined": list(row["joined"]), "left": list(row["left"]), "reason": row["reason"], "offset": row["from_offset"],
+                **_span(row, until_ms),
+                "epoch": row["sync_state_set_epoch"],
+                "members": list(row["sync_state_set"]),
+                "joined": list(row["joined"]),
+                "left": list(row["left"]),
+                "reason": row["reason"],
+                "offset": row["from_offset"],
             }
             for row in sorted(sets, key=lambda row: row["from_offset"])
         ],
         "elections": [_election(row) for row in sorted(elections, key=lambda row: row["offset"])],
-        "gaps": sorted((*_masterless(states, until_ms), *_silent(failovers)), key=lambda gap: gap["from_ms"]),
+        "gaps": sorted(
+            (*_masterless(states, until_ms), *_silent(failovers)), key=lambda gap: gap["from_ms"]
+        ),
         "failovers": [
-            {name: row[name] for name in ("at_ms", "old_epoch", "new_epoch", "old_master", "new_master", "cause", "phases")}
+            {
+                name: row[name]
+                for name in (
+                    "at_ms",
+                    "old_epoch",
+                    "new_epoch",
+                    "old_master",
+                    "new_master",
+                    "cause",
+                    "phases",
+                )
+            }
             for row in sorted(failovers, key=lambda row: row["offset"])
         ],
-    }  # fmt: skip
+    }
 
 
 def window(model: Mapping[str, Any], from_ms: int | None, to_ms: int | None) -> dict[str, Any]:
-    """The part of it between two moments; None leaves an end as it is. Nothing is in it when they lie outside."""
+    """The part of it between two moments; None leaves an end as it is. Nothing is in it when they
+    lie outside.
+    """
     first = model["from_ms"] if from_ms is None else max(from_ms, model["from_ms"])
     last = model["to_ms"] if to_ms is None else min(to_ms, model["to_ms"])
-    replicas = [{**one, "stretches": _cut(one["stretches"], first, last)} for one in model["replicas"]]
+    replicas = [
+        {**one, "stretches": _cut(one["stretches"], first, last)} for one in model["replicas"]
+    ]
     return {
         **model,
         "from_ms": first,
@@ -64,18 +96,30 @@ def window(model: Mapping[str, Any], from_ms: int | None, to_ms: int | None) -> 
         "replicas": [one for one in replicas if one["stretches"]],
         "sync_state_sets": _cut(model["sync_state_sets"], first, last),
         "gaps": _cut(model["gaps"], first, last),
-        **{name: [one for one in model[name] if first <= one["at_ms"] <= last] for name in ("elections", "failovers")},
+        **{
+            name: [one for one in model[name] if first <= one["at_ms"] <= last]
+            for name in ("elections", "failovers")
+        },
     }
 
 
 def timeline_text(model: Mapping[str, Any]) -> str:
     """What changed, one line each, by time."""
-    told = [*map(_election_line, model["elections"]), *map(_set_line, model["sync_state_sets"]), *map(_gap_line, model["gaps"])]
-    rows = [(wording.moment(at_ms), what, text) for at_ms, what, text in sorted(told, key=lambda line: line[0])]
+    told = [
+        *map(_election_line, model["elections"]),
+        *map(_set_line, model["sync_state_sets"]),
+        *map(_gap_line, model["gaps"]),
+    ]
+    rows = [
+        (wording.moment(at_ms), what, text)
+        for at_ms, what, text in sorted(told, key=lambda line: line[0])
+    ]
     span = f"{wording.moment(model['from_ms'])} to {wording.moment(model['to_ms'])} UTC"
     if not rows:
         return f"{model['broker_name']}: nothing from {span}"
-    return f"{model['broker_name']}, {span}\n" + wording.text_table(("time (UTC)", "what", "how"), rows, "  ")
+    return (f"{model['broker_name']}, {span}\n") + wording.text_table(
+        ("time (UTC)", "what", "how"), rows, "  "
+    )
 
 
 def _span(row: Row, until_ms: int) -> Stretch:
@@ -87,9 +131,15 @@ def _replicas(states: Iterable[Row], until_ms: int) -> list[dict[str, Any]]:
     for row in states:
         span = _span(row, until_ms)
         for replica in row["replicas"]:
-            lane = lanes.setdefault(replica["broker_id"], {"broker_id": replica["broker_id"], "address": "", "stretches": []})
+            lane = lanes.setdefault(
+                replica["broker_id"],
+                {"broker_id": replica["broker_id"], "address": "", "stretches": []},
+            )
             lane["address"] = replica["address"]
-            _extend(lane["stretches"], {**span, "role": _role(row, replica), "epoch": row["master_epoch"]})
+            _extend(
+                lane["stretches"],
+                {**span, "role": _role(row, replica), "epoch": row["master_epoch"]},
+            )
     return [lanes[broker_id] for broker_id in sorted(lanes)]
 
 
@@ -102,7 +152,9 @@ def _role(row: Row, replica: Row) -> str:
 
 
 def _extend(stretches: list[Stretch], new: Stretch) -> None:
-    """The last stretch goes on when the new one says the same of the same mastership, else the new one begins."""
+    """The last stretch goes on when the new one says the same of the same mastership, else the new
+    one begins.
+    """
     last = stretches[-1] if stretches else None
     same = last is not None and last["to_ms"] == new["from_ms"] and last["role"] == new["role"]
     if last is not None and same and (new["role"] != MASTER or last["epoch"] == new["epoch"]):
@@ -112,7 +164,17 @@ def _extend(stretches: list[Stretch], new: Stretch) -> None:
 
 
 def _election(row: Row) -> dict[str, Any]:
-    names = ("at_ms", "offset", "accepted", "refusal", "winner", "master_epoch", "cause", "reason", "labels")
+    names = (
+        "at_ms",
+        "offset",
+        "accepted",
+        "refusal",
+        "winner",
+        "master_epoch",
+        "cause",
+        "reason",
+        "labels",
+    )
     return {name: row[name] for name in names}
 
 
@@ -131,22 +193,40 @@ def _masterless(states: Iterable[Row], until_ms: int) -> list[Stretch]:
 
 def _silent(failovers: Iterable[Row]) -> list[Stretch]:
     return [
-        {"from_ms": row["last_message_ms"], "to_ms": row["first_acknowledged_ms"], "kind": NO_MESSAGE}
+        {
+            "from_ms": row["last_message_ms"],
+            "to_ms": row["first_acknowledged_ms"],
+            "kind": NO_MESSAGE,
+        }
         for row in failovers
         if row["unavailable_ms"]
     ]
 
 
 def _cut(stretches: Iterable[Stretch], first: int, last: int) -> list[Stretch]:
-    clipped = ({**one, "from_ms": max(first, one["from_ms"]), "to_ms": min(last, one["to_ms"])} for one in stretches)
+    clipped = (
+        {**one, "from_ms": max(first, one["from_ms"]), "to_ms": min(last, one["to_ms"])}
+        for one in stretches
+    )
     return [one for one in clipped if one["from_ms"] <= one["to_ms"]]
 
 
 def _election_line(one: Row) -> tuple[int, str, str]:
     if one["winner"] is None:
-        return one["at_ms"], "election", f"{one['reason']} ({one['cause'] or 'no cause given'}), offset {one['offset']}"
+        return (
+            one["at_ms"],
+            "election",
+            (f"{one['reason']} ({one['cause'] or 'no cause given'}), offset {one['offset']}"),
+        )
     won = f"epoch {one['master_epoch']}: master {one['winner']}"
-    return one["at_ms"], "election", f"{won} ({one['cause'] or 'no cause given'}), offset {one['offset']} {wording.labels(one['labels'])}".rstrip()
+    return (
+        one["at_ms"],
+        "election",
+        (
+            f"{won} ({one['cause'] or 'no cause given'}), offset {one['offset']} "
+            f"{wording.labels(one['labels'])}"
+        ).rstrip(),
+    )
 
 
 def _set_line(one: Stretch) -> tuple[int, str, str]:
@@ -156,4 +236,8 @@ def _set_line(one: Stretch) -> tuple[int, str, str]:
 
 
 def _gap_line(one: Stretch) -> tuple[int, str, str]:
-    return one["from_ms"], "gap", f"{one['kind']} for {wording.duration(one['to_ms'] - one['from_ms'])}"
+    return (
+        one["from_ms"],
+        "gap",
+        (f"{one['kind']} for {wording.duration(one['to_ms'] - one['from_ms'])}"),
+    )

@@ -1,8 +1,9 @@
-"""
-The timeline of a broker set as a picture (P): plain SVG text, readable by any browser, without a script.
+"""The timeline of a broker set as a picture (P): plain SVG text, readable by any browser, without
+a script.
 
-Responsible for pixels, colours and what is said when the pointer rests on something. What is shorter than a pixel
-is drawn two pixels wide, so that no gap vanishes in a long history; failovers are drawn again below, each on its own scale.
+Responsible for pixels, colours and what is said when the pointer rests on something. What is
+shorter than a pixel is drawn two pixels wide, so that no gap vanishes in a long history; failovers
+are drawn again below, each on its own scale.
 Refuses to know what any of it means (`timeline`).
 """
 
@@ -24,15 +25,48 @@ LABEL_PX = 6.6
 CLOSE_UPS_MAX = 8
 TICKS_MAX = 9
 COLOURS = {
-    MASTER: "#2f6f4f", IN_SET: "#8fc1a3", OUT_OF_SET: "#d9b36c", UNREGISTERED: "#c9c9c9", NO_MASTER: "#c0392b",
-    NO_MESSAGE: "#e67e22", "elected": "#1f4e9c", "refused": "#c0392b",
-}  # fmt: skip
+    MASTER: "#2f6f4f",
+    IN_SET: "#8fc1a3",
+    OUT_OF_SET: "#d9b36c",
+    UNREGISTERED: "#c9c9c9",
+    NO_MASTER: "#c0392b",
+    NO_MESSAGE: "#e67e22",
+    "elected": "#1f4e9c",
+    "refused": "#c0392b",
+}
 SET_COLOURS = ("#b9cde8", "#dce6f4")
 PHASE_COLOURS = ("#7c9fd1", "#b9cde8")
 STEPS_MS = (
-    1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000,
-    900_000, 1_800_000, 3_600_000, 7_200_000, 21_600_000, 43_200_000, 86_400_000, 172_800_000, 604_800_000, 2_592_000_000,
-)  # fmt: skip
+    1,
+    2,
+    5,
+    10,
+    20,
+    50,
+    100,
+    200,
+    500,
+    1_000,
+    2_000,
+    5_000,
+    10_000,
+    15_000,
+    30_000,
+    60_000,
+    120_000,
+    300_000,
+    600_000,
+    900_000,
+    1_800_000,
+    3_600_000,
+    7_200_000,
+    21_600_000,
+    43_200_000,
+    86_400_000,
+    172_800_000,
+    604_800_000,
+    2_592_000_000,
+)
 
 Row = Mapping[str, Any]
 Place = Callable[[int], float]
@@ -42,7 +76,8 @@ def timeline_svg(model: Row) -> str:
     """The picture of a model of `timeline.timeline_model` or `timeline.window`."""
     place = _scale(model["from_ms"], model["to_ms"], LEFT, WIDTH - RIGHT)
     lanes: list[tuple[str, list[str]]] = [
-        (f"{one['broker_id']}  {one['address']}", _role_bars(one, place)) for one in model["replicas"]
+        (f"{one['broker_id']}  {one['address']}", _role_bars(one, place))
+        for one in model["replicas"]
     ]
     lanes.append(("SyncStateSet", _set_bars(model["sync_state_sets"], place)))
     lanes.append(("elections", _election_marks(model["elections"], place)))
@@ -59,29 +94,35 @@ def timeline_svg(model: Row) -> str:
         parts += _close_up(one, height)
         height += 64
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height + 10}" viewBox="0 0 {WIDTH} {height + 10}" '
-        'font-family="system-ui, sans-serif" font-size="12">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height + 10}" '
+        f'viewBox="0 0 {WIDTH} {height + 10}" font-family="system-ui, sans-serif" font-size="12">'
     )
-    return "\n".join([head, f'<rect width="{WIDTH}" height="{height + 10}" fill="white"/>', *parts, "</svg>", ""])
+    return "\n".join(
+        [head, f'<rect width="{WIDTH}" height="{height + 10}" fill="white"/>', *parts, "</svg>", ""]
+    )
 
 
 def _scale(from_ms: int, to_ms: int, left: float, right: float) -> Place:
     length = max(1, to_ms - from_ms)
-    return lambda at_ms: left + (right - left) * (min(max(at_ms, from_ms), to_ms) - from_ms) / length
+    return lambda at_ms: (
+        left + (right - left) * (min(max(at_ms, from_ms), to_ms) - from_ms) / length
+    )
 
 
 def _heading(model: Row) -> str:
     span = f"{wording.moment(model['from_ms'])} to {wording.moment(model['to_ms'])} UTC"
-    return (
-        _text(16, 26, f"Broker set {model['broker_name']}", 'font-size="18" font-weight="600"')
-        + _text(16, 46, span, 'fill="#555"')
-    )
+    return _text(
+        16, 26, f"Broker set {model['broker_name']}", 'font-size="18" font-weight="600"'
+    ) + _text(16, 46, span, 'fill="#555"')
 
 
 def _lane(name: str, shapes: Iterable[str], top: float) -> list[str]:
     longest = int((LEFT - 24) / LABEL_PX)
     shown = name if len(name) <= longest else f"{name[: longest - 1]}…"
-    line = f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{top + LANE}" y2="{top + LANE}" stroke="#eee"/>'
+    line = (
+        f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{top + LANE}" y2="{top + LANE}" '
+        'stroke="#eee"/>'
+    )
     return [line, f'<g transform="translate(0 {top:.0f})">{_text(16, 19, shown)}', *shapes, "</g>"]
 
 
@@ -105,7 +146,9 @@ def _set_bars(sets: Sequence[Row], place: Place) -> list[str]:
 
 
 def _election_marks(elections: Sequence[Row], place: Place) -> list[str]:
-    """A mark for each; those of one pixel share it, and the epochs stand where there is room up to the next."""
+    """A mark for each; those of one pixel share it, and the epochs stand where there is room up to
+    the next.
+    """
     by_pixel: dict[int, list[Row]] = {}
     for one in elections:
         by_pixel.setdefault(round(place(one["at_ms"])), []).append(one)
@@ -114,8 +157,12 @@ def _election_marks(elections: Sequence[Row], place: Place) -> list[str]:
         found = by_pixel[x]
         won = [one for one in found if one["winner"] is not None]
         colour = COLOURS["elected" if won else "refused"]
-        said = "\n".join(_election_said(one) for one in found[:10]) + (f"\nand {len(found) - 10} more" if len(found) > 10 else "")
-        marks.append(f'<path class="election" d="M{x} 6l5 9h-10z" fill="{colour}">{_title(said)}</path>')
+        said = "\n".join(_election_said(one) for one in found[:10]) + (
+            (f"\nand {len(found) - 10} more") if len(found) > 10 else ""
+        )
+        marks.append(
+            f'<path class="election" d="M{x} 6l5 9h-10z" fill="{colour}">{_title(said)}</path>'
+        )
         label = str(won[-1]["master_epoch"]) if won else ""
         if label and x + 12 + LABEL_PX * len(label) <= following:
             marks.append(_text(x + 6, 15, label, f'fill="{colour}" font-size="10"'))
@@ -123,15 +170,28 @@ def _election_marks(elections: Sequence[Row], place: Place) -> list[str]:
 
 
 def _election_said(one: Row) -> str:
-    result = f"refused: {one['refusal']}" if one["winner"] is None else f"epoch {one['master_epoch']}: master {one['winner']}"
-    return f"{wording.moment(one['at_ms'])} {result} ({one['cause'] or 'no cause given'}), offset {one['offset']}"
+    result = (
+        (f"refused: {one['refusal']}")
+        if one["winner"] is None
+        else f"epoch {one['master_epoch']}: master {one['winner']}"
+    )
+    return (
+        f"{wording.moment(one['at_ms'])} {result} ({one['cause'] or 'no cause given'}), offset "
+        f"{one['offset']}"
+    )
 
 
 def _gap_bars(gaps: Sequence[Row], place: Place) -> list[str]:
     # Those without a master are certain, so they are drawn over the others.
     ordered = sorted(gaps, key=lambda gap: gap["kind"] == NO_MASTER)
     return [
-        _bar(one, place, COLOURS[one["kind"]], f"{one['kind']} for {wording.duration(one['to_ms'] - one['from_ms'])}\n{_when(one)}", "gap")
+        _bar(
+            one,
+            place,
+            COLOURS[one["kind"]],
+            f"{one['kind']} for {wording.duration(one['to_ms'] - one['from_ms'])}\n{_when(one)}",
+            "gap",
+        )
         for one in ordered
     ]
 
@@ -141,10 +201,14 @@ def _close_up(failover: Row, top: float) -> list[str]:
     began_ms, ended_ms = phases[0]["at_ms"], phases[-1]["at_ms"]
     place = _scale(began_ms, ended_ms, LEFT, WIDTH - RIGHT)
     title = (
-        f"epoch {failover['old_epoch']} → {failover['new_epoch']}, master {failover['old_master']} → {failover['new_master']} "
-        f"({failover['cause'] or 'no cause given'}), {wording.moment(began_ms)} UTC, {wording.duration(ended_ms - began_ms)}"
+        f"epoch {failover['old_epoch']} → {failover['new_epoch']}, master {failover['old_master']} "
+        f"→ {failover['new_master']} ({failover['cause'] or 'no cause given'}), "
+        f"{wording.moment(began_ms)} UTC, {wording.duration(ended_ms - began_ms)}"
     )
-    parts = [f'<g class="close-up" transform="translate(0 {top:.0f})">', _text(16, 14, title, 'font-weight="600"')]
+    parts = [
+        f'<g class="close-up" transform="translate(0 {top:.0f})">',
+        _text(16, 14, title, 'font-weight="600"'),
+    ]
     steps = [(before, one) for before, one in pairwise(phases) if before["at_ms"] < one["at_ms"]]
     for number, (before, one) in enumerate(steps):
         said = f"{before['phase']} → {one['phase']}: {one['took_ms']} ms"
@@ -155,7 +219,10 @@ def _close_up(failover: Row, top: float) -> list[str]:
 
 def _phase_labels(phases: Sequence[Row], place: Place) -> list[str]:
     """The last one, at the right end, and of the others those that fit before it."""
-    labels = [(place(one["at_ms"]), f"{one['phase']} +{one['at_ms'] - phases[0]['at_ms']}") for one in phases]
+    labels = [
+        (place(one["at_ms"]), f"{one['phase']} +{one['at_ms'] - phases[0]['at_ms']}")
+        for one in phases
+    ]
     last = labels.pop()[1]
     last_x = WIDTH - RIGHT - LABEL_PX * len(last)
     parts, free_from = [_text(WIDTH - RIGHT, 54, last, 'font-size="10" text-anchor="end"')], 0.0
@@ -169,13 +236,26 @@ def _phase_labels(phases: Sequence[Row], place: Place) -> list[str]:
 
 def _axis(from_ms: int, to_ms: int, place: Place, bottom: float) -> list[str]:
     length = to_ms - from_ms
-    step = next((step for step in STEPS_MS if length / step <= TICKS_MAX), STEPS_MS[-1] * (1 + length // (STEPS_MS[-1] * TICKS_MAX)))
+    step = next(
+        (step for step in STEPS_MS if length / step <= TICKS_MAX),
+        STEPS_MS[-1] * (1 + length // (STEPS_MS[-1] * TICKS_MAX)),
+    )
     parts, at_ms = [], -(-from_ms // step) * step
     while at_ms <= to_ms:
         x = place(at_ms)
-        parts.append(f'<line class="tick" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 8}" y2="{bottom + 4}" stroke="#ddd"/>')
+        parts.append(
+            f'<line class="tick" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 8}" y2="{bottom + 4}" '
+            'stroke="#ddd"/>'
+        )
         anchor = "middle" if x < WIDTH - 2 * RIGHT else "end"
-        parts.append(_text(x, bottom + 18, _tick_label(at_ms, step), f'text-anchor="{anchor}" fill="#555" font-size="11"'))
+        parts.append(
+            _text(
+                x,
+                bottom + 18,
+                _tick_label(at_ms, step),
+                f'text-anchor="{anchor}" fill="#555" font-size="11"',
+            )
+        )
         at_ms += step
     return parts
 
@@ -202,7 +282,10 @@ def _bar(stretch: Row, place: Place, colour: str, said: str, kind: str, *, top: 
     x = place(stretch["from_ms"])
     width = max(NARROWEST_PX, place(stretch["to_ms"]) - x)
     name = kind.replace(" ", "-")
-    return f'<rect class="{name}" x="{x:.1f}" y="{top:.0f}" width="{width:.1f}" height="{BAR}" fill="{colour}">{_title(said)}</rect>'
+    return (
+        f'<rect class="{name}" x="{x:.1f}" y="{top:.0f}" width="{width:.1f}" height="{BAR}" '
+        f'fill="{colour}">{_title(said)}</rect>'
+    )
 
 
 def _when(stretch: Row) -> str:

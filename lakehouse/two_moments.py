@@ -1,7 +1,8 @@
 """
 The difference between two moments of a cluster, from the commands in bronze.
 
-Responsible for finding the two commands and for folding from the one to the other, with the one fold there is.
+Responsible for finding the two commands and for folding from the one to the other, with the one
+fold there is.
 Refuses to know how a difference looks (`diff`), and to go on over a hole.
 """
 
@@ -24,7 +25,9 @@ from processors.fold import Folder
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A command by its offset, or the last one that the log took at `at_ms` (since 1970-01-01 UTC) or before; of neither: the last landed."""
+    """A command by its offset, or the last one that the log took at `at_ms` (since 1970-01-01 UTC)
+    or before; of neither: the last landed.
+    """
 
     offset: int | None = None
     at_ms: int | None = None
@@ -38,12 +41,15 @@ def diff_between(lake: Lake, first: Moment, last: Moment) -> dict[str, Any]:
     """
     `diff.difference` of the states after two commands.
 
-    Raises `NotLanded` for a moment that has not landed and for two in the wrong order, `LakehouseError` at a hole.
+    Raises `NotLanded` for a moment that has not landed and for two in the wrong order,
+    `LakehouseError` at a hole.
     """
     log = BronzeLog(lake, COMMANDS_TOPIC)
     begin, end = (_offset_of(lake, log, moment) for moment in (first, last))
     if begin > end:
-        raise Reversed(f"the first moment is command {begin}, the second command {end}, which is before it")
+        raise Reversed(
+            f"the first moment is command {begin}, the second command {end}, which is before it"
+        )
     kept = proof_store.newest_state(lake, begin) or Folder()
     folder, begin_ms = fold_up_to(log.landed(kept.next_offset), begin, kept)
     before = StateAt(folder.offset, begin_ms, folder.digest, folder.state)
@@ -59,7 +65,9 @@ def _offset_of(lake: Lake, log: BronzeLog, moment: Moment) -> int:
     last = log.end - 1
     wanted = last if moment.offset is None else moment.offset
     if wanted > last or last < 0:
-        raise NotLanded(f"command {max(wanted, 0)} has not landed: last {last if last >= 0 else 'none'}")
+        raise NotLanded(
+            f"command {max(wanted, 0)} has not landed: last {last if last >= 0 else 'none'}"
+        )
     return wanted
 
 

@@ -28,11 +28,12 @@ class Verdict:
     unproven: int
     """Folded commands above `verified_up_to` whose outcome has not landed yet."""
     from_offset: int = 0
-    """Where this proof begins; what lies below was proven by an earlier one and was not looked at."""
-    same_as_proven: int = 0
+    """Where this proof begins; what lies below was proven by an earlier one and was not looked
+    at.
     """
-    Commands that were not folded again: they and what was published of them have, byte for byte, the names that were
-    kept when they were proven.
+    same_as_proven: int = 0
+    """ Commands that were not folded again: they and what was published of them have, byte for
+    byte, the names that were kept when they were proven.
     """
     ranges: int = 1
     """Stretches of history that were folded beside one another."""
@@ -63,15 +64,22 @@ class Verdict:
         lines += [f"  missing in bronze: {_range(first, last)}" for first, last in self.missing]
         lines += [f"  {problem}" for problem in self.problems]
         if self.from_offset:
-            lines.append(f"  commands below offset {self.from_offset} were proven earlier and not looked at")
+            lines.append(
+                f"  commands below offset {self.from_offset} were proven earlier and not looked at"
+            )
         if self.same_as_proven:
-            lines.append(f"  {self.same_as_proven} commands are byte for byte what was proven earlier; --from-start folds them again")
+            lines.append(
+                f"  {self.same_as_proven} commands are byte for byte what was proven earlier; "
+                "--from-start folds them again"
+            )
         if self.unreadable and self.first_mismatch is None:
             lines.append(f"  {self.unreadable} commands were refused unread, as published")
         if self.unproven:
             lines.append(f"  {self.unproven} commands are folded, their outcomes have not landed")
         if self.not_kept:
-            lines.append(f"  the next proof must fold this again, it could not be kept: {self.not_kept}")
+            lines.append(
+                f"  the next proof must fold this again, it could not be kept: {self.not_kept}"
+            )
         return "\n".join(lines)
 
     def _headline(self) -> str:

@@ -1,8 +1,9 @@
 """
 The proof: Spark folds the landed commands, and gets the digests that controllers published.
 
-Responsible for the Spark plan. What must be folded, and what it proves, is `proof_plan`'s; the fold itself is `refold`'s.
-Refuses to hold a rule and to believe a table: it starts from the bytes in bronze.
+Responsible for the Spark plan. What must be folded, and what it proves, is `proof_plan`'s; the fold
+itself is `refold`'s. Refuses to hold a rule and to believe a table: it starts from the bytes in
+bronze.
 """
 
 from __future__ import annotations
@@ -24,7 +25,19 @@ from lakehouse.delta_tables import active_files, read
 from lakehouse.errors import LakehouseError, NotLanded
 from lakehouse.lake import Lake, spark_path
 from lakehouse.landed_pieces import NAMED_COLUMNS, PUBLISHED_COLUMNS, name_batches, publish_batches
-from lakehouse.proof_plan import PROBLEMS_SHOWN_MAX, Asked, Landed, Piece, Plan, Said, misbegun, plan, taken_away, to_keep, verdict
+from lakehouse.proof_plan import (
+    PROBLEMS_SHOWN_MAX,
+    Asked,
+    Landed,
+    Piece,
+    Plan,
+    Said,
+    misbegun,
+    plan,
+    taken_away,
+    to_keep,
+    verdict,
+)
 from lakehouse.refold import BEGIN, COMMAND, SAID, TOLD_COLUMNS, RangeTold, prove_batches
 from lakehouse.session import SparkSettings, build_session, stop_session
 from lakehouse.tables import BRONZE, BY_NAME
@@ -72,7 +85,12 @@ def verify_in(spark: Any, lake: Lake, scope: Scope = Scope()) -> Verdict:
     try:
         return _Proof(spark, lake, files, scope).run([])
     except (PySparkException, Py4JError) as error:
-        damaged = {path for paths in files.values() for path in paths if lake.folder is not None and not _opens(path)}
+        damaged = {
+            path
+            for paths in files.values()
+            for path in paths
+            if lake.folder is not None and not _opens(path)
+        }
         if not damaged:
             reason = str(error).strip().splitlines()[0][:ERROR_CHARS_MAX]
             raise LakehouseError(f"bronze in {lake.root} cannot be folded: {reason}") from error
@@ -87,7 +105,9 @@ def verify_in(spark: Any, lake: Lake, scope: Scope = Scope()) -> Verdict:
 class _Proof:
     """One proof over the files that make up bronze now."""
 
-    def __init__(self, spark: Any, lake: Lake, files: Mapping[str, Sequence[str]], scope: Scope) -> None:
+    def __init__(
+        self, spark: Any, lake: Lake, files: Mapping[str, Sequence[str]], scope: Scope
+    ) -> None:
         self._spark, self._lake, self._scope, self._size = spark, lake, scope, scope.range_records
         self._records = {topic: _records(spark, paths) for topic, paths in files.items()}
         self._partitions = PARTITIONS_PER_CORE * spark.sparkContext.defaultParallelism
@@ -104,12 +124,15 @@ class _Proof:
         problems += _troubles(offsets[OUTCOMES_TOPIC], published)
         told, states, made = self._folded(landed, asked, said, published)
         commands = offsets[COMMANDS_TOPIC]
-        missing = [(a, b) for a, b in _holes(commands, made.wanted[0] * self._size) if a <= asked.last]
+        missing = [
+            (a, b) for a, b in _holes(commands, made.wanted[0] * self._size) if a <= asked.last
+        ]
         found = verdict(landed, made, told, missing=missing)
         found = dataclasses.replace(
-            found, problems=[*problems, *found.problems, *two_masters(self._lake)][:PROBLEMS_SHOWN_MAX],
+            found,
+            problems=[*problems, *found.problems, *two_masters(self._lake)][:PROBLEMS_SHOWN_MAX],
             not_kept=self._keep(landed, made, told, said, states),
-        )  # fmt: skip
+        )
         published.unpersist()
         return found
 
@@ -120,7 +143,11 @@ class _Proof:
         first, last = scope.first or 0, end - 1 if scope.last is None else scope.last
         if max(first, last) >= end:
             raise NotLanded(f"command {max(first, last)} has not landed: last {end - 1}")
-        return Asked(first, last, everything=scope.from_start or scope.first is not None or scope.last is not None)
+        return Asked(
+            first,
+            last,
+            everything=scope.from_start or scope.first is not None or scope.last is not None,
+        )
 
     def _landed(self, ends: Mapping[str, int], kept: Mapping[tuple[str, int], Piece]) -> Landed:
         """Names of the bytes of whole pieces, and what was proven of them."""
@@ -131,18 +158,33 @@ class _Proof:
         if any(whole.values()):
             number = F.expr(f"offset div {self._size}")
             each = [
-                frame.select(F.lit(topic).alias("topic"), number.alias("number"), "offset", "value").where(F.col("number") < whole[topic])
+                frame.select(
+                    F.lit(topic).alias("topic"), number.alias("number"), "offset", "value"
+                ).where(F.col("number") < whole[topic])
                 for topic, frame in self._records.items()
             ]
-            placed = each[0].unionAll(each[1]).repartition(self._beside(sum(whole.values())), "topic", "number")
-            named = placed.sortWithinPartitions("topic", "number", "offset").mapInArrow(name_batches, NAMED_COLUMNS)
-            names = {(row["topic"], row["number"]): row["bytes_name"] for row in named.collect() if row["records"] == self._size}
-        if self._scope.from_start:  # States may be begun with, for each is proven again; what outcomes are about is read.
+            placed = (
+                each[0]
+                .unionAll(each[1])
+                .repartition(self._beside(sum(whole.values())), "topic", "number")
+            )
+            named = placed.sortWithinPartitions("topic", "number", "offset").mapInArrow(
+                name_batches, NAMED_COLUMNS
+            )
+            names = {
+                (row["topic"], row["number"]): row["bytes_name"]
+                for row in named.collect()
+                if row["records"] == self._size
+            }
+        # States may be begun with, for each is proven again; what outcomes are about is read.
+        if self._scope.from_start:
             kept = {key: piece for key, piece in kept.items() if piece.topic == COMMANDS_TOPIC}
         return Landed(self._size, names, kept, -(-ends[OUTCOMES_TOPIC] // self._size))
 
     def _beside(self, pieces: int) -> int:
-        """How many of so many pieces are worked on beside one another: an empty task costs some ms too."""
+        """How many of so many pieces are worked on beside one another: an empty task costs some ms
+        too.
+        """
         return max(1, min(self._partitions, pieces))
 
     def _published(self, pieces: Sequence[int]) -> Any:
@@ -150,13 +192,19 @@ class _Proof:
         from pyspark.sql import functions as F
 
         number = F.expr(f"offset div {self._size}")
-        placed = self._records[OUTCOMES_TOPIC].where(number.isin(list(pieces))).repartition(self._beside(len(pieces)), number)
+        placed = (
+            self._records[OUTCOMES_TOPIC]
+            .where(number.isin(list(pieces)))
+            .repartition(self._beside(len(pieces)), number)
+        )
         return placed.sortWithinPartitions("offset").mapInArrow(publish_batches, PUBLISHED_COLUMNS)
 
     def _folded(
         self, landed: Landed, asked: Asked, said: Mapping[int, Said], published: Any
     ) -> tuple[dict[int, RangeTold], dict[int, bytes], Plan]:
-        """Fold; again from further below as long as a kept state turns out to be of another history."""
+        """Fold; again from further below as long as a kept state turns out to be of another
+        history.
+        """
         distrusted: set[int] = set()
         while True:
             made = plan(landed, asked, said, distrusted)
@@ -166,58 +214,101 @@ class _Proof:
                 return told, states, made
             distrusted |= wrong
 
-    def _fold(self, landed: Landed, made: Plan, published: Any) -> tuple[dict[int, RangeTold], dict[int, bytes]]:
+    def _fold(
+        self, landed: Landed, made: Plan, published: Any
+    ) -> tuple[dict[int, RangeTold], dict[int, bytes]]:
         if not made.folded:
             return {}, {}
         more = sorted(made.pieces - landed.unknown_pieces)
-        entries = self._entries(made, published.unionAll(self._published(more)) if more else published)
+        entries = self._entries(
+            made, published.unionAll(self._published(more)) if more else published
+        )
         runs = len(set(made.starts.values()))
-        placed = entries.repartition(1 if runs == 1 else max(self._partitions, PARTITIONS_PER_CORE * runs), "start")
+        placed = entries.repartition(
+            1 if runs == 1 else max(self._partitions, PARTITIONS_PER_CORE * runs), "start"
+        )
         sorted_ = placed.sortWithinPartitions("start", "offset", "what")
         rows = sorted_.mapInArrow(partial(prove_batches, size=self._size), TOLD_COLUMNS).collect()
         told = [msgspec.msgpack.decode(row["told"], type=RangeTold) for row in rows]
         by_number = {one.first // self._size: one for one in told}
-        states = {one.first // self._size: bytes(row["state"]) for one, row in zip(told, rows, strict=True) if row["state"] is not None}
+        states = {
+            one.first // self._size: bytes(row["state"])
+            for one, row in zip(told, rows, strict=True)
+            if row["state"] is not None
+        }
         return by_number, states
 
     def _entries(self, made: Plan, published: Any) -> Any:
-        """Commands, what was published of them, and the states that runs begin with (`refold.Entry`)."""
+        """Commands, what was published of them, and the states that runs begin with
+        (`refold.Entry`).
+        """
         from pyspark.sql import functions as F
 
         size, none = self._size, F.lit(None)
-        first_of = F.create_map(*(F.lit(value).cast("long") for pair in made.starts.items() for value in pair))
+        first_of = F.create_map(
+            *(F.lit(value).cast("long") for pair in made.starts.items() for value in pair)
+        )
         start = first_of[F.expr(f"offset div {size}")] * F.lit(size)
         if made.boundary is not None:
-            start = F.when(F.col("offset") == made.boundary * size - 1, F.lit(made.boundary * size)).otherwise(start)
+            start = F.when(
+                F.col("offset") == made.boundary * size - 1, F.lit(made.boundary * size)
+            ).otherwise(start)
         text = none.cast("string")
-        commands = self._records[COMMANDS_TOPIC].where(F.col("offset") <= made.asked.last).select(
-            start.cast("long").alias("start"), "offset", F.lit(COMMAND).alias("what"), "value",
-            text.alias("digest"), text.alias("outcome_hash"), text.alias("publisher"),
-        )  # fmt: skip
+        commands = (
+            self._records[COMMANDS_TOPIC]
+            .where(F.col("offset") <= made.asked.last)
+            .select(
+                start.cast("long").alias("start"),
+                "offset",
+                F.lit(COMMAND).alias("what"),
+                "value",
+                text.alias("digest"),
+                text.alias("outcome_hash"),
+                text.alias("publisher"),
+            )
+        )
         if made.boundary is not None:
             commands = commands.where(F.col("offset") >= made.boundary * size)
         outcomes = published.where("offset is not null").select(
-            start.cast("long").alias("start"), "offset", F.lit(SAID).alias("what"), none.cast("binary").alias("value"),
-            "digest", "outcome_hash", "publisher",
-        )  # fmt: skip
+            start.cast("long").alias("start"),
+            "offset",
+            F.lit(SAID).alias("what"),
+            none.cast("binary").alias("value"),
+            "digest",
+            "outcome_hash",
+            "publisher",
+        )
         return commands.unionAll(outcomes).where("start is not null").unionAll(self._begins(made))
 
     def _begins(self, made: Plan) -> Any:
-        packed = proof_store.states(self._lake, self._size, COMMANDS_TOPIC, (r - 1 for r in made.begins))
+        packed = proof_store.states(
+            self._lake, self._size, COMMANDS_TOPIC, (r - 1 for r in made.begins)
+        )
         count, first = len(packed), [(number + 1) * self._size for number in packed]
         columns = {
-            "start": pa.array(first, pa.int64()), "offset": pa.array([one - 1 for one in first], pa.int64()),
-            "what": pa.array([BEGIN] * count, pa.int32()), "value": pa.array(packed.values(), pa.binary()),
+            "start": pa.array(first, pa.int64()),
+            "offset": pa.array([one - 1 for one in first], pa.int64()),
+            "what": pa.array([BEGIN] * count, pa.int32()),
+            "value": pa.array(packed.values(), pa.binary()),
             **{name: pa.nulls(count, pa.string()) for name in ENTRY_COLUMNS[4:]},
-        }  # fmt: skip
+        }
         return self._spark.createDataFrame(pa.table(columns))
 
     def _keep(
-        self, landed: Landed, made: Plan, told: Mapping[int, RangeTold], said: Mapping[int, Said], states: Mapping[int, bytes]
+        self,
+        landed: Landed,
+        made: Plan,
+        told: Mapping[int, RangeTold],
+        said: Mapping[int, Said],
+        states: Mapping[int, bytes],
     ) -> str | None:
-        """Keep what was proven; why not, when that fails: who may only read the lake can still verify."""
+        """Keep what was proven; why not, when that fails: who may only read the lake can still
+        verify.
+        """
         try:
-            proof_store.keep(self._lake, self._size, to_keep(landed, made, told, said), states, datetime.now(UTC))
+            proof_store.keep(
+                self._lake, self._size, to_keep(landed, made, told, said), states, datetime.now(UTC)
+            )
         except LakehouseError as error:
             return str(error)
         return None
@@ -241,7 +332,12 @@ def _records(spark: Any, files: Sequence[str]) -> Any:
     if not files:
         return spark.createDataFrame([], "offset long, value binary")
     paths = [spark_path(path) for path in files]
-    return spark.read.schema(BRONZE_FILE_COLUMNS).parquet(*paths).where("partition = 0").select("offset", "value")
+    return (
+        spark.read.schema(BRONZE_FILE_COLUMNS)
+        .parquet(*paths)
+        .where("partition = 0")
+        .select("offset", "value")
+    )
 
 
 def _offsets(frame: Any) -> np.ndarray[Any, Any]:
@@ -250,7 +346,9 @@ def _offsets(frame: Any) -> np.ndarray[Any, Any]:
 
 
 def _holes(offsets: np.ndarray[Any, Any], first: int) -> list[tuple[int, int]]:
-    """Ranges of offsets, both ends included, that are missing from `first` on and below the last one."""
+    """Ranges of offsets, both ends included, that are missing from `first` on and below the last
+    one.
+    """
     there = np.concatenate(([first - 1], offsets[offsets >= first]))
     after = np.flatnonzero(np.diff(there) > 1)
     return [(int(there[i]) + 1, int(there[i + 1]) - 1) for i in after]
@@ -259,22 +357,51 @@ def _holes(offsets: np.ndarray[Any, Any], first: int) -> list[tuple[int, int]]:
 def _said(published: Any, size: int) -> dict[int, Said]:
     from pyspark.sql import functions as F
 
-    rows = published.groupBy(F.expr(f"log_offset div {size}").alias("number")).agg(
-        F.min("offset").alias("lowest"), F.max("offset").alias("highest"),
-        F.collect_set(F.expr(f"offset div {size}")).alias("ranges"), F.count("problem").alias("problems"),
-    ).collect()  # fmt: skip
+    rows = (
+        published.groupBy(F.expr(f"log_offset div {size}").alias("number"))
+        .agg(
+            F.min("offset").alias("lowest"),
+            F.max("offset").alias("highest"),
+            F.collect_set(F.expr(f"offset div {size}")).alias("ranges"),
+            F.count("problem").alias("problems"),
+        )
+        .collect()
+    )
     return {
-        row["number"]: Said(row["lowest"] if row["ranges"] else -1, row["highest"] if row["ranges"] else -1, frozenset(row["ranges"]), row["problems"])
+        row["number"]: Said(
+            row["lowest"] if row["ranges"] else -1,
+            row["highest"] if row["ranges"] else -1,
+            frozenset(row["ranges"]),
+            row["problems"],
+        )
         for row in rows
     }
 
 
 def _troubles(offsets: np.ndarray[Any, Any], published: Any) -> list[str]:
-    """What is wrong with the outcomes topic itself; it may begin anywhere, its first records being gone."""
-    found = [(last + 1, f"{_range(first, last)} right before it never landed") for first, last in _holes(offsets, int(offsets[0]))] if len(offsets) else []
-    rows = published.where("problem is not null").select("log_offset", "problem").orderBy("log_offset").limit(PROBLEMS_SHOWN_MAX).collect()
+    """What is wrong with the outcomes topic itself; it may begin anywhere, its first records being
+    gone.
+    """
+    found = (
+        [
+            (last + 1, f"{_range(first, last)} right before it never landed")
+            for first, last in _holes(offsets, int(offsets[0]))
+        ]
+        if len(offsets)
+        else []
+    )
+    rows = (
+        published.where("problem is not null")
+        .select("log_offset", "problem")
+        .orderBy("log_offset")
+        .limit(PROBLEMS_SHOWN_MAX)
+        .collect()
+    )
     found += [(row["log_offset"], row["problem"]) for row in rows]
-    return [f"{OUTCOMES_TOPIC} offset {offset}: {text}" for offset, text in sorted(found)[:PROBLEMS_SHOWN_MAX]]
+    return [
+        (f"{OUTCOMES_TOPIC} offset {offset}: {text}")
+        for offset, text in sorted(found)[:PROBLEMS_SHOWN_MAX]
+    ]
 
 
 def _range(first: int, last: int) -> str:
@@ -287,7 +414,9 @@ def two_masters(lake: Lake) -> list[str]:
     claimed: dict[tuple[str, int], set[int]] = {}
     for row in read(lake, BY_NAME["silver/role_changed"], columns=columns).to_pylist():
         if row["role"].upper() == MASTER_ROLE:
-            claimed.setdefault((row["broker_name"], row["master_epoch"]), set()).add(row["broker_id"])
+            claimed.setdefault((row["broker_name"], row["master_epoch"]), set()).add(
+                row["broker_id"]
+            )
     return [
         f"{name}: brokers {sorted(ids)} were masters in epoch {epoch}"
         for (name, epoch), ids in sorted(claimed.items())

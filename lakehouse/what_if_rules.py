@@ -1,9 +1,9 @@
-"""
-One incident again, under other timers or another policy, through the rules that controllers run (P).
+"""One incident again, under other timers or another policy, through the rules that controllers run
+(P).
 
-Responsible for putting the liveness, the triggers and the decision of `processors` into the moment at which other
-settings would have called for an election. Refuses to know history: it gets the set as it was, what was recorded
-of its replicas, and the silences that ended.
+Responsible for putting the liveness, the triggers and the decision of `processors` into the moment
+at which other settings would have called for an election. Refuses to know history: it gets the set
+as it was, what was recorded of its replicas, and the silences that ended.
 """
 
 from __future__ import annotations
@@ -18,7 +18,14 @@ from events.commands import ElectMaster
 from events.envelope import ELECTION_PRIORITY_DEFAULT, NO_OFFSET, Envelope, ReplicaEvidence
 from events.outcomes import LABEL_AT_RISK, LABEL_UNCLEAN
 from processors import decide
-from processors.liveness import DEFAULT_TIMEOUT_MS, REASON_CLOSED, REASON_EXPIRED, REASON_REFUSED, Heartbeat, Liveness
+from processors.liveness import (
+    DEFAULT_TIMEOUT_MS,
+    REASON_CLOSED,
+    REASON_EXPIRED,
+    REASON_REFUSED,
+    Heartbeat,
+    Liveness,
+)
 from processors.rules import SETTING_UNCLEAN
 from processors.state import NO_BROKER_ID, BrokerSet, ControllerState
 from processors.triggers import ElectionTriggers
@@ -34,7 +41,9 @@ class Timers:
 
     heartbeat_timeout_ms: int | None = None
     probes: bool = True
-    """Whether a closed connection leads to a probe, and a refused one to an election; without, silence alone counts."""
+    """Whether a closed connection leads to a probe, and a refused one to an election; without,
+    silence alone counts.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +57,21 @@ class Policy:
 
 POLICIES: Mapping[str, Policy] = {
     "recorded": Policy("the rules and settings that were in force"),
-    "longest": Policy("within the SyncStateSet the longest log wins, whatever the priorities", priorities=False),
-    "unclean": Policy("a replica outside the SyncStateSet may win when nobody in it can", unclean=True),
+    "longest": Policy(
+        "within the SyncStateSet the longest log wins, whatever the priorities", priorities=False
+    ),
+    "unclean": Policy(
+        "a replica outside the SyncStateSet may win when nobody in it can", unclean=True
+    ),
     "clean": Policy("nobody outside the SyncStateSet ever wins", unclean=False),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """A replica was not heard from `from_ms` to `until_ms`, then again. Times in ms since 1970-01-01 UTC."""
+    """A replica was not heard from `from_ms` to `until_ms`, then again. Times in ms since
+    1970-01-01 UTC.
+    """
 
     broker_id: int
     from_ms: int
@@ -79,12 +94,16 @@ class Judged:
     reason: str
     labels: tuple[str, ...] = ()
     behind_bytes: int = 0
-    """How far the winner's log, as last told, lies behind the longest one; 0 unless the election may lose messages."""
+    """How far the winner's log, as last told, lies behind the longest one; 0 unless the election
+    may lose messages.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A set at the moment of an incident: the state before it, and what the controller knew then."""
+    """A set at the moment of an incident: the state before it, and what the controller knew
+    then.
+    """
 
     state: ControllerState
     broker_name: str
@@ -104,7 +123,9 @@ class Scene:
 
     def silence_of(self, broker_id: int, at_ms: int) -> Silence | None:
         """The silence of a replica that lasts at that moment, if it ended at all."""
-        return next((one for one in self.silences if one.broker_id == broker_id and one.covers(at_ms)), None)
+        return next(
+            (one for one in self.silences if one.broker_id == broker_id and one.covers(at_ms)), None
+        )
 
 
 def due_ms(scene: Scene, timers: Timers) -> int:
@@ -141,32 +162,65 @@ def judge(scene: Scene, at_ms: int, timers: Timers, policy: Policy) -> Judged:
     calls = ElectionTriggers().calls((broker_set,), liveness, at_ms)
     if not calls:
         alive = any(row.alive for row in liveness.evidence(broker_set, at_ms))
-        return Judged(at_ms, master_id if alive else None, "the master was alive" if alive else NOBODY_ALIVE)
+        return Judged(
+            at_ms, master_id if alive else None, ("the master was alive") if alive else NOBODY_ALIVE
+        )
     return decided(scene, broker_set, calls[0].evidence, at_ms, policy)
 
 
 def decided(
-    scene: Scene, broker_set: BrokerSet, evidence: tuple[ReplicaEvidence, ...], at_ms: int, policy: Policy
+    scene: Scene,
+    broker_set: BrokerSet,
+    evidence: tuple[ReplicaEvidence, ...],
+    at_ms: int,
+    policy: Policy,
 ) -> Judged:
     """The decision on this evidence, as if its command stood in the log."""
     state = scene.state.with_set(broker_set)
     if policy.unclean is not None:
-        state = replace(state, settings=state.settings.set(SETTING_UNCLEAN, str(policy.unclean).lower()))
+        state = replace(
+            state, settings=state.settings.set(SETTING_UNCLEAN, str(policy.unclean).lower())
+        )
     if not policy.priorities:
-        evidence = tuple(replace(row, election_priority=ELECTION_PRIORITY_DEFAULT) for row in evidence)
-    envelope = Envelope(bytes(16), state.cluster_id, state.term, "what-if", at_ms, "what-if", None, NO_OFFSET, b"")
-    command = ElectMaster(envelope, broker_set.cluster_name, broker_set.broker_name, NO_BROKER_ID, False, None, None, evidence)
+        evidence = tuple(
+            replace(row, election_priority=ELECTION_PRIORITY_DEFAULT) for row in evidence
+        )
+    envelope = Envelope(
+        bytes(16), state.cluster_id, state.term, "what-if", at_ms, "what-if", None, NO_OFFSET, b""
+    )
+    command = ElectMaster(
+        envelope,
+        broker_set.cluster_name,
+        broker_set.broker_name,
+        NO_BROKER_ID,
+        False,
+        None,
+        None,
+        evidence,
+    )
     decision = decide.rule(state, command)
     elected = next((one for one in decision.changes if isinstance(one, MasterElected)), None)
     if elected is None:
-        return Judged(at_ms, None, "nobody could be chosen" if decision.refusal is None else decision.refusal.name)
+        return Judged(
+            at_ms,
+            None,
+            ("nobody could be chosen") if decision.refusal is None else decision.refusal.name,
+        )
     winner = elected.master_broker_id
     labels = tuple(decision.labels)
-    return Judged(at_ms, winner, "elected", labels, behind_bytes(evidence, winner) if LABELS_OF_RISK & {*labels} else 0)
+    return Judged(
+        at_ms,
+        winner,
+        "elected",
+        labels,
+        behind_bytes(evidence, winner) if LABELS_OF_RISK & {*labels} else 0,
+    )
 
 
 def behind_bytes(evidence: Sequence[ReplicaEvidence], winner: int) -> int:
-    """How far the winner's log lies behind the longest, as both were last told; 0 when that is not known."""
+    """How far the winner's log lies behind the longest, as both were last told; 0 when that is not
+    known.
+    """
     known = {row.broker_id: row.max_offset for row in evidence if row.max_offset >= 0}
     return max(known.values()) - known[winner] if winner in known else 0
 
@@ -182,7 +236,9 @@ def _told_timeout(scene: Scene, row: ReplicaEvidence) -> int:
 
 
 def _heard(scene: Scene, broker_set: BrokerSet, at_ms: int, timers: Timers) -> Liveness:
-    """What a controller with these timers would have known at `at_ms`: who was heard went on, but for known silences."""
+    """What a controller with these timers would have known at `at_ms`: who was heard went on, but
+    for known silences.
+    """
     liveness = Liveness()
     for row in scene.evidence:
         replica = broker_set.replica(row.broker_id)
@@ -192,10 +248,18 @@ def _heard(scene: Scene, broker_set: BrokerSet, at_ms: int, timers: Timers) -> L
         timeout_ms = timers.heartbeat_timeout_ms or _told_timeout(scene, row)
         is_back = broker_set.master_restarted and row.broker_id == broker_set.master_broker_id
         heartbeat = Heartbeat(
-            key, replica.address, row.epoch, row.max_offset, row.confirm_offset, timeout_ms, row.election_priority,
+            key,
+            replica.address,
+            row.epoch,
+            row.max_offset,
+            row.confirm_offset,
+            timeout_ms,
+            row.election_priority,
             replica.incarnation if is_back else row.incarnation,
-        )  # fmt: skip
-        liveness.heard(heartbeat, row.broker_id, at_ms if is_back else _last_heard(scene, row, at_ms))
+        )
+        liveness.heard(
+            heartbeat, row.broker_id, at_ms if is_back else _last_heard(scene, row, at_ms)
+        )
         if row.reason in (REASON_CLOSED, REASON_REFUSED) and not is_back:
             liveness.connection_closed(row.broker_id, at_ms)
             if row.reason == REASON_REFUSED and timers.probes:

@@ -11,7 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from events.outcomes import LABEL_AT_RISK, LABEL_DESIGNATED, LABEL_REMEMBERED, LABEL_REPEAT, LABEL_UNCLEAN
+from events.outcomes import (
+    LABEL_AT_RISK,
+    LABEL_DESIGNATED,
+    LABEL_REMEMBERED,
+    LABEL_REPEAT,
+    LABEL_UNCLEAN,
+)
 
 Change = Mapping[str, Any]
 
@@ -47,7 +53,13 @@ def members(ids: Sequence[int] | None) -> str:
 def brokers(ids: Iterable[int]) -> str:
     """`broker 2`, or `each of the brokers 2, 3`; empty without any."""
     named = [str(one) for one in ids]
-    return f"each of the brokers {', '.join(named)}" if len(named) > 1 else f"broker {named[0]}" if named else ""
+    return (
+        (f"each of the brokers {', '.join(named)}")
+        if len(named) > 1
+        else f"broker {named[0]}"
+        if named
+        else ""
+    )
 
 
 def labels(names: Sequence[str]) -> str:
@@ -87,15 +99,28 @@ def change_line(change: Change) -> str:
         case "MasterAtRisk":
             return f"epoch {change['master_epoch']} may lack acknowledged messages"
         case "MembersRemembered":
-            holders = f"{members(change['remembered'])} may be elected too" if change["remembered"] else "nobody else"
+            holders = (
+                (f"{members(change['remembered'])} may be elected too")
+                if change["remembered"]
+                else "nobody else"
+            )
             return f"remembered: {holders}; ever members {members(change['former'])}"
         case "MinimumTold":
-            return f"broker {change['broker_id']} acknowledges with {change['min_in_sync']} members or more"
+            return (
+                f"broker {change['broker_id']} acknowledges with {change['min_in_sync']} members "
+                "or more"
+            )
         case "PositionsShown":
-            shown = (f"{p['broker_id']} epoch {p['epoch']} to {p['end_offset']}" for p in change["positions"])
+            shown = (
+                (f"{p['broker_id']} epoch {p['epoch']} to {p['end_offset']}")
+                for p in change["positions"]
+            )
             return f"shown to hold: {', '.join(shown) or 'nothing'}"
         case "SetDoubted":
-            return f"uncertain: {members(change['uncertain'])} have to report what they hold, epoch {change['master_epoch']} has no master"
+            return (
+                f"uncertain: {members(change['uncertain'])} have to report what they hold, epoch "
+                f"{change['master_epoch']} has no master"
+            )
         case "BrokerSetImported":
             return _imported(change)
         case "SettingsChanged":

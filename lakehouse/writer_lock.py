@@ -33,8 +33,7 @@ def acquire(path: Path, wait_ms: int, what: str) -> int:
                 holder = os.pread(fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
                 os.close(fd)
                 raise TablesInUse(
-                    f"{what} is written by another landing job (pid {holder}): "
-                    "stop that one first"
+                    f"{what} is written by another landing job (pid {holder}): stop that one first"
                 ) from None
             time.sleep(POLL_MS / 1000)
         else:

@@ -1,4 +1,5 @@
-"""What operators ask of controllers beside RocketMQ's own commands: settings, rules, state, configuration.
+"""What operators ask of controllers beside RocketMQ's own commands: settings, rules, state,
+configuration.
 
 Responsible for: 1009, 1010 and the requests 19003 to 19007 (19008 has a desk of its own).
 Refuses to know: what settings do, and how commands get into the log.
@@ -21,7 +22,9 @@ LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
 class AdminDesk:
-    """Answers operators. Methods raise BadRequest for what cannot be done; its text is the remark."""
+    """Answers operators. Methods raise BadRequest for what cannot be done; its text is the
+    remark.
+    """
 
     def __init__(
         self, context: CoreContext, commands: StrangerDesk, reads: ReadDesk, repeats_of: RepeatsOf
@@ -34,7 +37,9 @@ class AdminDesk:
     # -- answered here -----------------------------------------------------------------------------
 
     def show_config(self, waiter: Waiter) -> list[Effect]:
-        """1010: start-up values of this controller, settings as they are in force (controller.md 3.9)."""
+        """1010: start-up values of this controller, settings as they are in force (controller.md
+        3.9).
+        """
         body = config_text.shown(self._context.config.startup, self._context.state)
         return waiter.answer(waiter.request.reply(0, body=body))
 
@@ -46,7 +51,10 @@ class AdminDesk:
             raise BadRequest(f"the level is none of {', '.join(LOG_LEVELS)}")
         logger = fields.optional("logger")
         if logger is not None and not self._context.config.knows_logger(logger):
-            raise BadRequest(f"no logger {logger!r} here: name a module of this project that logs, or a package of it")
+            raise BadRequest(
+                f"no logger {logger!r} here: name a module of this project that logs, or a "
+                "package of it"
+            )
         effects: list[Effect] = [fx.SetLogLevel(level, logger)]
         return effects + waiter.answer(waiter.request.reply(0))
 
@@ -70,7 +78,9 @@ class AdminDesk:
         return waiter.answer(waiter.request.reply(0, body=body))
 
     def update_config(self, waiter: Waiter) -> list[Effect]:
-        """1009: recorded for all controllers; a black-listed name and nothing is applied (controller.md 3.9)."""
+        """1009: recorded for all controllers; a black-listed name and nothing is applied
+        (controller.md 3.9).
+        """
         request, context = waiter.request, self._context
         asked = admin_requests.properties_of(request)
         if config_text.touches_black_list(asked, context.config.startup):
@@ -78,22 +88,33 @@ class AdminDesk:
             return waiter.answer(request.reply(ResponseCode.NO_PERMISSION, remark=remark))
         fixed = config_text.fixed_at_start(asked, context.config.startup)
         if fixed:
-            raise BadRequest(f"{', '.join(fixed)}: fixed when a controller starts; change its file and restart it")
+            raise BadRequest(
+                f"{', '.join(fixed)}: fixed when a controller starts; change its file and restart "
+                "it"
+            )
         return self._change(waiter)
 
     def change_settings(self, waiter: Waiter) -> list[Effect]:
         """19004: all of the settings in the body, or none."""
         known = settings_in_force.in_force(self._context.state)
-        unknown = [one for one in admin_requests.wanted_settings(waiter.request) if one not in known]
+        unknown = [
+            one for one in admin_requests.wanted_settings(waiter.request) if one not in known
+        ]
         if unknown:
             raise BadRequest(f"no such setting: {', '.join(unknown)}")
         return self._change(waiter)
 
     def _change(self, waiter: Waiter) -> list[Effect]:
-        """A command, unless all is as wanted already (only a read barrier can say so) or could never be."""
+        """A command, unless all is as wanted already (only a read barrier can say so) or could
+        never be.
+        """
         rules = self._context.state.rules_version
         wanted = admin_requests.wanted_settings(waiter.request)
-        wrong = [why for name, value in wanted.items() if (why := settings_in_force.why_invalid(name, value, rules))]
+        wrong = [
+            why
+            for name, value in wanted.items()
+            if (why := settings_in_force.why_invalid(name, value, rules))
+        ]
         if wrong:
             raise BadRequest(f"INVALID_SETTING: {'; '.join(wrong)}")
         if self._is_so(waiter):
@@ -111,7 +132,9 @@ class AdminDesk:
         return all(in_force.get(name) == value for name, value in wanted.items())
 
     def activate_rules(self, waiter: Waiter) -> list[Effect]:
-        """19005: only when every configured controller has been heard and has the rules (design D3)."""
+        """19005: only when every configured controller has been heard and has the rules (design
+        D3).
+        """
         version = admin_requests.wanted_rules(waiter.request)
         context = self._context
         if version not in context.config.supported_rules:
@@ -122,7 +145,9 @@ class AdminDesk:
             if word is None:
                 lacking.append(f"{peer} is not heard")
             elif version not in word.rules:
-                lacking.append(f"{peer} ({word.release or 'an older release'}) has no rules version {version}")
+                lacking.append(
+                    f"{peer} ({word.release or 'an older release'}) has no rules version {version}"
+                )
         if lacking:
             raise BadRequest("not activated: " + "; ".join(lacking))
         return self._commands.request(waiter)

@@ -1,6 +1,7 @@
 """Operators' requests of ours, and RocketMQ's 1009, to commands.
 
-Responsible for: reading the bodies of 1009, 19004, 19005 and 19006, and building the one command each stands for.
+Responsible for: reading the bodies of 1009, 19004, 19005 and 19006, and building the one command
+each stands for.
 Refuses to know: whether the command will be accepted (the fold), and who may ask.
 """
 
@@ -38,7 +39,10 @@ def properties_of(request: RemotingCommand) -> dict[str, str]:
     """The properties a 1009 carries. Raises BadRequest in Java's words first."""
     if len(request.body) > PROPERTIES_BYTES_MAX:
         # It is read in the loop, in Python: a megabyte would hold up every decision for a second.
-        raise BadRequest(f"string2Properties error: {len(request.body)} bytes, allowed are {PROPERTIES_BYTES_MAX}")
+        raise BadRequest(
+            f"string2Properties error: {len(request.body)} bytes, allowed are "
+            f"{PROPERTIES_BYTES_MAX}"
+        )
     try:
         return parse(request.body)
     except PropertiesRejected as error:
@@ -46,7 +50,9 @@ def properties_of(request: RemotingCommand) -> dict[str, str]:
 
 
 def wanted_settings(request: RemotingCommand) -> dict[str, str]:
-    """The recorded settings that a 1009 or 19004 asks to change, names and values as they are recorded."""
+    """The recorded settings that a 1009 or 19004 asks to change, names and values as they are
+    recorded.
+    """
     if request.code == RequestCode.UPDATE_CONTROLLER_CONFIG:
         known = settings_in_force.names()
         wanted: object = {k: v for k, v in properties_of(request).items() if k in known}
@@ -55,7 +61,10 @@ def wanted_settings(request: RemotingCommand) -> dict[str, str]:
     if not isinstance(wanted, dict) or not all(isinstance(one, str) for one in wanted.values()):
         raise BadRequest('the body has no object "settings" of texts')
     if len(wanted) > SETTINGS_MAX or any(len(one) > VALUE_CHARS_MAX for one in wanted.values()):
-        raise BadRequest(f"more than {SETTINGS_MAX} settings, or a value of more than {VALUE_CHARS_MAX} characters")
+        raise BadRequest(
+            f"more than {SETTINGS_MAX} settings, or a value of more than {VALUE_CHARS_MAX} "
+            "characters"
+        )
     return {
         settings_in_force.canonical_name(name): settings_in_force.canonical_value(value)
         for name, value in sorted(wanted.items())
@@ -86,7 +95,9 @@ def activate_rules(
 def import_broker_set(
     request: RemotingCommand, envelope: Envelope, _evidence_of: EvidenceOf
 ) -> ImportBrokerSet:
-    """19006: the body holds the command's own fields; whether they fit together is for the rules."""
+    """19006: the body holds the command's own fields; whether they fit together is for the
+    rules.
+    """
     fields = json_object(request)
     rows = fields.get("replicas")
     if not isinstance(rows, list) or len(rows) > gateway.MEMBERS_MAX:

@@ -1,7 +1,8 @@
 """How many commands a leader has on their way through the log at once (design D5). (P)
 
-Responsible for: the window. Whoever is overloaded answers a bounded number of requests in time and lets the others
-wait or turns them away; else all of them would come back after the deadline, and none would count.
+Responsible for: the window. Whoever is overloaded answers a bounded number of requests in time and
+lets the others wait or turns them away; else all of them would come back after the deadline, and
+none would count.
 Refuses to know: what the commands are, who waits, and in which order.
 """
 
@@ -12,13 +13,19 @@ UNDER_WAY_MIN = 32
 SLOW_MS = 1_000
 """A command that takes longer says that too many are under way; two fifths of the deadline."""
 QUEUED_MAX_MS = 1_000
-"""A request that could not begin within this time is told that the system is busy, rather than answered too late."""
+"""A request that could not begin within this time is told that the system is busy, rather than
+answered too late.
+"""
 FORGOTTEN_AFTER_MS = 10_000
-"""What has not come back by then is not under way any more: the producer has given it up (`delivery.timeout.ms`)."""
+"""What has not come back by then is not under way any more: the producer has given it up
+(`delivery.timeout.ms`).
+"""
 
 
 class Admission:
-    """Grows by one with each command that comes back in time while the window is full, halves when one is slow."""
+    """Grows by one with each command that comes back in time while the window is full, halves when
+    one is slow.
+    """
 
     def __init__(self) -> None:
         self._begun: dict[bytes, int] = {}

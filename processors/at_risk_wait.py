@@ -1,5 +1,5 @@
-"""
-How long elections at risk have waited for former members that do not come back (setting atRiskWaitMs).
+"""How long elections at risk have waited for former members that do not come back (setting
+atRiskWaitMs).
 
 Responsible for since when each of them has been missing, as one leader saw it. Refuses to know how
 long is long enough (the fold compares), and what time it is (`now_ms` is an argument, monotonic).
@@ -21,7 +21,9 @@ class AtRiskWaits:
     def waited_ms(
         self, broker_set: BrokerSet, evidence: Sequence[ReplicaEvidence], now_ms: int
     ) -> int | None:
-        """Return how long the set has waited for the one that went missing last; None when it waits for nobody."""
+        """Return how long the set has waited for the one that went missing last; None when it waits
+        for nobody.
+        """
         candidates = assess(broker_set, evidence)
         missing: list[int] = []
         if nobody_comes_back(broker_set, candidates, remembers=True):

@@ -1,7 +1,8 @@
 """
 Folding many records of the log together, as a start does (design D4).
 
-Responsible for which are folded in bulk, and which one by one since their outcomes are still to be published.
+Responsible for which are folded in bulk, and which one by one since their outcomes are still to be
+published.
 Refuses to know where records come from, and what a digest means that the issuer had otherwise.
 """
 
@@ -15,14 +16,20 @@ RECORDS_TOGETHER = 512
 
 
 class BulkFold:
-    """
-    Takes records in order, up to `end` (excluded); of those beyond `published` it keeps the first outcomes.
+    """Takes records in order, up to `end` (excluded); of those beyond `published` it keeps the
+    first outcomes.
 
-    `on_difference` gets each offset whose issuer had named another digest. Raises as `Folder.apply` does.
+    `on_difference` gets each offset whose issuer had named another digest. Raises as `Folder.apply`
+    does.
     """
 
     def __init__(
-        self, folder: Folder, end: int, published: int, outcomes_max: int, on_difference: Callable[[int], None]
+        self,
+        folder: Folder,
+        end: int,
+        published: int,
+        outcomes_max: int,
+        on_difference: Callable[[int], None],
     ) -> None:
         self.outcomes: list[Outcome] = []
         self._folder = folder

@@ -56,7 +56,13 @@ def set_bytes(broker_set: BrokerSet) -> bytes:
     """Return the same, as the digest takes it in."""
     text = _ascii(_encode(broker_set))
     # What came with later rules is left out where it says nothing: what was published has to stay.
-    if broker_set.remembered or broker_set.former or broker_set.minimums or broker_set.positions or broker_set.uncertain:
+    if (
+        broker_set.remembered
+        or broker_set.former
+        or broker_set.minimums
+        or broker_set.positions
+        or broker_set.uncertain
+    ):
         return text
     text = text[: -len(_NO_MEMORY)] + b"]"
     if broker_set.imported:
@@ -88,7 +94,9 @@ def _without_maps(change: Change) -> Any:
 
 
 def _ascii(text: bytes) -> bytes:
-    """Return the same JSON with escapes for what is not printable ASCII, as Python's own writes it."""
+    """Return the same JSON with escapes for what is not printable ASCII, as Python's own writes
+    it.
+    """
     if text.isascii() and _DELETE not in text:
         return text
     return _text(json.loads(text)).encode("ascii")

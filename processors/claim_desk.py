@@ -1,7 +1,8 @@
-"""Becoming the active controller: forming a cluster on an empty log, claiming leadership (design D6).
+"""Becoming the active controller: forming a cluster on an empty log, claiming leadership (design
+D6).
 
-Responsible for: issuing the formation and claims when they are due, and following who leads as the log
-says. Refuses to know: what an active controller then does.
+Responsible for: issuing the formation and claims when they are due, and following who leads as the
+log says. Refuses to know: what an active controller then does.
 """
 
 from __future__ import annotations
@@ -64,12 +65,24 @@ class ClaimDesk:
         return self._namesake(applied.record)
 
     def _namesake(self, claim: ClaimLeadership) -> list[Effect]:
-        """Two processes with one name depose each other for ever, and each log looks well: so it is said."""
+        """Two processes with one name depose each other for ever, and each log looks well: so it is
+        said.
+        """
         config = self._context.config
-        if claim.controller_id != config.controller_id or claim.controller_address == config.address or not self.is_started:
+        if (
+            claim.controller_id != config.controller_id
+            or claim.controller_address == config.address
+            or not self.is_started
+        ):
             return []
-        return [fx.Note("error", f"another process leads as {claim.controller_id}, at {claim.controller_address} (this one is at "
-                        f"{config.address}): every controller needs a controller_id of its own")]  # fmt: skip
+        return [
+            fx.Note(
+                "error",
+                f"another process leads as {claim.controller_id}, at {claim.controller_address} "
+                f"(this one is at {config.address}): every controller needs a controller_id of its "
+                "own",
+            )
+        ]
 
     def invited(self, term: int) -> list[Effect]:
         """The leader of `term` steps aside for this controller (an operator's wish)."""
@@ -98,7 +111,9 @@ class ClaimDesk:
         return self._commands.claim(cause)
 
     def _is_better_off(self) -> bool:
-        """Whether the log is out of reach for the leader only must be learnt after it said that it is not able."""
+        """Whether the log is out of reach for the leader only must be learnt after it said that it
+        is not able.
+        """
         context = self._context
         if not self._reads.is_current(context.leadership.unled_since_ms):
             return False

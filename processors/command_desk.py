@@ -1,7 +1,7 @@
 """Commands on their way into the log and back (design D5).
 
-Responsible for: turning requests, elections, claims and the formation into appends, and answering those
-who wait when the command has been applied or its deadline has passed.
+Responsible for: turning requests, elections, claims and the formation into appends, and answering
+those who wait when the command has been applied or its deadline has passed.
 Refuses to know: when an election or a claim is due.
 """
 
@@ -45,12 +45,16 @@ def busy(waiter: Waiter) -> list[Effect]:
 
 
 def _require_same(pending: PendingCommand | None, request: RemotingCommand) -> None:
-    """Under one id there is one command: who asks for another would be told what came of the first (as the fold has it)."""
+    """Under one id there is one command: who asks for another would be told what came of the first
+    (as the fold has it).
+    """
     if pending is None or not pending.waiters:
         return
     first = pending.waiters[0].request
     if (first.code, first.ext.get("brokerName")) != (request.code, request.ext.get("brokerName")):
-        raise gateway.BadRequest(f"{Refusal.COMMAND_ID_REUSED.name}: the id is another request's", REUSED_CODE)
+        raise gateway.BadRequest(
+            f"{Refusal.COMMAND_ID_REUSED.name}: the id is another request's", REUSED_CODE
+        )
 
 
 class CommandDesk:
@@ -93,7 +97,11 @@ class CommandDesk:
     def admit(self) -> list[Effect]:
         """The requests in the queue for which there is room now."""
         effects: list[Effect] = []
-        while self._queue and self._context.is_active and self._admission.has_room(self._context.now_ms):
+        while (
+            self._queue
+            and self._context.is_active
+            and self._admission.has_room(self._context.now_ms)
+        ):
             _, waiter = self._queue.popleft()
             try:
                 effects += self._begin(waiter)
@@ -118,25 +126,39 @@ class CommandDesk:
         command = self._of_its_start(request, build(request, envelope, context.evidence_of))
         command = gateway.as_active(command, context.state.fingerprints)
         if fingerprint_of(command) not in context.state.fingerprints:
-            # In the log it would be bytes that nobody reads, and its sender would never hear of it (D3).
+            # In the log it would be bytes that nobody reads, and its sender would never hear of it
+            # (D3).
             kind, rules = type(command).__name__, context.state.rules_version
-            raise gateway.BadRequest(f"{kind} is not active under rules {rules}: upgrade the cluster first")
+            raise gateway.BadRequest(
+                f"{kind} is not active under rules {rules}: upgrade the cluster first"
+            )
         append = self._issue(command, Purpose.REQUEST, waiters=[waiter])
         if isinstance(command, RegisterBroker) and FORWARDED_FOR not in request.ext:
             context.liveness.introduced(
-                *gateway.introduction_of(command), waiter.conn_id, context.now_ms, request.ext.get(NOTICE_TOKEN)
+                *gateway.introduction_of(command),
+                waiter.conn_id,
+                context.now_ms,
+                request.ext.get(NOTICE_TOKEN),
             )
         return append
 
     def _of_its_start(self, request: RemotingCommand, command: Command) -> Command:
-        """Who asks to lead names its start. Of another one than is registered nobody knows the position (S5)."""
+        """Who asks to lead names its start. Of another one than is registered nobody knows the
+        position (S5).
+        """
         broker_set = self._context.state.sets.get(request.ext.get("brokerName", ""))
-        if not isinstance(command, ElectMaster) or "regentIncarnation" not in request.ext or broker_set is None:
+        if (
+            not isinstance(command, ElectMaster)
+            or "regentIncarnation" not in request.ext
+            or broker_set is None
+        ):
             return command
         if not asked_by_another_start(request, broker_set, str(command.broker_id)):
             return command
         rows = (
-            structs.replace(row, alive=False, reason=REASON_UNSHOWN) if row.broker_id == command.broker_id else row
+            structs.replace(row, alive=False, reason=REASON_UNSHOWN)
+            if row.broker_id == command.broker_id
+            else row
             for row in command.evidence
         )
         return structs.replace(command, evidence=tuple(rows))
@@ -144,18 +166,34 @@ class CommandDesk:
     def election(self, call: ElectionCall, phases: dict[str, int]) -> list[Effect]:
         """An election of the controller's own accord."""
         envelope = self._context.envelope(next(self._context.ids), call.cause)
-        command = gateway.as_active(ElectionDesk.command(call, envelope), self._context.state.fingerprints)
+        command = gateway.as_active(
+            ElectionDesk.command(call, envelope), self._context.state.fingerprints
+        )
         note = fx.Note("info", f"{call.broker_name}: electing, {call.cause}")
         return [note, *self._issue(command, Purpose.ELECTION, phases)]
 
-    def unclean_start(self, broker_set: BrokerSet, replica: Replica, position: tuple[int, int], cause: str) -> list[Effect]:
-        """The registration of a replica that tells no position, of the controller's own accord: it lost data."""
+    def unclean_start(
+        self, broker_set: BrokerSet, replica: Replica, position: tuple[int, int], cause: str
+    ) -> list[Effect]:
+        """The registration of a replica that tells no position, of the controller's own accord: it
+        lost data.
+        """
         epoch, end_offset = position
         command = RegisterBroker(
-            self._context.envelope(next(self._context.ids), cause), broker_set.cluster_name, broker_set.broker_name,
-            replica.broker_id, replica.address, clean=False, last_epoch=epoch, end_offset=end_offset,
-        )  # fmt: skip
-        note = fx.Note("error", f"{broker_set.broker_name}: broker {replica.broker_id} lost data: it shows ({epoch}, {end_offset})")
+            self._context.envelope(next(self._context.ids), cause),
+            broker_set.cluster_name,
+            broker_set.broker_name,
+            replica.broker_id,
+            replica.address,
+            clean=False,
+            last_epoch=epoch,
+            end_offset=end_offset,
+        )
+        note = fx.Note(
+            "error",
+            f"{broker_set.broker_name}: broker {replica.broker_id} lost data: it shows ({epoch}, "
+            f"{end_offset})",
+        )
         return [note, *self._issue(command, Purpose.REQUEST)]
 
     def formation(self) -> list[Effect]:
@@ -232,7 +270,10 @@ class CommandDesk:
         """What waited for this command here."""
         self._progress_ms = now_ms = self._context.now_ms
         self._admission.back(applied.outcome.command_id, now_ms)
-        if applied.record is not None and applied.record.envelope.issuer == self._context.config.controller_id:
+        if (
+            applied.record is not None
+            and applied.record.envelope.issuer == self._context.config.controller_id
+        ):
             self._trouble_ms = None  # However long it took: what is appended here arrives.
         pending = self._pending.get(applied.outcome.command_id)
         if pending is None or applied.record is None:
@@ -263,7 +304,9 @@ class CommandDesk:
         return effects
 
     def expire(self) -> list[Effect]:
-        """Code 1, *unknown*, to those whose deadline has passed; code 2 to those whose turn came too late."""
+        """Code 1, *unknown*, to those whose deadline has passed; code 2 to those whose turn came
+        too late.
+        """
         waited_ms, now_ms = self._context.config.request_deadline_ms, self._context.now_ms
         late = self._pending.impatient(now_ms)
         for pending in self._pending.expired(now_ms):
@@ -281,7 +324,9 @@ class CommandDesk:
         return len(self._pending) + len(self._queue)
 
     def is_able(self) -> bool:
-        """False when commands wait and for a while nothing has come through: the log is out of reach."""
+        """False when commands wait and for a while nothing has come through: the log is out of
+        reach.
+        """
         now_ms = self._context.now_ms
         limit_ms = self._context.patience.limit_ms(now_ms, len(self._admission))
         if self._trouble_ms is not None and now_ms - self._trouble_ms > limit_ms:

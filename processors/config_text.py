@@ -1,7 +1,7 @@
 """The configuration as mqadmin shows and changes it (1010 and 1009, controller.md 3.9).
 
-Responsible for: which names are shown with which values, which names nobody may touch, and which are fixed
-when a controller starts. Refuses to know: how a change is recorded.
+Responsible for: which names are shown with which values, which names nobody may touch, and which
+are fixed when a controller starts. Refuses to know: how a change is recorded.
 """
 
 from __future__ import annotations
@@ -43,9 +43,12 @@ def touches_black_list(asked: Mapping[str, str], startup: Mapping[str, str]) -> 
 
 
 def fixed_at_start(asked: Mapping[str, str], startup: Mapping[str, str]) -> list[str]:
-    """The names with another value than the one this controller started with; unknown names are ignored."""
+    """The names with another value than the one this controller started with; unknown names are
+    ignored.
+    """
     return sorted(
         name
         for name, value in asked.items()
-        if (name in startup or name in STARTUP_NAMES) and value.strip() != startup.get(name, "").strip()
+        if (name in startup or name in STARTUP_NAMES)
+        and value.strip() != startup.get(name, "").strip()
     )

@@ -1,8 +1,8 @@
 """
 A controller's two topics: catching up, following, appending, publishing, watching.
 
-Responsible for: the threads and clients behind that, the hand-over from bulk reading (`start_fold`) to Faust,
-and snapshots (design D4); `log_watch` stops a controller which no longer follows (S11).
+Responsible for: the threads and clients behind that, the hand-over from bulk reading (`start_fold`)
+to Faust, and snapshots (design D4); `log_watch` stops a controller which no longer follows (S11).
 Refuses to know: what is decided. Records go to `on_record`, doubts to `on_halt`.
 """
 
@@ -38,14 +38,20 @@ _log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 
 STALL_MS = 2_000
-"""Commands not sent after this time are dropped: whoever waited has been told that it is unknown."""
+"""Commands not sent after this time are dropped: whoever waited has been told that it is
+unknown.
+"""
 IN_COMPANY: Mapping[str, object] = {"max.in.flight.requests.per.connection": 1}
-"""What comes while the log is writing goes together in the next request: alone a command does not wait, many cost little."""
+"""What comes while the log is writing goes together in the next request: alone a command does not
+wait, many cost little.
+"""
 SNAPSHOT_REST = 20.0
 """After a snapshot none is written for so many times as long as it took."""
 ADDRESS_CHARS_MAX = 255
 PEERS_HTTP_EVERY_S = 10.0
-"""An address that keeps changing is somebody's bad joke; each change is a file written and synced in the loop."""
+"""An address that keeps changing is somebody's bad joke; each change is a file written and synced
+in the loop.
+"""
 
 
 async def all_ready(*starting: Awaitable[None]) -> None:
@@ -53,7 +59,9 @@ async def all_ready(*starting: Awaitable[None]) -> None:
     try:
         await asyncio.gather(*starting)
     except KafkaException as error:
-        raise LogUnreachable(f"Kafka went away while this controller started: {error.args[0].str()}") from None
+        raise LogUnreachable(
+            f"Kafka went away while this controller started: {error.args[0].str()}"
+        ) from None
 
 
 class ControllerLog:
@@ -94,15 +102,21 @@ class ControllerLog:
 
     @property
     def has_history(self) -> bool:
-        """Whether a log was followed here before: then a missing topic is a loss, not a first start."""
+        """Whether a log was followed here before: then a missing topic is a loss, not a first
+        start.
+        """
         return self._notes.log_id() is not None or self.snapshots.newest_offset() >= 0
 
     def heard_peer(self, told: Mapping[str, str]) -> None:
-        """Keep where another controller gives out snapshots: at the next start it is asked before it is heard."""
+        """Keep where another controller gives out snapshots: at the next start it is asked before
+        it is heard.
+        """
         peer, address = told.get("controllerId", ""), told.get("httpAddress", "")
         if not address or peer not in self._config.peers or self._peers_http.get(peer) == address:
             return
-        if len(address) > ADDRESS_CHARS_MAX or time.monotonic() < self._peers_http_due.get(peer, 0.0):
+        if len(address) > ADDRESS_CHARS_MAX or time.monotonic() < self._peers_http_due.get(
+            peer, 0.0
+        ):
             return
         self._peers_http_due[peer] = time.monotonic() + PEERS_HTTP_EVERY_S
         self._peers_http[peer] = address
@@ -111,8 +125,8 @@ class ControllerLog:
     # -- start -------------------------------------------------------------------------------------
 
     async def catch_up(self) -> tuple[Folder, list[Outcome]]:
-        """
-        The folder at the end of the log, and the outcomes it applied beyond the newest published one.
+        """The folder at the end of the log, and the outcomes it applied beyond the newest
+        published one.
 
         Raises LogBroken, LogUnreachable.
         """
@@ -121,9 +135,13 @@ class ControllerLog:
     def _catch_up(self) -> tuple[Folder, list[Outcome]]:
         self._reader = LogReader(self._config.kafka)
         start = StartFold(
-            self._config, self._reader, self.snapshots, self._notes,
-            on_progress=self._caught_up, cancelled=lambda: self._closing,
-        )  # fmt: skip
+            self._config,
+            self._reader,
+            self.snapshots,
+            self._notes,
+            on_progress=self._caught_up,
+            cancelled=lambda: self._closing,
+        )
         self._topic_id = TopicIdentity(self._config.kafka).ask(COMMANDS_TOPIC) or None
         folder, unpublished = start.run()
         self._snapshot_offset = self.snapshots.newest_offset()
@@ -137,13 +155,16 @@ class ControllerLog:
         self._folder = folder
         loop = asyncio.get_running_loop()
         kafka = self._config.kafka
-        group = self._notes.next_group(f"regent-{self._config.cluster_id}-{self._config.controller_id}")
+        group = self._notes.next_group(
+            f"regent-{self._config.cluster_id}-{self._config.controller_id}"
+        )
         reader = self._reader
         assert reader is not None
         await self._in_thread(
             lambda: patiently(
                 lambda: reader.commit_start(group, COMMANDS_TOPIC, folder.next_offset),
-                self._config.kafka_wait_ms / 1000, lambda: self._closing,
+                self._config.kafka_wait_ms / 1000,
+                lambda: self._closing,
             )
         )
         self._producer = LogProducer(
@@ -160,9 +181,14 @@ class ControllerLog:
         )
         await all_ready(self._producer.warm_up(), self._publisher.warm_up(), self._worker.start())
         self._watch = LogWatch(
-            kafka, self._worker, topic_id=self._topic_id, watchdog_s=self._config.watchdog_ms / 1000,
-            next_offset=lambda: folder.next_offset, newest=lambda: self._newest, on_halt=self._on_halt,
-        )  # fmt: skip
+            kafka,
+            self._worker,
+            topic_id=self._topic_id,
+            watchdog_s=self._config.watchdog_ms / 1000,
+            next_offset=lambda: folder.next_offset,
+            newest=lambda: self._newest,
+            on_halt=self._on_halt,
+        )
         self._watch.start()
 
     def _take(self, offset: int, data: bytes) -> None:
@@ -170,11 +196,16 @@ class ControllerLog:
             self._notes.keep_log_id(check_first_record(data, self._config.cluster_id, None))
         self._on_record(offset, data)
         self._newest = (offset, data)
-        if has_state_digest(offset) and offset - self._snapshot_offset >= self._config.snapshot_every_offsets:
+        if (
+            has_state_digest(offset)
+            and offset - self._snapshot_offset >= self._config.snapshot_every_offsets
+        ):
             self._snapshot_soon(offset)
 
     def _snapshot_soon(self, offset: int) -> None:
-        """A snapshot now, unless one is being written or the last one cost more than a small part of the time since."""
+        """A snapshot now, unless one is being written or the last one cost more than a small part
+        of the time since.
+        """
         if self._snapshotting or time.monotonic() < self._snapshot_not_before:
             return
         self._snapshot_offset = offset
@@ -222,8 +253,12 @@ class ControllerLog:
         self._last_asked = self._refolding.submit(self._refold.last_published)
         self._then(self._last_asked, answer)
 
-    def fold_again(self, first: int, end: int, answer: Callable[[list[Outcome] | None], None]) -> None:
-        """The outcomes of the commands from `first` up to `end` (excluded); None when they could not be read."""
+    def fold_again(
+        self, first: int, end: int, answer: Callable[[list[Outcome] | None], None]
+    ) -> None:
+        """The outcomes of the commands from `first` up to `end` (excluded); None when they could
+        not be read.
+        """
         self._then(self._refolding.submit(self._refold.outcomes, first, end), answer)
 
     def _ask(
@@ -233,7 +268,9 @@ class ControllerLog:
         assert reader is not None
         self._then(self._asking.submit(question, reader), answer)
 
-    def _then(self, asked: concurrent.futures.Future[Answer], answer: Callable[[Answer | None], None]) -> None:
+    def _then(
+        self, asked: concurrent.futures.Future[Answer], answer: Callable[[Answer | None], None]
+    ) -> None:
         def done(future: asyncio.Future[Answer]) -> None:
             if future.cancelled():
                 return
@@ -252,7 +289,9 @@ class ControllerLog:
         return asyncio.get_running_loop().run_in_executor(self._asking, work)
 
     async def close(self, *, snapshot: bool) -> None:
-        """Stop all clients; `snapshot` writes a last one, where it can be proven, and how far this controller was."""
+        """Stop all clients; `snapshot` writes a last one, where it can be proven, and how far this
+        controller was.
+        """
         self._closing = True
         if self._watch is not None:
             await self._watch.close()

@@ -1,7 +1,7 @@
 """What a controller shows over HTTP: metrics, health, readiness, log levels, its newest snapshot.
 
-Responsible for: the pages, and what of the process's disk they tell. Refuses to know: sockets (`http_front`), and what
-the figures mean.
+Responsible for: the pages, and what of the process's disk they tell. Refuses to know: sockets
+(`http_front`), and what the figures mean.
 """
 
 from __future__ import annotations
@@ -57,13 +57,24 @@ class ControllerPages:
         more: Mapping[str, Route] | None = None,
     ) -> None:
         self._metrics, self._data_dir = metrics, config.data_dir
-        self._who = {"address": config.advertised, "group": config.cluster_id, "peer_id": config.controller_id, **config.metrics_labels}
+        self._who = {
+            "address": config.advertised,
+            "group": config.cluster_id,
+            "peer_id": config.controller_id,
+            **config.metrics_labels,
+        }
         self._core, self._log = core, log
         routes: dict[str, Route] = {
-            "/metrics": self._show_metrics, "/healthz": self._health, "/readyz": self._readiness,
-            "/loglevel": self._show_level, "PUT /loglevel": self._set_level, PATH: snapshot_route(log.snapshots),
-        }  # fmt: skip
-        self._front = HttpFront(*split_address(config.http_listen), routes) if config.http_listen else None
+            "/metrics": self._show_metrics,
+            "/healthz": self._health,
+            "/readyz": self._readiness,
+            "/loglevel": self._show_level,
+            "PUT /loglevel": self._set_level,
+            PATH: snapshot_route(log.snapshots),
+        }
+        self._front = (
+            HttpFront(*split_address(config.http_listen), routes) if config.http_listen else None
+        )
 
     @property
     def port(self) -> int | None:
@@ -101,16 +112,34 @@ class ControllerPages:
     async def _readiness(self, _query: Mapping[str, str]) -> HttpAnswer:
         core = self._core()
         if core is None:
-            return text(503, f"not ready: starting, commands are applied up to offset {self._log.caught_up_offset}")
-        return text(200, "ready") if core.knows_leader else text(503, f"not ready: {'the log does not answer' if core.is_active else 'no controller leads'}")
+            return text(
+                503,
+                "not ready: starting, commands are applied up to offset "
+                f"{self._log.caught_up_offset}",
+            )
+        return (
+            text(200, "ready")
+            if core.knows_leader
+            else text(
+                503,
+                "not ready: "
+                f"{'the log does not answer' if core.is_active else 'no controller leads'}",
+            )
+        )
 
     async def _show_level(self, _query: Mapping[str, str]) -> HttpAnswer:
-        return text(200, "\n".join(f"{name} {level}" for name, level in log_levels.levels().items()))
+        return text(
+            200, "\n".join(f"{name} {level}" for name, level in log_levels.levels().items())
+        )
 
     async def _set_level(self, query: Mapping[str, str]) -> HttpAnswer:
         level = query.get("level", "").upper()
         if level not in LOG_LEVELS:
-            return text(400, f"level is one of {', '.join(LOG_LEVELS)}: PUT /loglevel?level=DEBUG&logger=processors")
+            return text(
+                400,
+                f"level is one of {', '.join(LOG_LEVELS)}: PUT "
+                "/loglevel?level=DEBUG&logger=processors",
+            )
         name = query.get("logger", "")
         if name and not log_levels.is_logger(name):
             return text(400, f"no logger {name!r}; there are {' '.join(log_levels.loggers())}")

@@ -4,8 +4,8 @@ One controller process: everything wired together in one asyncio loop.
 Responsible for: the order of starting and stopping, and performing the core's effects.
 Refuses to know: any rule. What comes in goes to the core, what the core wants is done here.
 
-Start: topics checked, snapshot, bulk catch-up, then Faust from that offset; the remoting front listens
-from the first moment, so that supervisors see a process that is alive but not ready.
+Start: topics checked, snapshot, bulk catch-up, then Faust from that offset; the remoting front
+listens from the first moment, so that supervisors see a process that is alive but not ready.
 """
 
 from __future__ import annotations
@@ -50,8 +50,10 @@ REPLICA_HOSTS_FOR_S = 5.0
 CLOSE_MAX_S = 15.0
 """For a controller that must stop at once; one that was asked to has `STOP_MAX_S`."""
 THREAD_SWITCH_S = 0.0005
-"""Faust's consumer has a thread of its own with little to do, but each decision waits for it: with Python's 5 ms one
-took 5.6 ms at the median on a busy machine, with this 3.8 ms (a thread that polled the producer had its part in both)."""
+"""Faust's consumer has a thread of its own with little to do, but each decision waits for it: with
+Python's 5 ms one took 5.6 ms at the median on a busy machine, with this 3.8 ms (a thread that
+polled the producer had its part in both).
+"""
 
 
 class ControllerProcess:
@@ -84,7 +86,9 @@ class ControllerProcess:
         self._folder = Folder()
         self._meter = RequestMeter()
         self._outbound = Outbound(self._peer_closed, self._meter.metrics)
-        self._pages = ControllerPages(config, self._meter.metrics, lambda: self._core if self._ready else None, self._log)
+        self._pages = ControllerPages(
+            config, self._meter.metrics, lambda: self._core if self._ready else None, self._log
+        )
         self._ended: asyncio.Future[int] | None = None
         self._halt_reason: str | None = None
 
@@ -94,20 +98,23 @@ class ControllerProcess:
         return self._server.port
 
     async def start(self) -> None:
-        """Until this controller follows the log. Raises OSError, TopicsUnfit, LogBroken, LogUnreachable."""
+        """Until this controller follows the log. Raises OSError, TopicsUnfit, LogBroken,
+        LogUnreachable.
+        """
         config = self._config
         self._ended = asyncio.get_running_loop().create_future()
         self._looking_up = asyncio.ensure_future(self._peer_hosts.keep())
         await self._server.start()
         await self._pages.start()
         await asyncio.to_thread(
-            prepare, config.kafka,
+            prepare,
+            config.kafka,
             local_cluster=config.local_cluster,
             wait_ms=config.kafka_wait_ms,
             has_history=self._log.has_history,
             accept_unflushed=config.accept_unflushed_log,
             cancelled=lambda: self._closing,
-        )  # fmt: skip
+        )
         self._folder, unpublished = await self._log.catch_up()
         core = ControllerCore(
             CoreConfig(
@@ -130,9 +137,18 @@ class ControllerProcess:
             self._meter.metrics,
         )
         core.start(monotonic_ms(), wall_ms(), unpublished)
-        # Records may come before the producers are ready: the core sees them, requests wait for `_ready`.
+        # Records may come before the producers are ready: the core sees them, requests wait for
+        # `_ready`.
         self._core = core
-        self._runner = EffectRunner(core, self._log, self._outbound, self._connections, self._halt, self._meter, self._facts.report)
+        self._runner = EffectRunner(
+            core,
+            self._log,
+            self._outbound,
+            self._connections,
+            self._halt,
+            self._meter,
+            self._facts.report,
+        )
         await self._log.follow(self._folder, self._published)
         self._ready = True
 
@@ -154,7 +170,8 @@ class ControllerProcess:
     async def close(self) -> None:
         """Stop everything that `start` started, also a half finished start."""
         self._closing = True
-        # A client that hangs must not keep a halted controller half alive: its standby waits for closed connections.
+        # A client that hangs must not keep a halted controller half alive: its standby waits for
+        # closed connections.
         halted = self._halt_reason is not None
         limit_s, code = (CLOSE_MAX_S, EXIT_HALTED) if halted else (STOP_MAX_S, EXIT_STUCK)
         at_the_latest = LastResort(self._config.controller_id, limit_s, code)
@@ -194,7 +211,8 @@ class ControllerProcess:
                 self._perform(self._core.tick(monotonic_ms(), wall_ms()))
 
     def _tick_ended(self, ticker: asyncio.Future[None]) -> None:
-        # A leader whose time stands still would keep the others from leading and elect nobody itself.
+        # A leader whose time stands still would keep the others from leading and elect nobody
+        # itself.
         if not ticker.cancelled() and (error := ticker.exception()) is not None:
             _log.error("the tick failed", exc_info=error)
             self._halt(f"an error of its own: {error!r}")
@@ -244,10 +262,14 @@ class ControllerProcess:
         return host_of(peer) in hosts
 
     def _heard_peer(self, peer: str, request: RemotingCommand) -> None:
-        """Where snapshots are given out is believed of the very host that says so: the next start fetches from there."""
+        """Where snapshots are given out is believed of the very host that says so: the next start
+        fetches from there.
+        """
         peer_id, address = request.ext.get("controllerId", ""), request.ext.get("httpAddress", "")
         at_home = host_of(address) in (host_of(peer), host_of(self._config.peers.get(peer_id, "")))
-        if self._peer_hosts.holds(peer_id, peer) and (at_home or self._peer_hosts.holds(peer_id, address)):
+        if self._peer_hosts.holds(peer_id, peer) and (
+            at_home or self._peer_hosts.holds(peer_id, address)
+        ):
             self._log.heard_peer(request.ext)
 
     def _not_ready(self, request: RemotingCommand) -> RemotingCommand | None:
@@ -281,7 +303,9 @@ class ControllerProcess:
 
 
 async def run(config: ControllerConfig) -> int:
-    """Run one controller until SIGTERM or SIGINT (exit code 0; 71 when that hangs), a failed start (1), or a halt (70)."""
+    """Run one controller until SIGTERM or SIGINT (exit code 0; 71 when that hangs), a failed start
+    (1), or a halt (70).
+    """
     stopped = asyncio.Event()
     at_the_latest = LastResort(config.controller_id)
     on_stop_signals(stopped.set, at_the_latest)
@@ -293,7 +317,9 @@ async def run(config: ControllerConfig) -> int:
 
 
 async def run_until(config: ControllerConfig, stopped: asyncio.Event) -> int:
-    """As `run`, with what stops it given by the caller; a name server runs a controller beside itself so."""
+    """As `run`, with what stops it given by the caller; a name server runs a controller beside
+    itself so.
+    """
     sys.setswitchinterval(THREAD_SWITCH_S)
     process = ControllerProcess(config)
     starting = asyncio.ensure_future(process.start())
@@ -307,8 +333,17 @@ async def run_until(config: ControllerConfig, stopped: asyncio.Event) -> int:
             return EXIT_DONE
         raise
     except OSError as error:
-        name = "http_listen" if config.http_listen and f", {config.http_listen.rpartition(':')[2]})" in str(error) else "listen"
-        _log.error("%s cannot be listened on: %s; choose another %s", getattr(config, name), error.strerror or error, name)
+        name = (
+            "http_listen"
+            if config.http_listen and (f", {config.http_listen.rpartition(':')[2]})") in str(error)
+            else "listen"
+        )
+        _log.error(
+            "%s cannot be listened on: %s; choose another %s",
+            getattr(config, name),
+            error.strerror or error,
+            name,
+        )
         return EXIT_FAILED
     except (TopicsUnfit, LogUnreachable) as error:
         _log.error("%s", error)
@@ -321,7 +356,9 @@ async def run_until(config: ControllerConfig, stopped: asyncio.Event) -> int:
         await process.close()
 
 
-async def _stop_when(stopped: asyncio.Event, process: ControllerProcess, starting: asyncio.Future[None]) -> None:
+async def _stop_when(
+    stopped: asyncio.Event, process: ControllerProcess, starting: asyncio.Future[None]
+) -> None:
     await stopped.wait()
     process.stop()
     starting.cancel()

@@ -2,10 +2,11 @@
 
 Responsible for: taking requests, applied commands, hints and time to the desks that know them, and
 giving back effects in order.
-Refuses to know: how effects are performed, and every rule of the fold: it reads the state and builds
-answers from outcomes.
+Refuses to know: how effects are performed, and every rule of the fold: it reads the state and
+builds answers from outcomes.
 
-Times: `now_ms` is monotonic and decides about waiting; `wall_ms` is the wall clock, for stamps only.
+Times: `now_ms` is monotonic and decides about waiting; `wall_ms` is the wall clock, for stamps
+only.
 """
 
 from __future__ import annotations
@@ -48,9 +49,17 @@ STOPPED_MS = 1_000_000_000
 
 
 class ControllerCore:
-    """One controller process. All calls come from one thread; each returns effects to perform in order."""
+    """One controller process. All calls come from one thread; each returns effects to perform in
+    order.
+    """
 
-    def __init__(self, config: CoreConfig, folder_view: FolderView, ids: Iterator[bytes], metrics: Metrics | None = None) -> None:
+    def __init__(
+        self,
+        config: CoreConfig,
+        folder_view: FolderView,
+        ids: Iterator[bytes],
+        metrics: Metrics | None = None,
+    ) -> None:
         self._context = context = CoreContext(config, folder_view, ids, metrics)
         self._commands = CommandDesk(context)
         self._reads = ReadDesk(context)
@@ -59,10 +68,14 @@ class ControllerCore:
         self._peers = PeerDesk(context)
         self._claims = ClaimDesk(context, self._commands, self._reads)
         self._strangers = StrangerDesk(context, self._commands, self._reads)
-        self._repeats = RepeatDesk(context, self._commands, self._reads, self._strangers, CodeDesk(context))
+        self._repeats = RepeatDesk(
+            context, self._commands, self._reads, self._strangers, CodeDesk(context)
+        )
         self._admin = AdminDesk(context, self._strangers, self._reads, self._repeats.rows_of)
         self._transfers = TransferDesk(context, self._claims, self._reads)
-        self._heartbeats = HeartbeatDesk(context, self._leading, self._peers, self._outcomes, self._reads, self._repeats.codes)
+        self._heartbeats = HeartbeatDesk(
+            context, self._leading, self._peers, self._outcomes, self._reads, self._repeats.codes
+        )
         self._here: dict[int, Handler] = {
             RequestCode.BROKER_HEARTBEAT: self._heartbeats.broker,
             RequestCode.CONTROLLER_GET_METADATA_INFO: self._peers.metadata,
@@ -90,7 +103,9 @@ class ControllerCore:
         return self._context.is_active
 
     def start(self, now_ms: int, wall_ms: int, unpublished: Sequence[Outcome] = ()) -> None:
-        """Begin, after bulk catch-up. `unpublished`: outcomes applied beyond the newest published one."""
+        """Begin, after bulk catch-up. `unpublished`: outcomes applied beyond the newest published
+        one.
+        """
         self._context.clock(now_ms, wall_ms)
         self._outcomes.preload(unpublished)
         self._claims.start()
@@ -121,13 +136,17 @@ class ControllerCore:
         led = self._led.get(request.code)
         if led is None:
             remark = f" request type {request.code} not supported"
-            return waiter.answer(request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark))
+            return waiter.answer(
+                request.reply(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)
+            )
         return led(waiter) if self.is_active else self._peers.take(waiter)
 
     def _not_of_a_peer(self, waiter: Waiter) -> gateway.BadRequest:
         """Whoever may say for whom he asks speaks in the place of anybody: only controllers do."""
         self._context.metrics.strange_peer_words += 1
-        return gateway.BadRequest(f"{waiter.peer} is at no host of a controller that is configured here")
+        return gateway.BadRequest(
+            f"{waiter.peer} is at no host of a controller that is configured here"
+        )
 
     def _transfer(self, waiter: Waiter) -> list[Effect]:
         if self._transfers.is_invitation(waiter.request):
@@ -153,16 +172,25 @@ class ControllerCore:
         return able and self._context.leader_address() is not None
 
     def replica_hosts(self) -> frozenset[str]:
-        """The hosts of registered replicas: where they registered, and from where they are heard."""
+        """The hosts of registered replicas: where they registered, and from where they are
+        heard.
+        """
         return self._context.replica_hosts()
 
     def figures(self, now_ms: int) -> Iterator[Figures | None]:
         """What the metrics show of this moment; None at each step before the last."""
         self._context.clock(now_ms)
-        return figures_of(self._context, self._reads.end_offset, self._outcomes.published_offset, self._commands.waiting)
+        return figures_of(
+            self._context,
+            self._reads.end_offset,
+            self._outcomes.published_offset,
+            self._commands.waiting,
+        )
 
     def on_end_offset(self, token: int, offset: int | None) -> list[Effect]:
-        """The log's end (offset of the next record) that was asked for with `token`; None: not learnt."""
+        """The log's end (offset of the next record) that was asked for with `token`; None: not
+        learnt.
+        """
         return self._reads.answered(token, offset)
 
     # -- what comes back from the log --------------------------------------------------------------
@@ -215,13 +243,22 @@ class ControllerCore:
 
     def _step_down(self) -> list[Effect]:
         self._outcomes.stop()
-        waiting = [effect for waiter in self._commands.release() for effect in self._peers.take(waiter)]
+        waiting = [
+            effect for waiter in self._commands.release() for effect in self._peers.take(waiter)
+        ]
         return self._leading.step_down() + waiting
 
     # -- other controllers -------------------------------------------------------------------------
 
     def on_peer_heartbeat(
-        self, peer_id: str, *, active: bool, able: bool, term: int, published_offset: int, now_ms: int
+        self,
+        peer_id: str,
+        *,
+        active: bool,
+        able: bool,
+        term: int,
+        published_offset: int,
+        now_ms: int,
     ) -> list[Effect]:
         """Another controller is there, and says whether it leads and gets through to the log."""
         self._context.clock(now_ms)
@@ -230,7 +267,9 @@ class ControllerCore:
         )
 
     def on_peer_closed(self, address: str, refused: bool, now_ms: int) -> list[Effect]:
-        """The connection to another controller is gone; `refused`: nobody listens there any more."""
+        """The connection to another controller is gone; `refused`: nobody listens there any
+        more.
+        """
         self._context.clock(now_ms)
         if refused:
             self._context.leadership.refused(address, now_ms)
@@ -241,7 +280,9 @@ class ControllerCore:
     def on_reply_from_leader(
         self, token: int, response: RemotingCommand | None, now_ms: int | None = None
     ) -> list[Effect]:
-        """The leader's answer to a forwarded request; None: it did not answer, the effect is unknown."""
+        """The leader's answer to a forwarded request; None: it did not answer, the effect is
+        unknown.
+        """
         if now_ms is not None:
             self._context.clock(now_ms)
         effects, waiter = self._peers.reply(token, response)
@@ -250,14 +291,14 @@ class ControllerCore:
     # -- hints and time ----------------------------------------------------------------------------
 
     def on_connection_closed(self, conn_id: int, now_ms: int) -> list[Effect]:
-        """An inbound connection is gone: whoever heartbeated over it is probed at once (design D8)."""
+        """An inbound connection is gone: whoever heartbeated over it is probed at once (design
+        D8).
+        """
         self._context.clock(now_ms)
         addresses = self._context.liveness.connection_closed(conn_id, now_ms)
         return [fx.Probe(address) for address in addresses]
 
-    def on_probe_result(
-        self, address: str, result: str, now_ms: int, wall_ms: int
-    ) -> list[Effect]:
+    def on_probe_result(self, address: str, result: str, now_ms: int, wall_ms: int) -> list[Effect]:
         """`result`: refused (nobody listens), open, or timeout."""
         context = self._context
         context.clock(now_ms, wall_ms)

@@ -1,7 +1,7 @@
 """What the parts of one controller core share: who it is, what it may read, and what time it is.
 
-Responsible for: the configuration, the view of the folder, liveness, leadership and the clock handed in
-by the last call; envelopes are made here. Refuses to know: any request or effect.
+Responsible for: the configuration, the view of the folder, liveness, leadership and the clock
+handed in by the last call; envelopes are made here. Refuses to know: any request or effect.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ class FolderView(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CoreConfig:
-    """Who this controller is. `peers`: controller id -> advertised address, itself included or not."""
+    """Who this controller is. `peers`: controller id -> advertised address, itself included or
+    not.
+    """
 
     controller_id: str
     address: str
@@ -65,7 +67,9 @@ class CoreConfig:
     startup: Mapping[str, str] = field(default_factory=dict)
     """What 1010 shows beside the recorded settings, under RocketMQ's names."""
     is_of_peer: Callable[[str, str], bool] = lambda peer_id, address: True
-    """Whether the configured controller of that id speaks from that "host:port"; the empty id is any of them."""
+    """Whether the configured controller of that id speaks from that "host:port"; the empty id is
+    any of them.
+    """
     knows_logger: Callable[[str], bool] = begins_as_ours
     """Whether a level can be set for that name."""
 
@@ -74,7 +78,11 @@ class CoreContext:
     """Shared by the desks of one core. `now_ms` is monotonic; `wall_ms` is for stamps only."""
 
     def __init__(
-        self, config: CoreConfig, folder: FolderView, ids: Iterator[bytes], metrics: Metrics | None = None
+        self,
+        config: CoreConfig,
+        folder: FolderView,
+        ids: Iterator[bytes],
+        metrics: Metrics | None = None,
     ) -> None:
         self.config = config
         self.metrics = metrics or Metrics()
@@ -107,7 +115,9 @@ class CoreContext:
         return self.leadership.is_active
 
     def leader_address(self) -> str | None:
-        """The address of the controller that leads, as far as can be told; None when nobody does."""
+        """The address of the controller that leads, as far as can be told; None when nobody
+        does.
+        """
         if self.is_active:
             return self.config.address
         if self.state.leader_id is None or self.leadership.leader_lost_ms(self.now_ms) is not None:
@@ -128,31 +138,45 @@ class CoreContext:
             applied_digest=self.folder.digest if self.folder.offset >= 0 else b"",
         )
 
-    def evidence_of(self, name: str, asker: int | None, also: str = "", /) -> tuple[ReplicaEvidence, ...]:
-        """What is known of the replicas of a set; who is not heard there may be so in the cluster `also`."""
+    def evidence_of(
+        self, name: str, asker: int | None, also: str = "", /
+    ) -> tuple[ReplicaEvidence, ...]:
+        """What is known of the replicas of a set; who is not heard there may be so in the cluster
+        `also`.
+        """
         broker_set = self.state.sets.get(name)
         rows = self.liveness.evidence(broker_set, self.now_ms, asker)
         if broker_set is None or also in ("", broker_set.cluster_name):
             return rows
-        there = self.liveness.evidence(structs.replace(broker_set, cluster_name=also), self.now_ms, asker)
+        there = self.liveness.evidence(
+            structs.replace(broker_set, cluster_name=also), self.now_ms, asker
+        )
         heard = [other.alive or other.reason == REASON_STALE for other in there]
-        return tuple(there[at] if heard[at] and not row.alive else row for at, row in enumerate(rows))
+        return tuple(
+            there[at] if heard[at] and not row.alive else row for at, row in enumerate(rows)
+        )
 
     def is_alive(self, broker_set: BrokerSet, replica: Replica) -> bool:
         return self.liveness.is_alive(broker_set, replica, self.now_ms)
 
     def replica_hosts(self) -> frozenset[str]:
-        """The hosts of registered replicas: where they registered, and from where they are heard."""
+        """The hosts of registered replicas: where they registered, and from where they are
+        heard.
+        """
         hosts: set[str] = set()
         for broker_set in self.state.sets.values():
             for replica in broker_set.replicas:
-                pulse = self.liveness.pulse((broker_set.cluster_name, broker_set.broker_name, replica.broker_id))
+                pulse = self.liveness.pulse(
+                    (broker_set.cluster_name, broker_set.broker_name, replica.broker_id)
+                )
                 if replica.is_registered:
                     hosts |= {host_of(replica.address), "" if pulse is None else pulse.host}
         return frozenset(hosts - {""})
 
     def note_elections(self, outcome: Outcome) -> None:
-        """Remember which masterships may lack messages (design S5), while rules 1 do not record it."""
+        """Remember which masterships may lack messages (design S5), while rules 1 do not record
+        it.
+        """
         for change in outcome.changes:
             if isinstance(change, MasterElected):
                 if LABEL_AT_RISK in outcome.labels:
@@ -165,4 +189,7 @@ class CoreContext:
         broker_set = None if name is None else self.state.sets.get(name)
         if broker_set is None:
             return False
-        return broker_set.at_risk or self._at_risk.get(broker_set.broker_name) == broker_set.master_epoch
+        return (
+            broker_set.at_risk
+            or self._at_risk.get(broker_set.broker_name) == broker_set.master_epoch
+        )

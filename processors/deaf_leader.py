@@ -1,7 +1,9 @@
-"""A leader that hears few of the brokers offers leadership to a controller that hears them (design D8). (P)
+"""A leader that hears few of the brokers offers leadership to a controller that hears them (design
+D8). (P)
 
-Responsible for: whom to offer it to, and when. Mass silence only holds elections back for a bounded time; a leader
-that is cut from half the world while another controller is not should not be the one to judge after that.
+Responsible for: whom to offer it to, and when. Mass silence only holds elections back for a bounded
+time; a leader that is cut from half the world while another controller is not should not be the one
+to judge after that.
 Refuses to know: how an offer is made, and whether it is taken.
 """
 
@@ -30,9 +32,14 @@ class DeafLeader:
         """
         The controller to offer leadership to now, or None.
 
-        `heard`: controllers that reach the log, with how many brokers each hears. It takes more than twice as many.
+        `heard`: controllers that reach the log, with how many brokers each hears. It takes more
+        than twice as many.
         """
-        better = {peer: count for peer, count in heard.items() if count > max(MASS_SILENCE_BROKERS, 2 * own_heard)}
+        better = {
+            peer: count
+            for peer, count in heard.items()
+            if count > max(MASS_SILENCE_BROKERS, 2 * own_heard)
+        }
         if not better:
             self.forget()
             return None

@@ -21,7 +21,14 @@ from events.commands import (
     ImportBrokerSet,
     RegisterBroker,
 )
-from processors import decide_cluster, decide_doubt, decide_elect, decide_import, decide_replicas, decide_sync_set
+from processors import (
+    decide_cluster,
+    decide_doubt,
+    decide_elect,
+    decide_import,
+    decide_replicas,
+    decide_sync_set,
+)
 from processors.decide_refusals import Decision, Refusal
 from processors.decide_remembered import remembering
 from processors.rules import rules_of

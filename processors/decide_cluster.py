@@ -7,12 +7,7 @@ Responsible for design D3 and D6. Refuses to know broker sets.
 import string
 from collections.abc import Mapping
 
-from events.changes import (
-    ClusterStarted,
-    LeadershipClaimed,
-    RulesActivated,
-    SettingsChanged,
-)
+from events.changes import ClusterStarted, LeadershipClaimed, RulesActivated, SettingsChanged
 from events.commands import ActivateRules, ChangeSettings, ClaimLeadership, ClusterFormed
 from processors.decide_refusals import ACCEPTED_WITHOUT_CHANGE, Decision, Refusal
 from processors.rules import RULES, rules_of
@@ -69,7 +64,8 @@ def activate_rules(state: ControllerState, command: ActivateRules) -> Decision:
     wanted = set(command.fingerprints)
     if not _are_fingerprints(command.fingerprints) or not wanted.issuperset(state.fingerprints):
         return Decision(Refusal.INVALID_FINGERPRINTS)
-    # What a version needs is judged by that version; of one that is not here, the fold makes an end.
+    # What a version needs is judged by that version; of one that is not here, the fold makes an
+    # end.
     target = RULES.get(command.rules_version)
     if target is not None and not wanted.issuperset(target.fingerprints):
         return Decision(Refusal.INVALID_FINGERPRINTS)

@@ -1,18 +1,18 @@
-"""
-What members showed to hold, so that a replica whose log went back in time is not trusted (design S15).
+"""What members showed to hold, so that a replica whose log went back in time is not trusted
+(design S15).
 
 Responsible for the positions that the state keeps, and for what lies below one. Refuses to know
 what follows for the set: registrations and elections decide that.
 
 A position is kept for each replica that ever was a member: the epoch that the set was led in, and
 the confirm offset that its heartbeats named there. Bytes below it were acknowledged by all members,
-so whoever may lead without risk holds them, and no master that is elected so cuts them away. Hence a
-replica below its position lost data; a tail that was never acknowledged, and that a new master cuts,
-is no loss. Heartbeats of an earlier start, without an epoch, or of another epoch than the set is led
-in show nothing. Where a master is elected whose log ends in an earlier epoch, nothing was confirmed
-in the epoch that ended: those that stay members are cut to where it began. Who joins begins anew with
-what it shows then, for it was cut to its master's log in between. After an election at risk nothing
-above the winner's log is expected of anybody.
+so whoever may lead without risk holds them, and no master that is elected so cuts them away. Hence
+a replica below its position lost data; a tail that was never acknowledged, and that a new master
+cuts, is no loss. Heartbeats of an earlier start, without an epoch, or of another epoch than the set
+is led in show nothing. Where a master is elected whose log ends in an earlier epoch, nothing was
+confirmed in the epoch that ended: those that stay members are cut to where it began. Who joins
+begins anew with what it shows then, for it was cut to its master's log in between. After an
+election at risk nothing above the winner's log is expected of anybody.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,9 @@ NO_IDS: tuple[int, ...] = ()
 def shown_in(
     before: BrokerSet, candidates: Sequence[Candidate], joined: tuple[int, ...] = NO_IDS
 ) -> tuple[MemberPosition, ...]:
-    """Return the positions after what the evidence of one command showed of members and of who joins."""
+    """Return the positions after what the evidence of one command showed of members and of who
+    joins.
+    """
     epoch, known = before.master_epoch, before.positions
     rows: list[MemberPosition] = []
     at, changed = 0, False
@@ -62,13 +64,11 @@ def shown_in(
 
 
 def after_an_election(
-    rows: tuple[MemberPosition, ...],
-    members: tuple[int, ...],
-    winner: Candidate,
-    *,
-    at_risk: bool,
+    rows: tuple[MemberPosition, ...], members: tuple[int, ...], winner: Candidate, *, at_risk: bool
 ) -> tuple[MemberPosition, ...]:
-    """Return the positions under a new master: `rows` before it, at most as far as its own log goes."""
+    """Return the positions under a new master: `rows` before it, at most as far as its own log
+    goes.
+    """
     top = _told(winner)
     if not at_risk:
         # What it reported may be of a moment ago: it holds what it showed before, too.
@@ -103,11 +103,11 @@ def is_below(before: BrokerSet, command: RegisterBroker) -> bool:
 
 
 def is_below_heard(before: BrokerSet, command: RegisterBroker) -> bool:
-    """
-    Return whether a start tells a log that ends before what the start before it named in this mastership.
+    """Return whether a start tells a log that ends before what the start before it named in this
+    mastership.
 
-    Between two commands only its heartbeats tell what it held; the leader puts the last of them beside
-    the registration. In the epoch of one master nobody cuts anything.
+    Between two commands only its heartbeats tell what it held; the leader puts the last of them
+    beside the registration. In the epoch of one master nobody cuts anything.
     """
     heard = _heard_before(before, command)
     if heard is None or command.last_epoch is None or command.end_offset is None:
@@ -120,12 +120,14 @@ def is_below_heard(before: BrokerSet, command: RegisterBroker) -> bool:
 def _heard_before(before: BrokerSet, command: RegisterBroker) -> tuple[int, int] | None:
     """Return what the start before named, if that was in this mastership."""
     epoch, offset = command.heard_epoch, command.heard_offset
-    return None if epoch is None or offset is None or epoch != before.master_epoch else (epoch, offset)
+    return (
+        None if epoch is None or offset is None or epoch != before.master_epoch else (epoch, offset)
+    )
 
 
 def restarted_unseen(before: BrokerSet, command: RegisterBroker) -> tuple[PositionsShown, ...]:
-    """
-    Return the change that expects a replica to show its log anew: it started and did not tell where it ends.
+    """Return the change that expects a replica to show its log anew: it started and did not tell
+    where it ends.
 
     Java's do not. The evidence of the elections to come tells whether it lost data: below what it
     showed in decisions, or named last in this mastership, also where no decision fell in between.
@@ -145,7 +147,9 @@ def restarted_unseen(before: BrokerSet, command: RegisterBroker) -> tuple[Positi
 
 
 def gone_back(before: BrokerSet, candidates: Iterable[Candidate]) -> tuple[int, ...]:
-    """Return who restarted without telling a position, is clean, and now shows less than before; ascending."""
+    """Return who restarted without telling a position, is clean, and now shows less than before;
+    ascending.
+    """
     lost = []
     for row in before.positions:
         if not row.restarted:

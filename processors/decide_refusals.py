@@ -18,7 +18,8 @@ from events.outcomes import CandidateVerdict
 class Refusal(Enum):
     """Why a command was refused; the name stands in outcomes and tables."""
 
-    # Each is one object, and Enum's own hash is Python code: the fold looks them up at every record.
+    # Each is one object, and Enum's own hash is Python code: the fold looks them up at every
+    # record.
     __hash__ = object.__hash__
 
     # The record, whatever it asks.

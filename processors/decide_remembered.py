@@ -77,7 +77,11 @@ def _leaves_the_memory(before: BrokerSet, changes: tuple[Change, ...]) -> bool:
             members, master = change.sync_state_set, change.master_broker_id
         elif kind is MinimumTold:
             told = True
-        elif kind is not PositionsShown and kind is not BrokerRegistered and kind is not BrokerIdApplied:
+        elif (
+            kind is not PositionsShown
+            and kind is not BrokerRegistered
+            and kind is not BrokerIdApplied
+        ):
             return False
     if members == was:
         return True
@@ -108,5 +112,7 @@ def _remembered(before: BrokerSet | None, after: BrokerSet) -> tuple[int, ...]:
     if before is None or (minimum is not None and len(after.sync_state_set) >= minimum):
         return ()
     holders = {*before.remembered, *before.sync_state_set} - set(after.sync_state_set)
-    sound = {replica.broker_id for replica in after.replicas if replica.clean and replica.is_registered}
+    sound = {
+        replica.broker_id for replica in after.replicas if replica.clean and replica.is_registered
+    }
     return tuple(sorted(holders & sound))

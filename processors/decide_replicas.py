@@ -49,7 +49,9 @@ def apply_broker_id(state: ControllerState, command: ApplyBrokerId) -> Decision:
             return ACCEPTED_WITHOUT_CHANGE
         return Decision(Refusal.BROKER_ID_INVALID)
     # An id with none after it could not be recorded.
-    if wanted > BROKER_ID_MAX or wanted != (FIRST_BROKER_ID if broker_set is None else broker_set.next_broker_id):
+    if wanted > BROKER_ID_MAX or wanted != (
+        FIRST_BROKER_ID if broker_set is None else broker_set.next_broker_id
+    ):
         return Decision(Refusal.BROKER_ID_INVALID)
     texts = (command.cluster_name, command.broker_name, command.register_check_code)
     if _any_too_long(*texts) or (broker_set and len(broker_set.replicas) >= REPLICAS_MAX):
@@ -140,12 +142,15 @@ def _is_new_start(replica: Replica, command: RegisterBroker) -> bool:
     return command.incarnation is None or command.incarnation != replica.incarnation
 
 
-def _is_unclean_start(broker_set: BrokerSet, replica: Replica, command: RegisterBroker, rules: Rules) -> bool:
+def _is_unclean_start(
+    broker_set: BrokerSet, replica: Replica, command: RegisterBroker, rules: Rules
+) -> bool:
     """
     Return whether this registration tells that its log cannot be trusted (S5).
 
-    Of a start that is known already, a late repeat says so too. But who is alone in the set may have been
-    chosen at risk without hearing of it: it refuses to lead, and until it is believed nobody elects anew.
+    Of a start that is known already, a late repeat says so too. But who is alone in the set may
+    have been chosen at risk without hearing of it: it refuses to lead, and until it is believed
+    nobody elects anew.
     """
     if command.clean is not False:
         return False
@@ -156,8 +161,8 @@ def _is_unclean_start(broker_set: BrokerSet, replica: Replica, command: Register
 
 
 def _went_back(broker_set: BrokerSet, replica: Replica, command: RegisterBroker) -> bool:
-    """
-    Return whether a former member's log lies below what this id registered with before, or showed since (S15).
+    """Return whether a former member's log lies below what this id registered with before, or
+    showed since (S15).
 
     Its disk was lost with its identity kept, or it is an older copy. A former master that was cut
     below where it had begun, and starts again before it copied anything of the new epoch, looks the
@@ -229,7 +234,9 @@ def _anyone_alive(command: CleanBrokerData, ids: set[int]) -> bool:
 
 
 def _anyone_holds(broker_set: BrokerSet, command: CleanBrokerData, ids: set[int]) -> bool:
-    """Return whether one of `ids` lives, or holds what was acknowledged although it is no member (S14)."""
+    """Return whether one of `ids` lives, or holds what was acknowledged although it is no member
+    (S14).
+    """
     return _anyone_alive(command, ids) or not ids.isdisjoint(broker_set.remembered)
 
 

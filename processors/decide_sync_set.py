@@ -43,12 +43,17 @@ def alter_sync_state_set(state: ControllerState, command: AlterSyncStateSet) -> 
         return Decision(Refusal.SET_WITHOUT_MASTER)
     counts = command.evidence if rules.epoch_above_all_evidence else ()
     highest = highest_epoch(
-        max(broker_set.highest_epoch_seen, 0), candidates, counts, reach(broker_set, rules, EPOCH_MAX)
+        max(broker_set.highest_epoch_seen, 0),
+        candidates,
+        counts,
+        reach(broker_set, rules, EPOCH_MAX),
     )
     altered = _altered(broker_set, wanted, lost, highest)
     if not rules.notices_going_back:
         return Decision(None, (altered,))
-    return Decision(None, (altered, *change_of(broker_set, shown_in(broker_set, candidates, altered.joined))))
+    return Decision(
+        None, (altered, *change_of(broker_set, shown_in(broker_set, candidates, altered.joined)))
+    )
 
 
 def _lost(broker_set: BrokerSet, command: AlterSyncStateSet) -> tuple[int, ...]:
@@ -104,7 +109,9 @@ def _unfit_member(
 def _altered(
     broker_set: BrokerSet, wanted: tuple[int, ...], lost: tuple[int, ...], highest: int
 ) -> SyncStateSetAltered:
-    """Return the change; a live master goes on with this set, so nobody waits for old members but the lost."""
+    """Return the change; a live master goes on with this set, so nobody waits for old members but
+    the lost.
+    """
     before = broker_set.sync_state_set
     return SyncStateSetAltered(
         broker_set.broker_name,

@@ -1,8 +1,8 @@
 """
 Performing the effects of a controller core.
 
-Responsible for: one line per kind of effect, in the order given, and bringing what comes of each back to
-the core. Refuses to know: why an effect was wanted.
+Responsible for: one line per kind of effect, in the order given, and bringing what comes of each
+back to the core. Refuses to know: why an effect was wanted.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ class EffectRunner:
                 self.halt(f"an outcome has no encoding: {error}")
 
     def _to_the_outside(self, effect: fx.Effect) -> None:
-        # Every decision has one of each of these three: going through all patterns costs more than it chooses.
+        # Every decision has one of each of these three: going through all patterns costs more than
+        # it chooses.
         if isinstance(effect, fx.Reply):
             self._reply(effect)
         elif isinstance(effect, fx.Append):
@@ -121,7 +122,11 @@ class EffectRunner:
 
     def _with_an_answer(
         self,
-        effect: fx.Probe | fx.ForwardToLeader | fx.AskEndOffset | fx.AskLastPublished | fx.FoldAgain,
+        effect: fx.Probe
+        | fx.ForwardToLeader
+        | fx.AskEndOffset
+        | fx.AskLastPublished
+        | fx.FoldAgain,
     ) -> None:
         core, perform = self._core, self.perform
         match effect:
@@ -137,7 +142,9 @@ class EffectRunner:
                     address,
                     request,
                     timeout_ms,
-                    lambda answer: perform(core.on_reply_from_leader(token, answer, monotonic_ms())),
+                    lambda answer: perform(
+                        core.on_reply_from_leader(token, answer, monotonic_ms())
+                    ),
                 )
             case fx.AskEndOffset(token):
                 self._log.ask_end(lambda end: perform(core.on_end_offset(token, end)))
@@ -147,11 +154,15 @@ class EffectRunner:
                 )
             case fx.FoldAgain(first, end):
                 self._log.fold_again(
-                    first, end, lambda outcomes: perform(core.on_folded_again(outcomes, monotonic_ms()))
+                    first,
+                    end,
+                    lambda outcomes: perform(core.on_folded_again(outcomes, monotonic_ms())),
                 )
 
     def _appended(self, command_id: bytes, offset: int | None, began_us: int) -> None:
-        self._meter.metrics.append(TIMEOUT if offset is None else SUCCESS, monotonic_us() - began_us)
+        self._meter.metrics.append(
+            TIMEOUT if offset is None else SUCCESS, monotonic_us() - began_us
+        )
         self.perform(self._core.on_append_result(command_id, offset, monotonic_ms()))
 
 
@@ -163,6 +174,9 @@ def _send(connection: Connection, response: RemotingCommand) -> None:
         _log.error("an answer to %s cannot be sent: %s", connection.peer, error)
         connection.send(
             RemotingCommand(
-                ResponseCode.SYSTEM_ERROR, response.opaque, FLAG_RESPONSE, remark=f"the answer cannot be sent: {error}"
+                ResponseCode.SYSTEM_ERROR,
+                response.opaque,
+                FLAG_RESPONSE,
+                remark=(f"the answer cannot be sent: {error}"),
             )
         )

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Append `data` to the command log; the result comes back by `on_append_result(command_id, …)`."""
+    """Append `data` to the command log; the result comes back by `on_append_result(command_id,
+    …)`.
+    """
 
     command_id: bytes
     data: bytes
@@ -31,7 +33,9 @@ class Reply:
     conn_id: int
     response: RemotingCommand
     status: str = "success"
-    """For the metrics: a produced response is a success whatever its code; else failed or timeout."""
+    """For the metrics: a produced response is a success whatever its code; else failed or
+    timeout.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +63,18 @@ class AskEndOffset:
 
 @dataclass(frozen=True, slots=True)
 class AskLastPublished:
-    """Ask for the command offset of the newest published outcome (-1: none); answer: `on_last_published`."""
+    """Ask for the command offset of the newest published outcome (-1: none); answer:
+    `on_last_published`.
+    """
 
     token: int
 
 
 @dataclass(frozen=True, slots=True)
 class FoldAgain:
-    """Fold the commands from `first` up to `end` (excluded) again, beside: their outcomes are not kept any more
-    and must be published; answer: `on_folded_again`."""
+    """Fold the commands from `first` up to `end` (excluded) again, beside: their outcomes are not
+    kept any more and must be published; answer: `on_folded_again`.
+    """
 
     first: int
     end: int

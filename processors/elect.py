@@ -9,7 +9,13 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from events.outcomes import LABEL_AT_RISK, LABEL_DESIGNATED, LABEL_REMEMBERED, LABEL_UNCLEAN, CandidateVerdict
+from events.outcomes import (
+    LABEL_AT_RISK,
+    LABEL_DESIGNATED,
+    LABEL_REMEMBERED,
+    LABEL_UNCLEAN,
+    CandidateVerdict,
+)
 from processors.decide_doubt import is_proven_anew
 from processors.elect_candidates import (
     Candidate,
@@ -69,8 +75,8 @@ def elect(
     """
     Choose a master among `candidates`, the answer of `assess`.
 
-    `broker_id` is who asks or is designated, -1 for a controller acting by itself. `wait_is_over`: an
-    election at risk waits for nobody any longer (setting atRiskWaitMs).
+    `broker_id` is who asks or is designated, -1 for a controller acting by itself. `wait_is_over`:
+    an election at risk waits for nobody any longer (setting atRiskWaitMs).
     """
     if designate:
         return _elect_designated(broker_set, candidates, broker_id, unclean_allowed, rules)
@@ -100,10 +106,10 @@ def _sound_members(candidates: tuple[Candidate, ...]) -> list[Candidate]:
     ]
 
 
-def _sound_remembered(
-    broker_set: BrokerSet, candidates: tuple[Candidate, ...]
-) -> list[Candidate]:
-    """Return who was left out and holds all that was acknowledged (S14): nobody under rules 1 and 2."""
+def _sound_remembered(broker_set: BrokerSet, candidates: tuple[Candidate, ...]) -> list[Candidate]:
+    """Return who was left out and holds all that was acknowledged (S14): nobody under rules 1 and
+    2.
+    """
     return [
         c
         for c in candidates
@@ -142,14 +148,12 @@ def _kept(broker_set: BrokerSet, candidates: tuple[Candidate, ...]) -> Election:
     return Election(None, broker_set.sync_state_set, verdicts, master_kept=True)
 
 
-def _elect_first(
-    candidates: tuple[Candidate, ...], broker_id: int, *, longest: bool
-) -> Election:
+def _elect_first(candidates: tuple[Candidate, ...], broker_id: int, *, longest: bool) -> Election:
     """
     Before the first election nothing was acknowledged here: whoever is here and asks may have it.
 
-    `longest`: unless another one that reports has more, from before this set was known here. That may be missing
-    from an unclean start, and the replica leads only when it is told so (S5).
+    `longest`: unless another one that reports has more, from before this set was known here. That
+    may be missing from an unclean start, and the replica leads only when it is told so (S5).
     """
     present = [c for c in candidates if _is_present(c)]
     asking = find(present, broker_id)
@@ -230,7 +234,12 @@ def _elect_at_risk(
         waiting = [c for c in candidates if c.broker_id in awaited]
         missing = tuple(c.broker_id for c in waiting if not _is_present(c))
         if missing and not wait_is_over:
-            return _nobody(candidates, "NOT_IN_SET", waiting=awaited, missing=missing if rules.remembers else ())
+            return _nobody(
+                candidates,
+                "NOT_IN_SET",
+                waiting=awaited,
+                missing=missing if rules.remembers else (),
+            )
         if rules.remembers:
             waiting = [c for c in candidates if _is_present(c)]
         labels = () if is_proven_anew(broker_set, candidates) else (LABEL_AT_RISK,)
@@ -247,7 +256,9 @@ def _longest(
     if not eligible:
         return _nobody(candidates, "NOT_ALIVE")
     winner, members = min(eligible, key=by_length), frozenset(map(id, eligible))
-    return _won(winner, candidates, by_length, (winner.broker_id,), labels, members, given_up=given_up)
+    return _won(
+        winner, candidates, by_length, (winner.broker_id,), labels, members, given_up=given_up
+    )
 
 
 def _is_present(candidate: Candidate) -> bool:

@@ -55,7 +55,11 @@ def assess(
         entry = known.get(broker_id)
         liveness = _liveness(replica, entry, asking_id)
         if entry is None:
-            epoch, max_offset, priority = replica.last_epoch, replica.end_offset, ELECTION_PRIORITY_DEFAULT
+            epoch, max_offset, priority = (
+                replica.last_epoch,
+                replica.end_offset,
+                ELECTION_PRIORITY_DEFAULT,
+            )
         else:
             priority = entry.election_priority
             # Heartbeats of an earlier start are void (S5): what it registered with counts then.
@@ -65,7 +69,17 @@ def assess(
                 epoch, max_offset = replica.last_epoch, replica.end_offset
         is_member, is_alive = broker_id in members, liveness == ALIVE
         found.append(
-            Candidate(broker_id, replica, is_member, is_alive, liveness, epoch, max_offset, priority, confirmed)
+            Candidate(
+                broker_id,
+                replica,
+                is_member,
+                is_alive,
+                liveness,
+                epoch,
+                max_offset,
+                priority,
+                confirmed,
+            )
         )
     return tuple(found)
 
@@ -89,7 +103,9 @@ def find(candidates: Iterable[Candidate], broker_id: int) -> Candidate | None:
 def highest_epoch(
     known: int, candidates: Iterable[Candidate], evidence: Iterable[ReplicaEvidence], below: int
 ) -> int:
-    """Return the highest epoch `below` a limit that is known or that brokers of the set reported (S7)."""
+    """Return the highest epoch `below` a limit that is known or that brokers of the set reported
+    (S7).
+    """
     highest = known
     for candidate in candidates:
         if highest < candidate.epoch < below:
@@ -119,16 +135,17 @@ def is_replaced(candidate: Candidate, candidates: Iterable[Candidate]) -> bool:
 def nobody_comes_back(
     broker_set: BrokerSet, candidates: tuple[Candidate, ...], *, remembers: bool
 ) -> bool:
-    """
-    Return whether the set had members and has none: they started unclean, were cleaned, their disks are gone, or the
-    log lost who they are.
+    """Return whether the set had members and has none: they started unclean, were cleaned, their
+    disks are gone, or the log lost who they are.
 
-    `remembers`: rules 3 and later, to which a member that was replaced is gone for good, and one that
-    was cleaned as long as somebody is left who ever was a member.
+    `remembers`: rules 3 and later, to which a member that was replaced is gone for good, and one
+    that was cleaned as long as somebody is left who ever was a member.
     """
     members = broker_set.sync_state_set
     if not members:
-        return bool(broker_set.unclean_members or broker_set.uncertain) or (remembers and bool(broker_set.former))
+        return bool(broker_set.unclean_members or broker_set.uncertain) or (
+            remembers and bool(broker_set.former)
+        )
     gone = [c for c in candidates if c.in_set and is_replaced(c, candidates)]
     return remembers and len(gone) == len(members)
 
@@ -196,8 +213,8 @@ def absence_of(candidate: Candidate) -> str:
 
 def _liveness(replica: Replica, evidence: ReplicaEvidence | None, asking_id: int) -> str:
     if replica.broker_id == asking_id:
-        # Its first heartbeat may come after its question (`controller.md` 16, row 8), but of a start that told no
-        # position only that one says whether it lost data (S15).
+        # Its first heartbeat may come after its question (`controller.md` 16, row 8), but of a
+        # start that told no position only that one says whether it lost data (S15).
         is_unshown = evidence is not None and evidence.reason == REASON_UNSHOWN
         return POSITION_NOT_SHOWN if is_unshown else ALIVE
     if evidence is None:

@@ -1,7 +1,8 @@
-"""Elections as the active controller sees them: the calls, their commands, and the pushes afterwards.
+"""Elections as the active controller sees them: the calls, their commands, and the pushes
+afterwards.
 
-Responsible for: turning due triggers into commands, and telling every living member of a set about a new
-master at once (1008).
+Responsible for: turning due triggers into commands, and telling every living member of a set about
+a new master at once (1008).
 Refuses to know: who leads among controllers, and who wins (the fold).
 """
 
@@ -27,10 +28,10 @@ from processors.triggers import ElectionCall, ElectionTriggers, Pace
 
 _NO_BROKER = -1
 JAVA_SLAVE_WAIT_MS = 300
-"""
-A Java slave learns its new master's HA address only from a name server's answer to its own registration, which it
-sends when it is told of its role. Before the master has registered there, that answer names nobody, and the slave
-asks again after its period of 10 s or more: so it is told a moment after its master.
+""" A Java slave learns its new master's HA address only from a name server's answer to its own
+registration, which it sends when it is told of its role. Before the master has registered there,
+that answer names nobody, and the slave asks again after its period of 10 s or more: so it is told a
+moment after its master.
 """
 
 
@@ -56,11 +57,7 @@ class ElectionDesk:
         return effects
 
     def calls(
-        self,
-        state: ControllerState,
-        names: Iterable[str],
-        now_ms: int,
-        wall_skew_ms: int,
+        self, state: ControllerState, names: Iterable[str], now_ms: int, wall_skew_ms: int
     ) -> list[tuple[ElectionCall, dict[str, int]]]:
         """The elections to append now, each with the stamps of how the loss was noticed."""
         sets = [state.sets[name] for name in names if name in state.sets]
@@ -119,7 +116,9 @@ class ElectionDesk:
                     self._triggers.rules_changed()
         return effects
 
-    def tell_one(self, state: ControllerState, name: str, broker_id: int, now_ms: int) -> list[Effect]:
+    def tell_one(
+        self, state: ControllerState, name: str, broker_id: int, now_ms: int
+    ) -> list[Effect]:
         """Push the current roles to one replica that has come back."""
         broker_set = state.sets.get(name)
         replica = None if broker_set is None else broker_set.replica(broker_id)
@@ -143,20 +142,34 @@ class ElectionDesk:
             if replica.is_registered and self._may_be_told(broker_set, replica, now_ms, is_new)
         ]
 
-    def _push(self, broker_set: BrokerSet, replica: Replica, notice: RemotingCommand) -> fx.NotifyRole:
-        """With what proves to that start of a replica of ours that a controller of its own sends it."""
-        pulse = self._liveness.pulse((broker_set.cluster_name, broker_set.broker_name, replica.broker_id))
+    def _push(
+        self, broker_set: BrokerSet, replica: Replica, notice: RemotingCommand
+    ) -> fx.NotifyRole:
+        """With what proves to that start of a replica of ours that a controller of its own sends
+        it.
+        """
+        pulse = self._liveness.pulse(
+            (broker_set.cluster_name, broker_set.broker_name, replica.broker_id)
+        )
         if pulse is not None and pulse.notice_token is not None:
             notice = structs.replace(notice, ext=notice.ext | {NOTICE_TOKEN: pulse.notice_token})
         return fx.NotifyRole(replica.address, notice)
 
-    def _may_be_told(self, broker_set: BrokerSet, replica: Replica, now_ms: int, is_new: bool = False) -> bool:
+    def _may_be_told(
+        self, broker_set: BrokerSet, replica: Replica, now_ms: int, is_new: bool = False
+    ) -> bool:
+        """Of an election that is not new, a Java master only when it has sent a heartbeat since it
+        last registered: a start that the log does not know of yet would take up the mastership of
+        the one before (S6). Java asks by itself too, once it is registered.
         """
-        Of an election that is not new, a Java master only when it has sent a heartbeat since it last registered: a start that the log does not know of yet
-        would take up the mastership of the one before (S6). Java asks by itself too, once it is registered.
-        """
-        if replica.broker_id == broker_set.master_broker_id and not replica.is_regent and not is_new:
-            pulse = self._liveness.pulse((broker_set.cluster_name, broker_set.broker_name, replica.broker_id))
+        if (
+            replica.broker_id == broker_set.master_broker_id
+            and not replica.is_regent
+            and not is_new
+        ):
+            pulse = self._liveness.pulse(
+                (broker_set.cluster_name, broker_set.broker_name, replica.broker_id)
+            )
             return pulse is not None and pulse.direct_ms is not None and pulse.is_alive(now_ms)
         return not self._liveness.is_gone(broker_set, replica, now_ms)
 

@@ -99,9 +99,7 @@ def evolve(state: ControllerState, change: Change) -> ControllerState:
             return replace(state, settings=state.settings.update(change.settings))
         case RulesActivated():
             return replace(
-                state,
-                rules_version=change.rules_version,
-                fingerprints=tuple(change.fingerprints),
+                state, rules_version=change.rules_version, fingerprints=tuple(change.fingerprints)
             )
         case _:
             assert_never(change)
@@ -145,7 +143,8 @@ def _with_registered(broker_set: BrokerSet, change: BrokerRegistered) -> BrokerS
             )
             break
     is_master = broker_set.master_broker_id == broker_id
-    # Written out, here and below: `replace` looks at every field by name, and this is the fold's hot path.
+    # Written out, here and below: `replace` looks at every field by name, and this is the fold's
+    # hot path.
     return BrokerSet(
         broker_set.cluster_name,
         broker_set.broker_name,
@@ -241,12 +240,15 @@ def _with_minimum(broker_set: BrokerSet, change: MinimumTold) -> BrokerSet:
 
 
 def _doubted(broker_set: BrokerSet, change: SetDoubted) -> BrokerSet:
-    cleared = MasterCleared(change.broker_name, -1, change.master_epoch, "", change.highest_epoch_seen)
+    cleared = MasterCleared(
+        change.broker_name, -1, change.master_epoch, "", change.highest_epoch_seen
+    )
     return replace(
         _without_master(broker_set, cleared),
         sync_state_set=(),
         sync_state_set_epoch=change.sync_state_set_epoch,
-        has_had_master=broker_set.has_had_master or any(r.is_registered for r in broker_set.replicas),
+        has_had_master=broker_set.has_had_master
+        or any(r.is_registered for r in broker_set.replicas),
         remembered=(),
         former=tuple(change.uncertain),
         uncertain=tuple(change.uncertain),
@@ -254,7 +256,9 @@ def _doubted(broker_set: BrokerSet, change: SetDoubted) -> BrokerSet:
 
 
 def _imported(_before: BrokerSet | None, change: BrokerSetImported) -> BrokerSet:
-    """Whatever stood there before was a tombstone or an earlier import: the decision saw to that."""
+    """Whatever stood there before was a tombstone or an earlier import: the decision saw to
+    that.
+    """
     replicas = tuple(
         Replica(one.broker_id, one.address, one.register_check_code, is_registered=True)
         for one in change.replicas
@@ -332,9 +336,7 @@ def _at_risk(broker_set: BrokerSet, _change: MasterAtRisk) -> BrokerSet:
 
 
 def _with_memory(broker_set: BrokerSet, change: MembersRemembered) -> BrokerSet:
-    return replace(
-        broker_set, remembered=tuple(change.remembered), former=tuple(change.former)
-    )
+    return replace(broker_set, remembered=tuple(change.remembered), former=tuple(change.former))
 
 
 # Looked up by type: the fold comes by for each change of each record.

@@ -16,7 +16,9 @@ NO_BROKER = -1
 
 
 class FactHeaders:
-    """Those of one start of a controller: it stands in the place of an incarnation, under no broker's id."""
+    """Those of one start of a controller: it stands in the place of an incarnation, under no
+    broker's id.
+    """
 
     def __init__(self, controller_id: str) -> None:
         self._controller_id = controller_id
@@ -27,5 +29,9 @@ class FactHeaders:
         cluster_name, broker_name, _ = key
         sequence = next(self._sequence)
         # Who, when and as its how-manieth: nobody else makes that one, and it takes no chance.
-        event_id = sha256(f"{self._controller_id} {wall_ms} {sequence} {key}".encode(errors="replace")).digest()[:16]
-        return BrokerEventHeader(event_id, cluster_name, broker_name, NO_BROKER, self._controller_id, wall_ms, sequence)
+        event_id = sha256(
+            (f"{self._controller_id} {wall_ms} {sequence} {key}").encode(errors="replace")
+        ).digest()[:16]
+        return BrokerEventHeader(
+            event_id, cluster_name, broker_name, NO_BROKER, self._controller_id, wall_ms, sequence
+        )

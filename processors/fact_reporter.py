@@ -1,7 +1,8 @@
 """
 Facts of a controller into `regent.broker-events`.
 
-Responsible for: a bounded queue towards Kafka that never blocks, and counted drops: losing a fact changes no decision.
+Responsible for: a bounded queue towards Kafka that never blocks, and counted drops: losing a fact
+changes no decision.
 Refuses to know: what the facts mean.
 """
 
@@ -18,8 +19,11 @@ from events.codec import CodecError, encode
 from events.topics import BROKER_EVENTS_TOPIC
 
 SETTINGS: Mapping[str, Any] = {
-    "queue.buffering.max.messages": 10_000, "delivery.timeout.ms": 60_000, "linger.ms": 20, "enable.idempotence": True,
-}  # fmt: skip
+    ("queue.buffering.max.messages"): 10_000,
+    "delivery.timeout.ms": 60_000,
+    "linger.ms": 20,
+    "enable.idempotence": True,
+}
 FLUSH_AT_END_S = 1.0
 _log = logging.getLogger(__name__)
 
@@ -38,9 +42,12 @@ class FactReporter:
             if self._producer is None:
                 self._producer = Producer({**self._kafka, **SETTINGS}, logger=_log)
             key = fact.header.broker_name.encode()
-            self._producer.produce(BROKER_EVENTS_TOPIC, encode(fact), key=key, on_delivery=self._delivered)
+            self._producer.produce(
+                BROKER_EVENTS_TOPIC, encode(fact), key=key, on_delivery=self._delivered
+            )
             self._producer.poll(0)
-        except (BufferError, KafkaException, CodecError) as error:  # A name from the wire may have no encoding.
+        except (BufferError, KafkaException, CodecError) as error:
+            # A name from the wire may have no encoding.
             self._drop(error)
 
     def close(self) -> None:
@@ -55,4 +62,9 @@ class FactReporter:
     def _drop(self, error: object) -> None:
         self.dropped += 1
         if self.dropped & (self.dropped - 1) == 0:
-            _log.warning("a fact for %s was dropped (%d so far): %s", BROKER_EVENTS_TOPIC, self.dropped, error)
+            _log.warning(
+                "a fact for %s was dropped (%d so far): %s",
+                BROKER_EVENTS_TOPIC,
+                self.dropped,
+                error,
+            )

@@ -1,13 +1,13 @@
 """
 The Faust worker of one controller, inside the controller's own loop (design D4).
 
-Responsible for: an app of its own id that reads `regent.commands` in order and hands each record on;
-what must be true of the stream (dense offsets, no repeats behind the fold) is checked here.
+Responsible for: an app of its own id that reads `regent.commands` in order and hands each record
+on; what must be true of the stream (dense offsets, no repeats behind the fold) is checked here.
 Refuses to know: what a record means. The agent holds no business rule.
 
-The topic is declared with `acks=False`: nothing is ever committed by Faust, so a start reads from the
-offset that was committed for the group beforehand (`log_reader.commit_start`). An exception in an agent
-would make Faust skip the event; therefore any doubt stops the process instead.
+The topic is declared with `acks=False`: nothing is ever committed by Faust, so a start reads from
+the offset that was committed for the group beforehand (`log_reader.commit_start`). An exception in
+an agent would make Faust skip the event; therefore any doubt stops the process instead.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ OnFailure = Callable[[str], None]
 
 
 class FaustWorker:
-    """
-    Drives `on_record(offset, data)` for every record from `next_offset()` on, one at a time, in order.
+    """Drives `on_record(offset, data)` for every record from `next_offset()` on, one at a time, in
+    order.
 
-    `on_failure(reason)` is called at most once, for anything after which the fold can no longer follow.
+    `on_failure(reason)` is called at most once, for anything after which the fold can no longer
+    follow.
     """
 
     def __init__(
@@ -66,7 +67,9 @@ class FaustWorker:
         self.position = next_offset()
         """Offset behind the record that Faust handed over last."""
         self.delivered = 0
-        """How many records Faust handed over, repeats included: a worker that lives but is stuck delivers none."""
+        """How many records Faust handed over, repeats included: a worker that lives but is stuck
+        delivers none.
+        """
         data_dir.mkdir(parents=True, exist_ok=True)
         self.app = faust.App(
             app_id,
@@ -90,12 +93,15 @@ class FaustWorker:
         self.app.agent(topic, name=f"{app_id}-fold")(self._drive)
 
     async def start(self) -> None:
-        """Start in the running loop; returns when the app's services run. Raises what Kafka raises."""
+        """Start in the running loop; returns when the app's services run. Raises what Kafka
+        raises.
+        """
         self.app.loop = asyncio.get_running_loop()
         self.app.finalize()
         await self.app.start()
         self.app.consumer.wait_first = at_once(self.app.consumer.wait_first)
-        # Its figures are shown nowhere (ours are in `metrics`), and it takes its part of every record.
+        # Its figures are shown nowhere (ours are in `metrics`), and it takes its part of every
+        # record.
         self.app.sensors.remove(self.app.monitor)
 
     @property
@@ -115,7 +121,8 @@ class FaustWorker:
         waiting, may_flow = stream.channel.queue, self.app.flow_control.is_active
         async for event in stream.events():
             self._deliver(event.message)
-            # Faust goes round the loop for each record: those that are here already are taken along.
+            # Faust goes round the loop for each record: those that are here already are taken
+            # along.
             for _ in range(min(waiting.qsize(), COMPANY_MAX)):
                 if not may_flow():
                     break
@@ -126,7 +133,9 @@ class FaustWorker:
         self.take(message.offset, message.value)
 
     def take(self, offset: int, data: bytes | None) -> None:
-        """One record: repeats are dropped; a hole, or any doubt about it, ends it all. Never raises."""
+        """One record: repeats are dropped; a hole, or any doubt about it, ends it all. Never
+        raises.
+        """
         expected = self._next_offset()
         if self._failed or offset < expected:
             return
@@ -153,10 +162,11 @@ WaitFirst = Callable[..., Awaitable[object]]
 
 
 def at_once(wait_first: WaitFirst) -> WaitFirst:
-    """
-    Faust's way to hand a record to its stream, or to give up when the flow is suspended, without four tasks for each.
+    """Faust's way to hand a record to its stream, or to give up when the flow is suspended,
+    without four tasks for each.
 
-    A hand-over that need not wait is done when its first step is; only one that must wait goes the way of `wait_first`.
+    A hand-over that need not wait is done when its first step is; only one that must wait goes the
+    way of `wait_first`.
     """
 
     async def hand_over(*waited_for: Any, **limits: Any) -> object:
@@ -196,11 +206,15 @@ def _the_rest(begun: Coroutine[Any, Any, None], awaited: Any) -> Generator[Any, 
 
 def broker_urls(kafka: Mapping[str, str]) -> list[str]:
     """Faust's form of `bootstrap.servers`."""
-    return [f"kafka://{one.strip()}" for one in kafka["bootstrap.servers"].split(",") if one.strip()]
+    return [
+        f"kafka://{one.strip()}" for one in kafka["bootstrap.servers"].split(",") if one.strip()
+    ]
 
 
 def credentials(kafka: Mapping[str, str]) -> faust.types.auth.CredentialsT | None:
-    """Faust's form of `security.protocol` with `sasl.*` and `ssl.*`. Raises ValueError on others."""
+    """Faust's form of `security.protocol` with `sasl.*` and `ssl.*`. Raises ValueError on
+    others.
+    """
     protocol = kafka.get("security.protocol", "PLAINTEXT").upper()
     if protocol == "PLAINTEXT":
         return None

@@ -1,6 +1,8 @@
-"""A controller's figures of this moment: what is read off when somebody looks, rather than counted (controller.md 13).
+"""A controller's figures of this moment: what is read off when somebody looks, rather than counted
+(controller.md 13).
 
-Responsible for: which figures there are. Refuses to know: how they are written, and what was counted (`metrics`).
+Responsible for: which figures there are. Refuses to know: how they are written, and what was
+counted (`metrics`).
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ ROLE_UNKNOWN, ROLE_CANDIDATE, ROLE_FOLLOWER, ROLE_LEADER = 0, 1, 2, 3
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Offsets count records; -1 stands for none yet. `living`: (cluster, set) -> replicas that are alive."""
+    """Offsets count records; -1 stands for none yet. `living`: (cluster, set) -> replicas that are
+    alive.
+    """
 
     role: int
     term: int
@@ -38,11 +42,17 @@ class Figures:
 
 
 SETS_AT_ONCE = 200
-"""So many sets are looked at before others get their turn: ten thousand take the better part of a second."""
+"""So many sets are looked at before others get their turn: ten thousand take the better part of a
+second.
+"""
 
 
-def figures_of(context: CoreContext, end_offset: int, published_offset: int, pending: int) -> Iterator[Figures | None]:
-    """The figures, in steps: None until the last one. All sets are those of the first step; who lives is as of each."""
+def figures_of(
+    context: CoreContext, end_offset: int, published_offset: int, pending: int
+) -> Iterator[Figures | None]:
+    """The figures, in steps: None until the last one. All sets are those of the first step; who
+    lives is as of each.
+    """
     state = context.state
     leader_known = context.leader_address() is not None
     role = ROLE_LEADER if context.is_active else ROLE_FOLLOWER if leader_known else ROLE_CANDIDATE
@@ -57,7 +67,11 @@ def figures_of(context: CoreContext, end_offset: int, published_offset: int, pen
             alive = context.is_alive(one, replica)
             living[one.cluster_name, one.broker_name] += alive
             unclaimed += not replica.is_registered
-            pulse = context.liveness.pulse((one.cluster_name, one.broker_name, replica.broker_id)) if alive else None
+            pulse = (
+                context.liveness.pulse((one.cluster_name, one.broker_name, replica.broker_id))
+                if alive
+                else None
+            )
             if pulse is not None:
                 silence = max(silence, context.now_ms - pulse.heard_ms)
     yield Figures(

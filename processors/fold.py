@@ -73,7 +73,9 @@ class Applied(Struct, frozen=True, gc=False):
 
 
 Step = tuple[tuple[Any, ...], ControllerState, FirstOutcome | None]
-"""What becomes of a record: its outcome up to the digest, the state after it, what its repeats will be told."""
+"""What becomes of a record: its outcome up to the digest, the state after it, what its repeats will
+be told.
+"""
 
 
 class Folder:
@@ -112,16 +114,20 @@ class Folder:
 
     def copy(self) -> "Folder":
         """Return a folder that stays at this offset while this one goes on."""
-        return Folder(self.state, self.offset, self.digest, self.recent.copy(), self.supported_rules)
+        return Folder(
+            self.state, self.offset, self.digest, self.recent.copy(), self.supported_rules
+        )
 
     def state_digest(self) -> bytes:
-        """Return the digest of the state itself; outcomes carry it at offsets that `has_state_digest`."""
+        """Return the digest of the state itself; outcomes carry it at offsets that
+        `has_state_digest`.
+        """
         return self._state_digests.digest(self.state, self.recent)
 
     def apply(self, offset: int, data: bytes) -> Applied:
-        """
-        Fold the record at `offset`. Raises `HoleInLog` when it is not the next one, `ReleaseTooOld` when this release
-        cannot know what the record means. Everything else, garbage too, gets an outcome.
+        """Fold the record at `offset`. Raises `HoleInLog` when it is not the next one,
+        `ReleaseTooOld` when this release cannot know what the record means. Everything else,
+        garbage too, gets an outcome.
         """
         if offset != self.offset + 1:
             raise HoleInLog(self.offset + 1, offset)
@@ -151,8 +157,8 @@ class Folder:
         return differ
 
     def _fold_ahead(self, records: Sequence[bytes], differ: list[int]) -> int:
-        """
-        Fold records in three rounds, reading, deciding, sealing; return how many, the rest is to be read anew.
+        """Fold records in three rounds, reading, deciding, sealing; return how many, the rest is
+        to be read anew.
 
         The same work as `apply` does, in a quarter less of the time: a processor is fast at what
         it has just done. Nothing reads the digest between the rounds.
@@ -182,7 +188,9 @@ class Folder:
             command_id, cause = envelope.command_id, envelope.cause
             kind, broker_name = type(read).__name__, getattr(read, "broker_name", None)
         elif isinstance(read, UnknownFingerprint):
-            what = f"schema {read.fingerprint_hex} is active in the log, this release does not have it"
+            what = (
+                f"schema {read.fingerprint_hex} is active in the log, this release does not have it"
+            )
             raise ReleaseTooOld(f"{what}; {self._who_has_it()}") from read
         else:
             decision, first = Decision(read), None
@@ -193,14 +201,30 @@ class Folder:
         accepted, refusal, code, is_final = _RESULTS[decision.refusal]
         kept = None
         if first is not None:
-            accepted, refusal, code, labels = first.accepted, first.refusal, first.code, (LABEL_REPEAT,)
+            accepted, refusal, code, labels = (
+                first.accepted,
+                first.refusal,
+                first.code,
+                (LABEL_REPEAT,),
+            )
         elif is_final:
             kept = FirstOutcome(offset, kind, broker_name, accepted, refusal, code)
         # The fields of the outcome up to its digest (`canonical.DIGESTED_FIELDS`).
         parts = (
-            offset, command_id, state.cluster_id, state.term, kind, broker_name, cause, accepted, refusal, code,
-            labels, changes, decision.candidates,
-        )  # fmt: skip
+            offset,
+            command_id,
+            state.cluster_id,
+            state.term,
+            kind,
+            broker_name,
+            cause,
+            accepted,
+            refusal,
+            code,
+            labels,
+            changes,
+            decision.candidates,
+        )
         return parts, state, kept
 
     def _decide(self, command: Command) -> tuple[Decision, FirstOutcome | None]:
@@ -208,14 +232,19 @@ class Folder:
         state, envelope = self.state, command.envelope
         first = self.recent.get(envelope.command_id)
         if first is not None:
-            if first.kind == type(command).__name__ and first.broker_name == getattr(command, "broker_name", None):
+            if first.kind == type(command).__name__ and first.broker_name == getattr(
+                command, "broker_name", None
+            ):
                 return Decision(), first
             return Decision(Refusal.COMMAND_ID_REUSED), None
         refusal = decide.guard(state, command)
         if refusal is not None:
             return Decision(refusal), None
         # Its first copy, if there was one, may stand where nothing is remembered any more.
-        if envelope.applied_offset + 1 < self.recent.complete_from and type(command) is not ClusterFormed:
+        if (
+            envelope.applied_offset + 1 < self.recent.complete_from
+            and type(command) is not ClusterFormed
+        ):
             return Decision(Refusal.OUTSIDE_WINDOW), None
         decision = decide.rule(state, command)
         if type(command) in _NAME_SCHEMAS:
@@ -253,24 +282,36 @@ class Folder:
 
     def _require_rules(self, command: ClusterFormed | ActivateRules, decision: Decision) -> None:
         version = command.rules_version
-        in_force = not self.state.is_formed if isinstance(command, ClusterFormed) else decision.refusal is None
+        in_force = (
+            not self.state.is_formed
+            if isinstance(command, ClusterFormed)
+            else decision.refusal is None
+        )
         if in_force and version not in self.supported_rules:
             ours = ", ".join(map(str, self.supported_rules))
             raise ReleaseTooOld(
-                f"the log activates rules {version}, this release has rules {ours}; {self._who_has_it()}"
+                f"the log activates rules {version}, this release has rules {ours}; "
+                f"{self._who_has_it()}"
             )
 
     def _who_has_it(self) -> str:
         """Only the leader's word counts, so it was its release that activated them (D3)."""
         release, leader = self.state.leader_release, self.state.leader_id
-        return f"release {release} of controller {leader} has it" if release else "a newer release has it"
+        return (
+            (f"release {release} of controller {leader} has it")
+            if release
+            else "a newer release has it"
+        )
 
 
 def _chained(before: bytes, data: bytes, step: Step) -> bytes:
     """Return the digest after a record."""
     parts, state, _ = step
     changes = parts[_CHANGES]
-    text, changed = canonical.digested_bytes(parts), _changed_sets(changes, state) if changes else b""
+    text, changed = (
+        canonical.digested_bytes(parts),
+        _changed_sets(changes, state) if changes else b"",
+    )
     # Each part is preceded by its length, so none can pass for another.
     lengths = _LENGTHS.pack(parts[0], len(data), len(text), len(changed))
     return sha256(b"".join((before, lengths, data, text, changed))).digest()
@@ -295,8 +336,12 @@ _COMMANDS = frozenset(COMMANDS)
 _NAME_SCHEMAS = frozenset({ClusterFormed, ActivateRules})
 _CHANGES = canonical.DIGESTED_FIELDS.index("changes")
 
-# Asked once for each reason, not for each record: accepted, name, response code, whether it is final.
+# Asked once for each reason, not for each record: accepted, name, response code, whether it is
+# final.
 _RESULTS: Mapping[Refusal | None, tuple[bool, str | None, int, bool]] = {
     None: (True, None, SUCCESS_CODE, True),
-    **{refusal: (False, refusal.name, Decision(refusal).code, refusal not in UNDECIDED) for refusal in Refusal},
+    **{
+        refusal: (False, refusal.name, Decision(refusal).code, refusal not in UNDECIDED)
+        for refusal in Refusal
+    },
 }

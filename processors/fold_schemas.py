@@ -1,12 +1,20 @@
-"""
-Which bytes of the log are commands: those of the schemas that the log itself made active (design D3).
+"""Which bytes of the log are commands: those of the schemas that the log itself made active
+(design D3).
 
 Responsible for bytes to command, or why not. Refuses to know what a command does.
 """
 
 from collections.abc import Callable, Mapping
 
-from events.codec import HEADER_BYTES, MARKER, MalformedRecord, UnknownFingerprint, command_decoders, decode, fingerprint_of
+from events.codec import (
+    HEADER_BYTES,
+    MARKER,
+    MalformedRecord,
+    UnknownFingerprint,
+    command_decoders,
+    decode,
+    fingerprint_of,
+)
 from events.commands import ClusterFormed, Command
 from processors.decide_refusals import Refusal
 from processors.state import ControllerState
@@ -23,7 +31,9 @@ class ActiveSchemas:
         self._learnt_of: tuple[str, ...] | None = None
 
     def reader(self, state: ControllerState) -> Callable[[bytes], Read]:
-        """Return what reads records while `state` is in force; without an active schema they are refused unread."""
+        """Return what reads records while `state` is in force; without an active schema they are
+        refused unread.
+        """
         if state.fingerprints is not self._learnt_of:
             self._learn(state)
         return self._read

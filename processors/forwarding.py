@@ -1,7 +1,7 @@
 """Requests for the leader that came to a standby (design D5).
 
-Responsible for: holding them while nobody leads, handing them to the leader, and taking them back when
-it could not answer; the command id given here makes every repeat harmless.
+Responsible for: holding them while nobody leads, handing them to the leader, and taking them back
+when it could not answer; the command id given here makes every repeat harmless.
 Refuses to know: who leads and how a call is made.
 """
 
@@ -98,7 +98,8 @@ class ForwardingDesk:
         late = [one for one in self._parked if self._is_late(one, now_ms)]
         if late:
             self._parked = [one for one in self._parked if not self._is_late(one, now_ms)]
-        # The deadline is kept here, not by whoever makes the call; an answer that comes later finds nobody.
+        # The deadline is kept here, not by whoever makes the call; an answer that comes later finds
+        # nobody.
         for token in [token for token, one in self._away.items() if now_ms >= one.deadline_ms]:
             late.append(self._away.pop(token))
         return late

@@ -1,8 +1,9 @@
 """RocketMQ requests to commands (controller.md 3, the request side).
 
-Responsible for: reading header fields and bodies as Java and Regent brokers write them, and building
-the one command a request stands for.
-Refuses to know: whether the command will be accepted (the fold), and how the answer looks (`responses`).
+Responsible for: reading header fields and bodies as Java and Regent brokers write them, and
+building the one command a request stands for.
+Refuses to know: whether the command will be accepted (the fold), and how the answer looks
+(`responses`).
 """
 
 from __future__ import annotations
@@ -54,10 +55,13 @@ OPERATORS_CODES = frozenset(
 
 
 class EvidenceOf(Protocol):
-    """The evidence for a set. `asker`: the broker that asks, if one does; `also`: another cluster to look for it in."""
+    """The evidence for a set. `asker`: the broker that asks, if one does; `also`: another cluster
+    to look for it in.
+    """
 
-    def __call__(self, name: str, asker: int | None, also: str = "", /) -> tuple[ReplicaEvidence, ...]: ...
-
+    def __call__(
+        self, name: str, asker: int | None, also: str = "", /
+    ) -> tuple[ReplicaEvidence, ...]: ...
 
 
 def command_id_of(request: RemotingCommand) -> bytes | None:
@@ -141,7 +145,9 @@ def register_broker(
     fields = Fields(request.ext)
     broker_name, broker_id = fields.text("brokerName"), fields.number("brokerId")
     incarnation = fields.optional("regentIncarnation")
-    heard_epoch, heard_offset = _heard_before(evidence_of(broker_name, None), broker_id, incarnation)
+    heard_epoch, heard_offset = _heard_before(
+        evidence_of(broker_name, None), broker_id, incarnation
+    )
     return RegisterBroker(
         envelope=envelope,
         cluster_name=fields.text("clusterName"),
@@ -162,9 +168,8 @@ def register_broker(
 def _heard_before(
     evidence: tuple[ReplicaEvidence, ...], broker_id: int, incarnation: str | None
 ) -> tuple[int, int] | tuple[None, None]:
-    """
-    Epoch and confirm offset that another start of this id named. A Java broker's starts have no names, but it registers
-    only when it starts, so what is still known is of the start before.
+    """Epoch and confirm offset that another start of this id named. A Java broker's starts have no
+    names, but it registers only when it starts, so what is still known is of the start before.
     """
     for row in evidence:
         if row.broker_id == broker_id and (row.incarnation is None) == (incarnation is None):
@@ -184,7 +189,9 @@ _LATER_FIELDS: Mapping[type, Mapping[str, object]] = {
 
 
 def as_active(command: Command, fingerprints: Collection[str]) -> Command:
-    """Return `command` without what no active schema has a field for: older releases read beside us."""
+    """Return `command` without what no active schema has a field for: older releases read beside
+    us.
+    """
     later = _LATER_FIELDS.get(type(command))
     if later is not None and fingerprint_of(command) not in fingerprints:
         return structs.replace(command, **later)
@@ -211,7 +218,9 @@ def alter_sync_state_set(
 
 
 def _lost_members(listed: str) -> tuple[int, ...]:
-    """The ids between commas, ascending: whom the master proved to hold less than they acknowledged."""
+    """The ids between commas, ascending: whom the master proved to hold less than they
+    acknowledged.
+    """
     if not listed:
         return ()
     parts = listed.split(",", MEMBERS_MAX)
@@ -219,12 +228,16 @@ def _lost_members(listed: str) -> tuple[int, ...]:
         raise BadRequest(f"the field regentLostMembers has more than {MEMBERS_MAX} members")
     ids = {whole_number(part) for part in parts}
     if None in ids:
-        raise BadRequest(f"the field regentLostMembers holds something else than ids: {listed[:40]!r}")
+        raise BadRequest(
+            f"the field regentLostMembers holds something else than ids: {listed[:40]!r}"
+        )
     return tuple(sorted(ids))
 
 
 def _wanted_set(body: bytes) -> tuple[tuple[int, ...], int]:
-    """The body of 1001: the wanted members, ascending, and the epoch of the set they are based on."""
+    """The body of 1001: the wanted members, ascending, and the epoch of the set they are based
+    on.
+    """
     wanted = _json(body, "the wanted SyncStateSet")
     members = wanted.get("syncStateSet") if isinstance(wanted, dict) else None
     epoch = wanted.get("syncStateSetEpoch", 0) if isinstance(wanted, dict) else None
@@ -278,7 +291,8 @@ def clean_broker_data(
     broker_name = fields.text("brokerName")
     listed = request.ext.get("brokerControllerIdsToClean", "").strip()
     cluster_name = fields.text("clusterName", "")
-    # A replica that was given another cluster's name is heard under that one (controller.md 5.7, row 3).
+    # A replica that was given another cluster's name is heard under that one (controller.md 5.7,
+    # row 3).
     evidence = evidence_of(broker_name, None, cluster_name)
     return CleanBrokerData(
         envelope=envelope,
@@ -286,15 +300,23 @@ def clean_broker_data(
         broker_name=broker_name,
         broker_ids=_listed_ids(listed) if listed else None,
         clean_living=fields.flag("isCleanLivingBroker"),
-        # Whoever speaks under that id lives, also when another start of it is registered; and whoever a controller that has
-        # only just begun to listen could not hear yet may live.
-        evidence=tuple(structs.replace(row, alive=True) if row.reason in MAY_LIVE else row for row in evidence),
+        # Whoever speaks under that id lives, also when another start of it is registered; and
+        # whoever a controller that has only just begun to listen could not hear yet may live.
+        evidence=tuple(
+            structs.replace(row, alive=True) if row.reason in MAY_LIVE else row for row in evidence
+        ),
     )
 
 
 def _listed_ids(listed: str) -> tuple[int, ...]:
-    """The ids between semicolons, ascending; those after the last id stand for nothing, as in Java."""
-    found = [whole_number(part.strip()) for part in listed.rstrip("; ").split(";")] if listed.strip("; ") else []
+    """The ids between semicolons, ascending; those after the last id stand for nothing, as in
+    Java.
+    """
+    found = (
+        [whole_number(part.strip()) for part in listed.rstrip("; ").split(";")]
+        if listed.strip("; ")
+        else []
+    )
     ids = {one for one in found if one is not None}
     if None in found:
         raise BadRequest("brokerControllerIdsToClean holds something else than ids", 2009)
@@ -310,7 +332,9 @@ BROKER_BUILDERS: Mapping[int, Callable[[RemotingCommand, Envelope, EvidenceOf], 
     RequestCode.CONTROLLER_ELECT_MASTER: elect_master,
     RequestCode.CLEAN_BROKER_DATA: clean_broker_data,
 }
-"""Requests of brokers and mqadmin that become commands. All of them are for the active controller only."""
+"""Requests of brokers and mqadmin that become commands. All of them are for the active controller
+only.
+"""
 
 
 def wanted_set_names(request: RemotingCommand) -> list[str]:

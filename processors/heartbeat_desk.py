@@ -1,6 +1,7 @@
 """Heartbeats of brokers (904) and of other controllers (19001).
 
-Responsible for: taking what they tell to liveness, leadership and the book of peers, and what a return asks for.
+Responsible for: taking what they tell to liveness, leadership and the book of peers, and what a
+return asks for.
 Refuses to know: who is elected because of it.
 """
 
@@ -36,7 +37,9 @@ from processors.read_desk import ReadDesk
 from processors.state import EPOCH_REACH
 
 AHEAD_MAX = 100_000
-"""A controller that is so many records behind another is catching up, and has no use for how far that one is."""
+"""A controller that is so many records behind another is catching up, and has no use for how far
+that one is.
+"""
 LOSSES_PER_S = 1
 """Of one replica: what is on its way through the log is not told again at once."""
 _OFFSETS = ("appliedOffset", "publishedOffset")
@@ -46,7 +49,12 @@ class HeartbeatDesk:
     """Every controller takes them, whoever leads (controller.md 3.1)."""
 
     def __init__(
-        self, context: CoreContext, leading: LeadingDesk, peers: PeerDesk, outcomes: PublishDesk, reads: ReadDesk,
+        self,
+        context: CoreContext,
+        leading: LeadingDesk,
+        peers: PeerDesk,
+        outcomes: PublishDesk,
+        reads: ReadDesk,
         codes: CodeDesk,
     ) -> None:
         self._context = context
@@ -61,7 +69,9 @@ class HeartbeatDesk:
         self._gaps = HeartbeatGaps(self._headers)
 
     def broker(self, waiter: Waiter) -> list[Effect]:
-        """904: one-way from brokers; whoever wants an answer gets 0 without a header. Raises BadRequest (2005)."""
+        """904: one-way from brokers; whoever wants an answer gets 0 without a header. Raises
+        BadRequest (2005).
+        """
         context = self._context
         beat = self._believed(gateway.heartbeat_of(waiter.request))
         if FORWARDED_FOR in waiter.request.ext:
@@ -77,12 +87,18 @@ class HeartbeatDesk:
         return effects + self._taken(waiter)
 
     def _believed(self, beat: Heartbeat) -> Heartbeat:
-        """Without an epoch that cannot be one of that set: counted, it would use up those of its next masters (S18).
+        """Without an epoch that cannot be one of that set: counted, it would use up those of its
+        next masters (S18).
 
-        A set without an election here may be older than our record of it: there every epoch may be true.
+        A set without an election here may be older than our record of it: there every epoch may be
+        true.
         """
         broker_set = self._context.state.live_set(beat.key[1])
-        if broker_set is None or not broker_set.has_had_master or beat.epoch <= broker_set.highest_epoch_seen + EPOCH_REACH:
+        if (
+            broker_set is None
+            or not broker_set.has_had_master
+            or beat.epoch <= broker_set.highest_epoch_seen + EPOCH_REACH
+        ):
             return beat
         return structs.replace(beat, epoch=-1, max_offset=-1)
 
@@ -91,15 +107,21 @@ class HeartbeatDesk:
         return waiter.answer(waiter.request.reply(0, remark="Received broker heartbeat success"))
 
     def _is_strange(self, beat: Heartbeat, request: RemotingCommand, host: str) -> bool:
-        """True when another process than the registered one speaks under that id: it counts for nothing.
+        """True when another process than the registered one speaks under that id: it counts for
+        nothing.
 
-        A replica of ours is known by its check code and its incarnation, which counts once it registered. A Java broker tells none: while it is
-        heard, only its own host and the one it was heard from last speak for it (it may be behind an address translation).
+        A replica of ours is known by its check code and its incarnation, which counts once it
+        registered. A Java broker tells none: while it is heard, only its own host and the one it
+        was heard from last speak for it (it may be behind an address translation).
         """
         context = self._context
         cluster, name, broker_id = beat.key
         broker_set = context.state.live_set(name)
-        replica = broker_set.replica(broker_id) if broker_set is not None and broker_set.cluster_name == cluster else None
+        replica = (
+            broker_set.replica(broker_id)
+            if broker_set is not None and broker_set.cluster_name == cluster
+            else None
+        )
         if replica is None:
             return False
         if self._codes.doubt(name, broker_id, request, host) is not None:
@@ -116,7 +138,9 @@ class HeartbeatDesk:
         return strange
 
     def _relayed(self, waiter: Waiter, beat: Heartbeat) -> list[Effect]:
-        """One that a standby heard counts here unless this leader hears that broker itself (defect 16)."""
+        """One that a standby heard counts here unless this leader hears that broker itself (defect
+        16).
+        """
         context = self._context
         if not context.is_active:
             return waiter.answer(responses.not_leader(waiter.request))
@@ -133,13 +157,19 @@ class HeartbeatDesk:
         return effects + waiter.answer(waiter.request.reply(0, {HEARD: RELAYED}))
 
     def _doubt(self, beat: Heartbeat) -> list[Effect]:
-        """Who knows more than what is applied here may only have heard sooner: the log itself is asked before it counts."""
+        """Who knows more than what is applied here may only have heard sooner: the log itself is
+        asked before it counts.
+        """
         context, name = self._context, beat.key[1]
         ahead = ahead_of(context.state.live_set(name), beat)
         if ahead is None:
             return []
         if not ahead.is_within_reach:
-            return [fx.Note("warning", beyond_belief(name, ahead))] if self._doubts.is_news(name) else []
+            return (
+                [fx.Note("warning", beyond_belief(name, ahead))]
+                if self._doubts.is_news(name)
+                else []
+            )
         if not self._doubts.begins(name, context.now_ms):
             return []
 
@@ -158,26 +188,46 @@ class HeartbeatDesk:
         broker_set = context.state.live_set(name)
         if not context.is_active or broker_set is None or broker_set.replica(broker_id) is None:
             return []
-        fact = self._gaps.ended(context.liveness.pulse(beat.key), beat, context.now_ms, context.wall_ms)
+        fact = self._gaps.ended(
+            context.liveness.pulse(beat.key), beat, context.now_ms, context.wall_ms
+        )
         return [] if fact is None else [Report(fact)]
 
     def follow(self, applied: Applied) -> None:
         """A Java broker registers when it starts, and tells nothing of its log."""
         record = applied.record
-        if isinstance(record, RegisterBroker) and applied.outcome.accepted and record.incarnation is None and record.last_epoch is None:
-            self._context.liveness.starts_anew((record.cluster_name, record.broker_name, record.broker_id))
+        if (
+            isinstance(record, RegisterBroker)
+            and applied.outcome.accepted
+            and record.incarnation is None
+            and record.last_epoch is None
+        ):
+            self._context.liveness.starts_anew(
+                (record.cluster_name, record.broker_name, record.broker_id)
+            )
 
     def _loss(self, beat: Heartbeat) -> list[Effect]:
-        """A Java member that came back with less than it held is registered in its name as what it is: unclean (S15)."""
+        """A Java member that came back with less than it held is registered in its name as what it
+        is: unclean (S15).
+        """
         context = self._context
         broker_set, pulse = context.state.live_set(beat.key[1]), context.liveness.pulse(beat.key)
-        if not context.is_active or broker_set is None or pulse is None or broker_set.cluster_name != beat.key[0]:
+        if (
+            not context.is_active
+            or broker_set is None
+            or pulse is None
+            or broker_set.cluster_name != beat.key[0]
+        ):
             return []
         held = shows_less(context.state.rules_version, broker_set, pulse, beat)
-        if held is None or not self._losses.take(str(beat.key), context.now_ms, rate_per_s=LOSSES_PER_S, burst=1):
+        if held is None or not self._losses.take(
+            str(beat.key), context.now_ms, rate_per_s=LOSSES_PER_S, burst=1
+        ):
             return []
         header = self._headers.next(beat.key, context.wall_ms)
-        told = LossNoticed(header, beat.key[2], beat.epoch, beat.max_offset, held[1], CAUSE_WENT_BACK)
+        told = LossNoticed(
+            header, beat.key[2], beat.epoch, beat.max_offset, held[1], CAUSE_WENT_BACK
+        )
         return [Report(told), *self._leading.went_back(broker_set, beat)]
 
     def peer(self, waiter: Waiter) -> list[Effect]:
@@ -202,7 +252,9 @@ class HeartbeatDesk:
         return effects + waiter.answer(waiter.request.reply(0))
 
     def _credible(self, peer_id: str, ext: Mapping[str, str]) -> Mapping[str, str]:
-        """Without offsets that cannot be: from another address than that controller's, or far beyond all we know."""
+        """Without offsets that cannot be: from another address than that controller's, or far
+        beyond all we know.
+        """
         context = self._context
         fields = gateway.Fields(ext)
         addresses = {context.leadership.peers[peer_id].address}

@@ -1,8 +1,9 @@
 """
 Silences of replicas that ended, as facts for the history. (P)
 
-Responsible for: which silence is worth a record, and what stands in it: with these, other timers can be asked about
-afterwards. Refuses to know: what a silence led to; that is a command with its own evidence.
+Responsible for: which silence is worth a record, and what stands in it: with these, other timers
+can be asked about afterwards. Refuses to know: what a silence led to; that is a command with its
+own evidence.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from processors.pulse import Heartbeat, Pulse
 from processors.rate_limit import RateLimit
 
 REPORTED_SHARE = (2, 5)
-"""Silences above this share of the timeout are told: brokers whose interval is less than that fill no log by living."""
+"""Silences above this share of the timeout are told: brokers whose interval is less than that fill
+no log by living.
+"""
 TOLD_PER_S, TOLD_AT_ONCE = 1, 5
 """Of one replica: a timeout that is no timeout must not fill the topic."""
 
@@ -31,8 +34,12 @@ class HeartbeatGaps:
         self._headers = headers
         self._told = RateLimit()
 
-    def ended(self, before: Pulse | None, beat: Heartbeat, now_ms: int, wall_ms: int) -> HeartbeatGap | None:
-        """The fact that `beat` ended a silence, None when there was none to speak of; `before` is the pulse it ends."""
+    def ended(
+        self, before: Pulse | None, beat: Heartbeat, now_ms: int, wall_ms: int
+    ) -> HeartbeatGap | None:
+        """The fact that `beat` ended a silence, None when there was none to speak of; `before` is
+        the pulse it ends.
+        """
         if before is None:
             return None
         gap_ms = now_ms - before.heard_ms
@@ -43,5 +50,10 @@ class HeartbeatGaps:
         header = self._headers.next(beat.key, wall_ms)
         was_gone = before.gone is not None or gap_ms > before.timeout_ms
         return HeartbeatGap(
-            header, beat.key[2], gap_ms, before.timeout_ms, was_gone, before.incarnation != beat.incarnation
+            header,
+            beat.key[2],
+            gap_ms,
+            before.timeout_ms,
+            was_gone,
+            before.incarnation != beat.incarnation,
         )

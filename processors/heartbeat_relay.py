@@ -1,7 +1,8 @@
 """Brokers' heartbeats that a standby hands on to the leader (defect 16 of controller.md 15). (P)
 
-A broker heartbeats to the controllers that its file names, and the leader may be none of them: it would hear nobody and
-depose a healthy master. So a standby hands on what it hears, until the leader says that it hears that broker itself.
+A broker heartbeats to the controllers that its file names, and the leader may be none of them: it
+would hear nobody and depose a healthy master. So a standby hands on what it hears, until the leader
+says that it hears that broker itself.
 Responsible for: which heartbeat is handed on, and when the leader has said enough.
 Refuses to know: how a call is made, and what the leader makes of it.
 """
@@ -36,8 +37,11 @@ class HeartbeatRelay:
         self._token = 0
 
     def begin(self, key: BrokerKey, leader: str | None, now_ms: int, *, anew: bool) -> int | None:
-        """The token under which this heartbeat is to be handed on now; `anew`: the broker had been away."""
-        if leader is not None and leader != self._leader:  # One that was out of sight for a moment is not new.
+        """The token under which this heartbeat is to be handed on now; `anew`: the broker had been
+        away.
+        """
+        # One that was out of sight for a moment is not new.
+        if leader is not None and leader != self._leader:
             self._leader, self._since_ms = leader, now_ms
             self._enough.clear()
         if anew:
@@ -51,11 +55,14 @@ class HeartbeatRelay:
         return self._token
 
     def answered(self, token: int, response: RemotingCommand | None, now_ms: int) -> None:
-        """The leader's word on it; none, or that it leads no more: the next heartbeat is handed on as well."""
+        """The leader's word on it; none, or that it leads no more: the next heartbeat is handed on
+        as well.
+        """
         key = self._away.pop(token, None)
         if key is None or response is None or response.code != ResponseCode.SUCCESS:
             return
-        if response.ext.get(HEARD) != RELAYED:  # An older release says nothing: it has no use for them.
+        # An older release says nothing: it has no use for them.
+        if response.ext.get(HEARD) != RELAYED:
             if len(self._enough) >= KEYS_MAX:
                 self._enough.clear()
             self._enough[key] = now_ms + ENOUGH_MS

@@ -1,6 +1,7 @@
 """The HTTP port of a controller: metrics, health, and whatever else has a route.
 
-Responsible for: listening, finding the route, bounding what a stranger can hold, and one answer for what is not there.
+Responsible for: listening, finding the route, bounding what a stranger can hold, and one answer for
+what is not there.
 Refuses to know: what the routes say. They answer bytes, or a file that is sent piece by piece.
 """
 
@@ -49,9 +50,13 @@ def text(status: int, line: str) -> HttpAnswer:
 
 
 class HttpFront:
-    """`routes`: `/path` is asked with GET or HEAD; `PUT /path` is for changes, and POST goes there too."""
+    """`routes`: `/path` is asked with GET or HEAD; `PUT /path` is for changes, and POST goes there
+    too.
+    """
 
-    def __init__(self, host: str, port: int, routes: Mapping[str, Route], quiet_s: float = QUIET_S) -> None:
+    def __init__(
+        self, host: str, port: int, routes: Mapping[str, Route], quiet_s: float = QUIET_S
+    ) -> None:
         self._host, self._port, self._quiet_s = host, port, quiet_s
         self._routes = dict(routes)
         self._paths = sorted({name.rpartition(" ")[2] for name in routes})
@@ -83,7 +88,8 @@ class HttpFront:
         if self._listener is not None and self._server is not None:
             self._listener.close()
             await self._server.shutdown(CLOSE_WAIT_S)
-            await asyncio.sleep(0)  # transports that were told to close do it in the loop's next turn
+            # transports that were told to close do it in the loop's next turn
+            await asyncio.sleep(0)
 
     def _protocol(self) -> asyncio.BaseProtocol:
         assert self._server is not None
@@ -96,7 +102,9 @@ class HttpFront:
 
     def _watch(self, protocol: asyncio.BaseProtocol) -> None:
         """Ends the connection unless another request has come by then, whole."""
-        asyncio.get_running_loop().call_later(self._quiet_s, self._end_quiet, protocol, self._heard[protocol])
+        asyncio.get_running_loop().call_later(
+            self._quiet_s, self._end_quiet, protocol, self._heard[protocol]
+        )
 
     def _end_quiet(self, protocol: asyncio.BaseProtocol, heard: int) -> None:
         if self._heard.get(protocol) == heard:
@@ -121,7 +129,9 @@ class HttpFront:
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.path not in self._paths:
-            return _whole(request, text(404, f"there is no {request.path}; there are {' '.join(self._paths)}"))
+            return _whole(
+                request, text(404, f"there is no {request.path}; there are {' '.join(self._paths)}")
+            )
         method = {"HEAD": "GET", "POST": "PUT"}.get(request.method, request.method)
         route = self._routes.get(request.path if method == "GET" else f"{method} {request.path}")
         if route is None:
@@ -150,8 +160,12 @@ def _whole(request: web.BaseRequest, answer: HttpAnswer) -> web.Response:
     return web.Response(status=answer.status, body=answer.body, headers=headers)
 
 
-async def _from_file(request: web.BaseRequest, answer: HttpAnswer, path: Path) -> web.StreamResponse:
-    """The file as it is when it is opened: a file that is replaced or removed meanwhile is sent to its end."""
+async def _from_file(
+    request: web.BaseRequest, answer: HttpAnswer, path: Path
+) -> web.StreamResponse:
+    """The file as it is when it is opened: a file that is replaced or removed meanwhile is sent to
+    its end.
+    """
     try:
         file = await asyncio.to_thread(path.open, "rb")
     except OSError:
@@ -159,7 +173,9 @@ async def _from_file(request: web.BaseRequest, answer: HttpAnswer, path: Path) -
     with file:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
-        response = web.StreamResponse(status=answer.status, headers={"Content-Type": answer.content_type, **answer.headers})
+        response = web.StreamResponse(
+            status=answer.status, headers={"Content-Type": answer.content_type, **answer.headers}
+        )
         response.content_length = size
         await response.prepare(request)
         left = 0 if request.method == "HEAD" else size

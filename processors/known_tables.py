@@ -1,9 +1,10 @@
 """Topic tables that were decoded before, found again by their text.
 
-After an election every broker of a set registers at once, with the topics they all had before and another version in front.
+After an election every broker of a set registers at once, with the topics they all had before and
+another version in front.
 
-Responsible for: taking a registration's body apart where the version ends, and never taking two texts for one. Refuses to
-know: what a topic is.
+Responsible for: taking a registration's body apart where the version ends, and never taking two
+texts for one. Refuses to know: what a topic is.
 """
 
 from __future__ import annotations
@@ -39,7 +40,11 @@ class KnownTables(Generic[Table]):
     def taken_apart(body: bytes) -> tuple[bytes, bytes] | None:
         """(text of the version, mark of the rest); None for a body of another form."""
         head = _HEAD.match(body) if len(body) >= TEXT_BYTES_MIN else None
-        return None if head is None else (head.group(1), blake2b(memoryview(body)[head.end() :], digest_size=16).digest())
+        return (
+            None
+            if head is None
+            else (head.group(1), blake2b(memoryview(body)[head.end() :], digest_size=16).digest())
+        )
 
     def get(self, mark: bytes) -> Table | None:
         found = self._tables.get(mark)

@@ -1,8 +1,9 @@
-"""
-What landed of the command log, asked at a controller's start (design S11): a log that is shorter lost decisions.
+"""What landed of the command log, asked at a controller's start (design S11): a log that is
+shorter lost decisions.
 
-Responsible for the question's process and its limit of time. Whoever cannot answer, or is slow, keeps no controller from
-starting: the tables are a copy. Refuses to know tables: the lakehouse answers, in a process of its own.
+Responsible for the question's process and its limit of time. Whoever cannot answer, or is slow,
+keeps no controller from starting: the tables are a copy. Refuses to know tables: the lakehouse
+answers, in a process of its own.
 """
 
 from __future__ import annotations
@@ -38,7 +39,13 @@ class LandedTables:
     def _ask(self, cluster_id: str) -> subprocess.Popen[str] | None:
         words = [sys.executable, "-m", PROGRAM, self._tables, cluster_id]
         try:
-            return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            return subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
         except OSError as error:
             _log.warning("the tables in %s cannot be asked: %s", self._tables, error)
             return None
@@ -58,7 +65,11 @@ class LandedTables:
             why = "no answer in time"
         except ValueError:
             why = f"an answer that is no offset: {said[:40]!r}"
-        _log.warning("whether the log is as long as the tables in %s is not known: %s", self._tables, why.strip()[-SAID_CHARS_MAX:])
+        _log.warning(
+            "whether the log is as long as the tables in %s is not known: %s",
+            self._tables,
+            why.strip()[-SAID_CHARS_MAX:],
+        )
         return UNKNOWN
 
     def close(self) -> None:
@@ -72,4 +83,7 @@ class LandedTables:
 
 def shorter_than_tables(end: int, landed: int, tables: str) -> str:
     """The text for a log that ends, at offset `end`, before what landed."""
-    return f"{COMMANDS_TOPIC} ends at offset {end}, but its records up to offset {landed} have landed in {tables}: it was cut or made anew; {RESTORE}"
+    return (
+        f"{COMMANDS_TOPIC} ends at offset {end}, but its records up to offset {landed} have landed "
+        f"in {tables}: it was cut or made anew; {RESTORE}"
+    )

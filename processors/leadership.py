@@ -45,7 +45,9 @@ class PeerSight:
 
 
 class Leadership:
-    """One controller's view of who leads. `note_state` must be called after every applied command."""
+    """One controller's view of who leads. `note_state` must be called after every applied
+    command.
+    """
 
     def __init__(self, own_id: str, peers: Mapping[str, str]) -> None:
         self._own_id = own_id
@@ -61,7 +63,9 @@ class Leadership:
 
     @property
     def is_active(self) -> bool:
-        """True when the claim *of this process* is the newest one; one of a former life does not count."""
+        """True when the claim *of this process* is the newest one; one of a former life does not
+        count.
+        """
         return self._own_term is not None and self._own_term == self._term
 
     def note_state(self, term: int, leader_id: str | None, own_claim: bool, now_ms: int) -> None:
@@ -132,7 +136,8 @@ class Leadership:
             if not (sight.active and sight.able):
                 return self._unled(now_ms)
         self._unled_ms = None
-        # A leader that is heard and still knows an older term has not applied its own claim: it leads nobody.
+        # A leader that is heard and still knows an older term has not applied its own claim: it
+        # leads nobody.
         heard_ms = sight.heard_ms if sight.term >= self._term else None
         return self._silent_since(max(heard_ms or 0, sight.led_ms), now_ms)
 

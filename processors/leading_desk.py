@@ -1,7 +1,8 @@
-"""What the active controller does of its own accord: elections that are due, and what follows from outcomes.
+"""What the active controller does of its own accord: elections that are due, and what follows from
+outcomes.
 
-Responsible for: taking over and stepping down, the pushes and further elections that an applied command
-asks for. Refuses to know: requests and their answers, and who wins (the fold).
+Responsible for: taking over and stepping down, the pushes and further elections that an applied
+command asks for. Refuses to know: requests and their answers, and who wins (the fold).
 """
 
 from __future__ import annotations
@@ -22,18 +23,24 @@ from processors.state import BrokerSet
 
 SCAN_MS = 250
 LOOKS_AT_ONCE = 250
-"""So many sets are looked at, or told their roles, in one tick: ten thousand at once would make the loop stand still."""
+"""So many sets are looked at, or told their roles, in one tick: ten thousand at once would make the
+loop stand still.
+"""
 TELL_AGAIN_MS = 250
 """So long after the question was given up."""
 NAMED_MAX = 20
 """So many of the brokers that fall silent at once are named."""
 CAUSE_WENT_BACK = "log_went_back"
 ARRIVAL_PROBE_MS = 2_000
-"""So often the port of an imported master that has not arrived yet is asked whether it is still there."""
+"""So often the port of an imported master that has not arrived yet is asked whether it is still
+there.
+"""
 
 
 class LeadingDesk:
-    """Silent on a standby: nothing here decides, it only appends what the fold then decides (design D6)."""
+    """Silent on a standby: nothing here decides, it only appends what the fold then decides (design
+    D6).
+    """
 
     def __init__(self, context: CoreContext, commands: CommandDesk, reads: ReadDesk) -> None:
         self._context = context
@@ -51,10 +58,14 @@ class LeadingDesk:
         self._tell_due_ms: int | None = None
         """When somebody is to be told next; None when all have been told."""
         self._asked: dict[str, dict[str, None]] = {}
-        """Address -> the sets whose masters' ports were asked there without ever having been heard."""
+        """Address -> the sets whose masters' ports were asked there without ever having been
+        heard.
+        """
 
     def take_over(self) -> list[Effect]:
-        """Begin to lead: masters without an open connection are probed, roles are pushed (design D8)."""
+        """Begin to lead: masters without an open connection are probed, roles are pushed (design
+        D8).
+        """
         context = self._context
         note = fx.Note("info", f"leading in term {context.state.term}")
         self._asked.clear()
@@ -65,7 +76,9 @@ class LeadingDesk:
         return [note, *self._overruled(), *probes, *self._tell_on()]
 
     def _names(self) -> Sequence[str]:
-        """All sets, in an order that no hash decides. None is ever forgotten, so their number tells when one is new."""
+        """All sets, in an order that no hash decides. None is ever forgotten, so their number tells
+        when one is new.
+        """
         sets = self._context.state.sets
         if len(self._sorted) != len(sets):
             self._sorted = sorted(sets)
@@ -83,17 +96,23 @@ class LeadingDesk:
         return self.elections({name: None for _, name, _ in gone} | self._asked.pop(address, {}))
 
     def _overruled(self) -> list[Effect]:
-        """A setting in this controller's file counts only when the log begins; whoever edits it later shall know."""
+        """A setting in this controller's file counts only when the log begins; whoever edits it
+        later shall know.
+        """
         state = self._context.state
         others = [
             f"{name} is {settings_in_force.text(state, name)}, this controller's file says {value}"
             for name, value in sorted(self._context.config.settings.items())
             if settings_in_force.text(state, name) != value
         ]
-        return [fx.Note("warning", f"the log's settings count: {'; '.join(others)}")] if others else []
+        return (
+            [fx.Note("warning", f"the log's settings count: {'; '.join(others)}")] if others else []
+        )
 
     def _tell_some(self) -> list[Effect]:
-        """Push the roles of some sets; the others follow in later ticks, each time proven current anew."""
+        """Push the roles of some sets; the others follow in later ticks, each time proven current
+        anew.
+        """
         context = self._context
         if not context.is_active:
             return []
@@ -102,7 +121,9 @@ class LeadingDesk:
         return self._elections.tell(context.state, names, context.now_ms)
 
     def _tell_on(self) -> list[Effect]:
-        """Once it is proven current; a log that says nothing for so long after a takeover is asked again."""
+        """Once it is proven current; a log that says nothing for so long after a takeover is asked
+        again.
+        """
         context = self._context
         if self._tell_due_ms is None or context.now_ms < self._tell_due_ms:
             return []
@@ -121,20 +142,29 @@ class LeadingDesk:
         _, name, broker_id = key
 
         def tell() -> list[Effect]:
-            return self._elections.tell_one(self._context.state, name, broker_id, self._context.now_ms)
+            return self._elections.tell_one(
+                self._context.state, name, broker_id, self._context.now_ms
+            )
 
-        # A leader that lags, or leads no more, would give a restarted Java master its old mastership (S6).
+        # A leader that lags, or leads no more, would give a restarted Java master its old
+        # mastership (S6).
         return self._reads.once_current(tell) + self.elections([name])
 
     def went_back(self, broker_set: BrokerSet, beat: Heartbeat) -> list[Effect]:
-        """A start of a Java broker that lost data, in its name: it leaves the set, and vetoes nobody."""
+        """A start of a Java broker that lost data, in its name: it leaves the set, and vetoes
+        nobody.
+        """
         replica = broker_set.replica(beat.key[2])
         if not self._context.is_active or replica is None:
             return []
-        return self._commands.unclean_start(broker_set, replica, (beat.epoch, beat.max_offset), CAUSE_WENT_BACK)
+        return self._commands.unclean_start(
+            broker_set, replica, (beat.epoch, beat.max_offset), CAUSE_WENT_BACK
+        )
 
     def after(self, outcome: Outcome, phases: dict[str, int]) -> list[Effect]:
-        """What an applied command asks for: pushes, and elections it makes due. `phases` gets a stamp."""
+        """What an applied command asks for: pushes, and elections it makes due. `phases` gets a
+        stamp.
+        """
         context = self._context
         effects = self._elections.applied(outcome, context.state, context.now_ms)
         if any(isinstance(effect, fx.NotifyRole) for effect in effects):
@@ -144,10 +174,11 @@ class LeadingDesk:
         return effects
 
     def scan(self, silent: Sequence[BrokerKey]) -> list[Effect]:
-        """
-        Look at the sets of those who just fell silent, and, a part in each tick, at all: the net below the pushes.
+        """Look at the sets of those who just fell silent, and, a part in each tick, at all: the
+        net below the pushes.
 
-        RocketMQ's intervals bound how rarely a round begins; the net is finer than their defaults anyway.
+        RocketMQ's intervals bound how rarely a round begins; the net is finer than their defaults
+        anyway.
         """
         context = self._context
         effects = _silence_notes(silent)

@@ -1,8 +1,9 @@
 """Who is alive, as one controller sees it (controller.md 4.2 and 8, design D8).
 
-Responsible for: one pulse per (cluster, set, broker id), what closed connections, refused probes and
-silence make of it, and the evidence a command carries away.
-Refuses to know: what is decided because of it, and what time it is (`now_ms` is an argument, monotonic).
+Responsible for: one pulse per (cluster, set, broker id), what closed connections, refused probes
+and silence make of it, and the evidence a command carries away.
+Refuses to know: what is decided because of it, and what time it is (`now_ms` is an argument,
+monotonic).
 
 A closed connection is a hint: the replica is no candidate until it is heard again, but it is only
 called gone when its port refuses (or its own timeout passes).
@@ -38,9 +39,22 @@ from processors.pulse_watch import PulsesByAddress, PulseWatch
 from processors.state import BrokerSet, Replica
 
 __all__ = [
-    "DEFAULT_PRIORITY", "DEFAULT_TIMEOUT_MS", "REASON_ASKED", "REASON_AWAITED", "REASON_CLOSED", "REASON_EXPIRED",
-    "REASON_HEARTBEAT", "REASON_NEVER_SEEN", "REASON_REFUSED", "REASON_STALE", "REASON_UNSHOWN", "BrokerKey", "Heartbeat", "Liveness", "Pulse",
-]  # fmt: skip
+    "DEFAULT_PRIORITY",
+    "DEFAULT_TIMEOUT_MS",
+    "REASON_ASKED",
+    "REASON_AWAITED",
+    "REASON_CLOSED",
+    "REASON_EXPIRED",
+    "REASON_HEARTBEAT",
+    "REASON_NEVER_SEEN",
+    "REASON_REFUSED",
+    "REASON_STALE",
+    "REASON_UNSHOWN",
+    "BrokerKey",
+    "Heartbeat",
+    "Liveness",
+    "Pulse",
+]
 
 PULSES_MAX = 50_000
 """A flood of invented names must not grow memory without end."""
@@ -75,7 +89,10 @@ class Liveness:
         due_ms, count = self._counted
         if now_ms >= due_ms:
             count = sum(
-                pulse.gone is None and pulse.conn_id is not None and not pulse.relayed and 0 < pulse.timeout_ms >= now_ms - pulse.heard_ms
+                pulse.gone is None
+                and pulse.conn_id is not None
+                and not pulse.relayed
+                and 0 < pulse.timeout_ms >= now_ms - pulse.heard_ms
                 for pulse in self._pulses.values()
             )
             self._counted = now_ms + COUNT_EVERY_MS, count
@@ -84,9 +101,11 @@ class Liveness:
     def pulses(self) -> Iterator[Pulse]:
         return iter(self._pulses.values())
 
-    def heard(self, beat: Heartbeat, conn_id: int, now_ms: int, relayed: bool = False, host: str = "") -> bool:
-        """
-        Take a heartbeat that came from `host`; True when this replica had been gone, or its connection lost, until now.
+    def heard(
+        self, beat: Heartbeat, conn_id: int, now_ms: int, relayed: bool = False, host: str = ""
+    ) -> bool:
+        """Take a heartbeat that came from `host`; True when this replica had been gone, or its
+        connection lost, until now.
 
         The connection is bound anew by every heartbeat (defect 1 of controller.md 15).
         """
@@ -108,7 +127,9 @@ class Liveness:
         now_ms: int,
         notice_token: str | None = None,
     ) -> None:
-        """A registration is a sign of life too; `position` is (last epoch, end offset) if it told."""
+        """A registration is a sign of life too; `position` is (last epoch, end offset) if it
+        told.
+        """
         pulse, _ = self._touch(key, address, incarnation, conn_id, now_ms)
         if pulse is None:
             return
@@ -119,7 +140,9 @@ class Liveness:
         self._watch.keep(pulse)
 
     def starts_anew(self, key: BrokerKey) -> None:
-        """A replica that tells no incarnation registered without its position: it is another start."""
+        """A replica that tells no incarnation registered without its position: it is another
+        start.
+        """
         pulse = self._pulses.get(key)
         if pulse is not None:
             pulse.starts_anew()
@@ -153,7 +176,9 @@ class Liveness:
         return pulse, returned
 
     def _make_room(self, now_ms: int) -> bool:
-        """Forget who has been gone for long: to whom they belong is in the log, and who is new must be heard."""
+        """Forget who has been gone for long: to whom they belong is in the log, and who is new must
+        be heard.
+        """
         for pulse in self._watch.long_gone(now_ms):
             self._bind(pulse, None)
             self._at.leave(pulse)
@@ -174,7 +199,9 @@ class Liveness:
             self._by_conn.setdefault(conn_id, set()).add(pulse.key)
 
     def connection_closed(self, conn_id: int, now_ms: int) -> list[str]:
-        """The addresses to probe at once. A close of a connection nobody is bound to means nothing."""
+        """The addresses to probe at once. A close of a connection nobody is bound to means
+        nothing.
+        """
         addresses: list[str] = []
         for key in sorted(self._by_conn.pop(conn_id, ())):
             pulse = self._pulses[key]
@@ -186,7 +213,9 @@ class Liveness:
         return self.want_probes(addresses)
 
     def want_probes(self, addresses: list[str]) -> list[str]:
-        """Those of `addresses` that are not being probed already; they count as being probed now."""
+        """Those of `addresses` that are not being probed already; they count as being probed
+        now.
+        """
         wanted = [address for address in dict.fromkeys(addresses) if address not in self._probing]
         self._probing.update(wanted)
         return wanted
@@ -258,7 +287,11 @@ class Liveness:
             return REASON_STALE
         if reason == REASON_HEARTBEAT and may_still_acknowledge(broker_set, replica, pulse):
             return REASON_NOT_FENCED
-        if reason == REASON_HEARTBEAT and pulse.is_unshown and expected_of(broker_set, replica, pulse.before) is not None:
+        if (
+            reason == REASON_HEARTBEAT
+            and pulse.is_unshown
+            and expected_of(broker_set, replica, pulse.before) is not None
+        ):
             return REASON_UNSHOWN
         return reason
 
@@ -266,7 +299,9 @@ class Liveness:
         return self.reason_of(broker_set, replica, now_ms) in (REASON_HEARTBEAT, REASON_AWAITED)
 
     def awaited(self, broker_set: BrokerSet, now_ms: int) -> str | None:
-        """The address of an imported master that others of its set arrived before: it is to be probed."""
+        """The address of an imported master that others of its set arrived before: it is to be
+        probed.
+        """
         master = broker_set.master() if broker_set.imported else None
         if master is None or self.reason_of(broker_set, master, now_ms) != REASON_AWAITED:
             return None
@@ -281,14 +316,16 @@ class Liveness:
         return self.reason_of(broker_set, replica, now_ms) in (REASON_REFUSED, REASON_EXPIRED)
 
     def _pulse_of(self, broker_set: BrokerSet, replica: Replica) -> Pulse | None:
-        return self._pulses.get((broker_set.cluster_name, broker_set.broker_name, replica.broker_id))
+        return self._pulses.get(
+            (broker_set.cluster_name, broker_set.broker_name, replica.broker_id)
+        )
 
     def evidence(
         self, broker_set: BrokerSet | None, now_ms: int, asked_by: int | None = None
     ) -> tuple[ReplicaEvidence, ...]:
-        """One row per registered replica, by id, as it is seen now.
-        `asked_by`: the broker whose own request is being made into a command lives, heartbeat or not
-        (controller.md 16, broker row 8).
+        """One row per registered replica, by id, as it is seen now. `asked_by`: the broker whose
+        own request is being made into a command lives, heartbeat or not (controller.md 16, broker
+        row 8).
         """
         if broker_set is None:
             return ()

@@ -1,7 +1,7 @@
 """Whether this controller gets through to the log just now (design D6).
 
-Responsible for: judging it from the answers about the log's end and from how the fold keeps up with them; a
-controller that does not get through neither leads nor claims.
+Responsible for: judging it from the answers about the log's end and from how the fold keeps up with
+them; a controller that does not get through neither leads nor claims.
 Refuses to know: how the log is asked, and who asks.
 """
 
@@ -41,10 +41,11 @@ class LogAccess:
             self._goal = None
 
     def is_able(self, now_ms: int, limit_ms: int = UNABLE_AFTER_MS) -> bool:
-        """
-        False when nothing comes any more: neither word of the log's end, nor the records that stand before it.
+        """False when nothing comes any more: neither word of the log's end, nor the records that
+        stand before it.
 
-        Who is far behind but comes forward is overloaded and not cut off; that is told only after a long time.
+        Who is far behind but comes forward is overloaded and not cut off; that is told only after a
+        long time.
         """
         answered_ms = now_ms if self._answered_ms is None else self._answered_ms
         since_ms = now_ms if self._goal is None else self._goal[1]
@@ -54,7 +55,9 @@ class LogAccess:
         return now_ms - min(heard_ms, max(since_ms, self._progress_ms)) <= limit_ms
 
     def is_current(self, now_ms: int, since_ms: int = 0) -> bool:
-        """True when the log's end was learnt since then, and of late, and what stands before it arrives in time."""
+        """True when the log's end was learnt since then, and of late, and what stands before it
+        arrives in time.
+        """
         if self._answered_ms is None or self._answered_ms < since_ms:
             return False
         if now_ms - self._answered_ms > QUESTION_EVERY_MS + UNABLE_AFTER_MS:

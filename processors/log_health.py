@@ -1,8 +1,9 @@
 """
 Is the log still the one that was folded here, and does it still arrive? (P, design S11 and D7)
 
-Responsible for: judging what was seen at each look, and the words with the way out. One odd look proves
-nothing: after a change of Kafka's leader an answer may be old for a moment; a log made anew stays anew.
+Responsible for: judging what was seen at each look, and the words with the way out. One odd look
+proves nothing: after a change of Kafka's leader an answer may be old for a moment; a log made anew
+stays anew.
 Refuses to know: Kafka, threads, and who acts on the verdict.
 """
 
@@ -19,8 +20,8 @@ ODD_LOOKS_MIN = 3
 LOOKS_APART_MAX_S = 5.0
 """After a longer pause of Kafka or of this process, waiting is counted anew."""
 RESTORE = (
-    "restore it (`regent controller rebuild --from-delta` makes it anew from the landed tables) or, for a new "
-    "cluster, remove this controller's data folder"
+    "restore it (`regent controller rebuild --from-delta` makes it anew from the landed tables) "
+    "or, for a new cluster, remove this controller's data folder"
 )
 
 
@@ -29,8 +30,9 @@ class Look:
     """
     What Kafka said of the commands topic, and how far this controller is.
 
-    `topic_id` is "" when the topic does not exist, None when that was not learnt; `same` says whether the
-    record that was the newest applied one at the look before is still in its place (None: not learnt).
+    `topic_id` is "" when the topic does not exist, None when that was not learnt; `same` says
+    whether the record that was the newest applied one at the look before is still in its place
+    (None: not learnt).
     """
 
     first: int
@@ -67,15 +69,32 @@ class LogHealth:
         changed = None if look.same is None else not look.same
         found = (
             ("gone", gone, ODD_FOR_S, f"{COMMANDS_TOPIC} was deleted: {RESTORE}"),
-            ("anew", anew, ODD_FOR_S, f"{COMMANDS_TOPIC} was deleted and made anew (topic id {named}, here {known}): {RESTORE}"),
+            (
+                "anew",
+                anew,
+                ODD_FOR_S,
+                f"{COMMANDS_TOPIC} was deleted and made anew (topic id {named}, here {known}): "
+                f"{RESTORE}",
+            ),
             ("first", look.first > 0, ODD_FOR_S, beginning_lost(look.first)),
-            ("changed", changed, ODD_FOR_S, f"{COMMANDS_TOPIC} was cut and written anew: a record that was applied here is another one now; {RESTORE}"),
+            (
+                "changed",
+                changed,
+                ODD_FOR_S,
+                f"{COMMANDS_TOPIC} was cut and written anew: a record that was applied here is "
+                f"another one now; {RESTORE}",
+            ),
             ("behind", look.end < look.applied, BEHIND_FOR_S, too_short(look.end, look.applied)),
-        )  # fmt: skip
-        return next((reason for what, odd, for_s, reason in found if self._stays(what, odd, now_s, for_s)), None)
+        )
+        return next(
+            (reason for what, odd, for_s, reason in found if self._stays(what, odd, now_s, for_s)),
+            None,
+        )
 
     def _stays(self, what: str, odd: bool | None, now_s: float, for_s: float) -> bool:
-        """Whether it was odd at several looks over so long; what was not learnt (None) neither counts nor clears."""
+        """Whether it was odd at several looks over so long; what was not learnt (None) neither
+        counts nor clears.
+        """
         if odd is None:
             return False
         if not odd:
@@ -95,19 +114,22 @@ class LogHealth:
         if waited_s <= self._watchdog_s:
             return None
         return (
-            f"the log ends at {look.end}, but Faust has handed over nothing behind offset {look.position - 1} for "
-            f"{waited_s:.0f} s: it is stuck; starting again helps"
+            f"the log ends at {look.end}, but Faust has handed over nothing behind offset "
+            f"{look.position - 1} for {waited_s:.0f} s: it is stuck; starting again helps"
         )
 
 
 def beginning_lost(first: int) -> str:
     """The text for a log whose first records are gone."""
     return (
-        f"{COMMANDS_TOPIC} begins at offset {first}: its beginning was deleted; set retention.ms=-1, retention.bytes=-1, "
-        f"cleanup.policy=delete and {RESTORE}"
+        f"{COMMANDS_TOPIC} begins at offset {first}: its beginning was deleted; set "
+        f"retention.ms=-1, retention.bytes=-1, cleanup.policy=delete and {RESTORE}"
     )
 
 
 def too_short(end: int, applied: int) -> str:
     """The text for a log that ends below what was applied."""
-    return f"{COMMANDS_TOPIC} ends at offset {end}, but {applied} records were applied here: it was cut or made anew; {RESTORE}"
+    return (
+        f"{COMMANDS_TOPIC} ends at offset {end}, but {applied} records were applied here: it was "
+        f"cut or made anew; {RESTORE}"
+    )

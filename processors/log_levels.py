@@ -1,7 +1,7 @@
 """The levels of this process's loggers, and which names are loggers of ours.
 
-Responsible for: what may be changed while a process runs. A logger is never made by a name from outside: whoever asks
-could make them without end. Refuses to know: who asks.
+Responsible for: what may be changed while a process runs. A logger is never made by a name from
+outside: whoever asks could make them without end. Refuses to know: who asks.
 """
 
 from __future__ import annotations
@@ -12,8 +12,14 @@ from processors.core_context import LOGGER_ROOTS
 
 
 def loggers() -> list[str]:
-    """The names that a level can be set for: modules of ours that log, and the packages above them."""
-    return sorted(name for name in tuple(logging.root.manager.loggerDict) if name.partition(".")[0] in LOGGER_ROOTS)
+    """The names that a level can be set for: modules of ours that log, and the packages above
+    them.
+    """
+    return sorted(
+        name
+        for name in tuple(logging.root.manager.loggerDict)
+        if name.partition(".")[0] in LOGGER_ROOTS
+    )
 
 
 def is_logger(name: str) -> bool:

@@ -2,7 +2,8 @@
 Reading the log in bulk, and asking where it begins and ends.
 
 Responsible for: catch-up before Faust takes over, the newest record of a topic, the end offset, the
-start offset for Faust's group, and recognising a log that is not the one this controller knows (S11).
+start offset for Faust's group, and recognising a log that is not the one this controller knows
+(S11).
 Refuses to know: what the records decide. Everything here blocks; callers use a thread.
 """
 
@@ -26,11 +27,17 @@ SILENCE_MAX_S = 30.0
 PARTITION = 0
 FETCH_WAIT_MS = 20
 NEW_CLIENT_AFTER_S = 3.0
-"""A client that was once told of a cluster without nodes (an overloaded one fences its only node) forgets every address and
-says for ever that all are down (librdkafka issue 5301): after so long another one is made."""
-LEADER_KNOWN_FOR: Mapping[str, object] = {"topic.metadata.refresh.interval.ms": 1_000, "metadata.max.age.ms": 1_000}
-"""Without a partition of its own the client keeps a leader in mind for a quarter of an hour, also one that stands still: no
-read could be proven current until that one went on."""
+"""A client that was once told of a cluster without nodes (an overloaded one fences its only node)
+forgets every address and says for ever that all are down (librdkafka issue 5301): after so long
+another one is made.
+"""
+LEADER_KNOWN_FOR: Mapping[str, object] = {
+    ("topic.metadata.refresh.interval.ms"): 1_000,
+    "metadata.max.age.ms": 1_000,
+}
+"""Without a partition of its own the client keeps a leader in mind for a quarter of an hour, also
+one that stands still: no read could be proven current until that one went on.
+"""
 
 
 class LogUnreachable(Exception):
@@ -87,7 +94,12 @@ class LogReader:
             self._all_down_since_s = None
 
     def read(
-        self, topic: str, start: int, end: int, take: Callable[[int, bytes], None], silence_max_s: float = SILENCE_MAX_S
+        self,
+        topic: str,
+        start: int,
+        end: int,
+        take: Callable[[int, bytes], None],
+        silence_max_s: float = SILENCE_MAX_S,
     ) -> None:
         """
         Hand every record from `start` up to `end` (excluded) to `take`, in order.
@@ -124,12 +136,12 @@ class LogReader:
         return found[0]
 
     def commit_start(self, group: str, topic: str, offset: int) -> None:
-        """Make `offset` the place where the group `group` (without members) begins. Raises LogUnreachable."""
+        """Make `offset` the place where the group `group` (without members) begins. Raises
+        LogUnreachable.
+        """
         consumer = self._consumer_of(group)
         try:
-            consumer.commit(
-                offsets=[TopicPartition(topic, PARTITION, offset)], asynchronous=False
-            )
+            consumer.commit(offsets=[TopicPartition(topic, PARTITION, offset)], asynchronous=False)
         except KafkaException as error:
             raise LogUnreachable(f"the start offset of {group}: {error.args[0].str()}") from None
         finally:
@@ -153,8 +165,8 @@ def _is_record(topic: str, message: Message) -> bool:
 def hole(topic: str, expected: int, got: int) -> str:
     """The text for a log that goes on somewhere else than it should."""
     return (
-        f"{topic} has a hole: offset {expected} was expected, {got} came; "
-        "restore the topic from a backup or a replica, nothing can be decided without its whole history"
+        f"{topic} has a hole: offset {expected} was expected, {got} came; restore the topic from a "
+        "backup or a replica, nothing can be decided without its whole history"
     )
 
 
@@ -178,24 +190,28 @@ def check_first_record(data: bytes, cluster_id: str, known_id: bytes | None) -> 
         raise LogBroken(f"record 0 of {COMMANDS_TOPIC} is not a ClusterFormed: {error}") from None
     if not isinstance(record, ClusterFormed):
         raise LogBroken(
-            f"record 0 of {COMMANDS_TOPIC} is a {type(record).__name__}, not a ClusterFormed: "
-            "this is not a command log of Regent, or its beginning is lost; use another Kafka or restore it"
+            f"record 0 of {COMMANDS_TOPIC} is a {type(record).__name__}, not a ClusterFormed: this "
+            "is not a command log of Regent, or its beginning is lost; use another Kafka or "
+            "restore it"
         )
     envelope = record.envelope
     if envelope.cluster_id != cluster_id:
         raise LogBroken(
-            f"{COMMANDS_TOPIC} belongs to the cluster {envelope.cluster_id!r}, this controller to {cluster_id!r}: "
-            "correct cluster_id or bootstrap.servers"
+            f"{COMMANDS_TOPIC} belongs to the cluster {envelope.cluster_id!r}, this controller to "
+            f"{cluster_id!r}: correct cluster_id or bootstrap.servers"
         )
     if known_id is not None and envelope.command_id != known_id:
         raise LogBroken(
-            f"{COMMANDS_TOPIC} was made anew: its record 0 is not the one this controller knows; {RESTORE}"
+            f"{COMMANDS_TOPIC} was made anew: its record 0 is not the one this controller knows; "
+            f"{RESTORE}"
         )
     return envelope.command_id
 
 
 def newest_published(values: Iterable[bytes]) -> int:
-    """The command offset of the newest readable outcome among `values` (newest first); -1 when none is."""
+    """The command offset of the newest readable outcome among `values` (newest first); -1 when none
+    is.
+    """
     from events.outcomes import Outcome
 
     for data in values:

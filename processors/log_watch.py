@@ -1,8 +1,9 @@
 """
 Watching the log while Faust follows it: is it still the same log, and does it arrive?
 
-Responsible for: a look every half second with a reader of its own (the barriers of requests never wait for
-it), and reading directly what Faust is late with; both hand records to the same guard, which drops repeats.
+Responsible for: a look every half second with a reader of its own (the barriers of requests never
+wait for it), and reading directly what Faust is late with; both hand records to the same guard,
+which drops repeats.
 Refuses to know: what a look means (`log_health`) and what a record means.
 """
 
@@ -116,7 +117,8 @@ class LogWatch:
                     _log.info("the log does not answer: %s", error)
                 away = True
             except LogBroken as error:
-                _log.warning("%s", error)  # Faust, or the looks that follow, stop this controller if it stays so.
+                # Faust, or the looks that follow, stop this controller if it stays so.
+                _log.warning("%s", error)
             remembered, seen = self._newest(), self._next_offset()
 
     async def _look(self, remembered: Newest, *, in_a_hurry: bool) -> Look:
@@ -140,9 +142,13 @@ class LogWatch:
         if remembered is None or not first <= remembered[0] < end:
             return None
         try:
-            return self._reader.record(COMMANDS_TOPIC, remembered[0], SILENCE_MAX_S) == remembered[1]
+            return (
+                self._reader.record(COMMANDS_TOPIC, remembered[0], SILENCE_MAX_S) == remembered[1]
+            )
         except LogBroken:
-            return False  # Out of range although it lay within the bounds: the next look tells whether it stays so.
+            # Out of range although it lay within the bounds: the next look tells whether it stays
+            # so.
+            return False
 
     async def _help(self, end: int) -> None:
         """Read what Faust has not handed over since the look before."""
@@ -151,7 +157,11 @@ class LogWatch:
         stop = min(end, start + HELP_RECORDS_MAX)
         await self._in_thread(
             lambda: self._reader.read(
-                COMMANDS_TOPIC, start, stop, lambda offset, data: found.append((offset, data)), SILENCE_MAX_S
+                COMMANDS_TOPIC,
+                start,
+                stop,
+                lambda offset, data: found.append((offset, data)),
+                SILENCE_MAX_S,
             )
         )
         before = self._next_offset()
@@ -163,5 +173,11 @@ class LogWatch:
         helped = self._next_offset() - before
         if helped > 0:
             self.helped += helped
-            level = logging.WARNING if self._follower.delivered else logging.INFO  # It may still be starting.
-            _log.log(level, "Faust is late: offsets %d to %d were read directly", before, before + helped - 1)
+            # It may still be starting.
+            level = logging.WARNING if self._follower.delivered else logging.INFO
+            _log.log(
+                level,
+                "Faust is late: offsets %d to %d were read directly",
+                before,
+                before + helped - 1,
+            )

@@ -1,4 +1,5 @@
-"""When half the world falls silent at once, the ear is to blame rather than the world (design D8). (P)
+"""When half the world falls silent at once, the ear is to blame rather than the world (design D8).
+(P)
 
 Responsible for: holding elections by silence back for a bounded time.
 Refuses to know: elections for any other cause; those go on.
@@ -15,13 +16,17 @@ MASS_SILENCE_BROKERS = 10
 MASS_SILENCE_HOLD_MS = 10_000
 """Elections by silence wait this long when more than half of more than ten brokers fell silent."""
 COUNT_AGAIN_MS = 200
-"""So long a mass stays one: it is asked for with every broker that comes back, and counting takes all of them."""
+"""So long a mass stays one: it is asked for with every broker that comes back, and counting takes
+all of them.
+"""
 CALM_MS = 1_000
 """So long no mass stays none while nobody else falls silent."""
 
 
 class MassSilence:
-    """One leader's view; who was never heard is silent too: a leader that just took over may be deaf."""
+    """One leader's view; who was never heard is silent too: a leader that just took over may be
+    deaf.
+    """
 
     def __init__(self) -> None:
         self._since_ms: int | None = None
@@ -32,10 +37,19 @@ class MassSilence:
         """Another leadership begins."""
         self._since_ms = self._judged = None
 
-    def holds(self, sets: Iterable[BrokerSet], liveness: Liveness, now_ms: int, hold_ms: int) -> bool:
-        """True while elections by silence must wait. `sets` are all there are; they are counted once per moment."""
-        if self._judged is None or now_ms - self._judged[0] >= self._valid_ms(liveness, self._judged[1]):
-            self._judged, self._silences = (now_ms, self._is_mass(sets, liveness, now_ms)), liveness.silences
+    def holds(
+        self, sets: Iterable[BrokerSet], liveness: Liveness, now_ms: int, hold_ms: int
+    ) -> bool:
+        """True while elections by silence must wait. `sets` are all there are; they are counted
+        once per moment.
+        """
+        if self._judged is None or now_ms - self._judged[0] >= self._valid_ms(
+            liveness, self._judged[1]
+        ):
+            self._judged, self._silences = (
+                (now_ms, self._is_mass(sets, liveness, now_ms)),
+                liveness.silences,
+            )
         if not self._judged[1]:
             self._since_ms = None
             return False
@@ -56,7 +70,9 @@ class MassSilence:
                 if not replica.is_registered:
                     continue
                 known += 1
-                pulse = liveness.pulse((broker_set.cluster_name, broker_set.broker_name, replica.broker_id))
+                pulse = liveness.pulse(
+                    (broker_set.cluster_name, broker_set.broker_name, replica.broker_id)
+                )
                 if pulse is not None:
                     silent += pulse.reason(now_ms) == REASON_EXPIRED
                 else:

@@ -1,10 +1,11 @@
 """What a controller counts about itself (controller.md 13), without a clock and without a format.
 
-Responsible for: counters and histograms by their labels, under the names and with the borders of RocketMQ's own
-controller, and those that only Regent has. Refuses to know: who reads them and how they are written.
+Responsible for: counters and histograms by their labels, under the names and with the borders of
+RocketMQ's own controller, and those that only Regent has. Refuses to know: who reads them and how
+they are written.
 
-Java counts a request as a success when a response was produced, whatever its code; so is it here. `dledger_op` is the
-append to the replicated log, which is Kafka here.
+Java counts a request as a success when a response was produced, whatever its code; so is it here.
+`dledger_op` is the append to the replicated log, which is Kafka here.
 """
 
 from __future__ import annotations
@@ -19,7 +20,14 @@ from processors.fold import Applied
 from processors.gateway import CAUSE_BROKER, CAUSE_OPERATOR
 
 _STEPS = (1, 3, 5, 10, 30, 50, 100, 300, 500)
-LATENCY_BORDERS_US = (*_STEPS, *(1_000 * step for step in _STEPS), 1_000_000, 3_000_000, 5_000_000, 10_000_000)
+LATENCY_BORDERS_US = (
+    *_STEPS,
+    *(1_000 * step for step in _STEPS),
+    1_000_000,
+    3_000_000,
+    5_000_000,
+    10_000_000,
+)
 SUCCESS, FAILED, TIMEOUT = "success", "failed", "timeout"
 _ELECTED, _KEPT, _NOBODY = "new_master_elected", "keep_current_master", "no_master_elected"
 ELECTION_RESULTS: Mapping[int, str] = {
@@ -70,7 +78,9 @@ class Histogram:
 
 
 def type_of(code: int) -> str | None:
-    """The label of a request: Java's, or ours for requests of ours. None: not served, so not counted."""
+    """The label of a request: Java's, or ours for requests of ours. None: not served, so not
+    counted.
+    """
     java = _JAVA_TYPES.get(code)  # type: ignore[call-overload]
     if java is not None:
         return str(java)
@@ -105,15 +115,23 @@ class Metrics:
         self.notices_dropped = 0
         """Role notices for which there was no room even to wait."""
         self.strange_peer_words = 0
-        """Heartbeats in the name of controllers that are not configured here, or with offsets that cannot be."""
+        """Heartbeats in the name of controllers that are not configured here, or with offsets that
+        cannot be.
+        """
         self.strange_heartbeats = 0
         """Heartbeats in the name of a registered replica that are not its own."""
         self.strange_requests = 0
-        """Requests of replicas (1001, 1002, 1003) refused because who sent them does not know the check code."""
+        """Requests of replicas (1001, 1002, 1003) refused because who sent them does not know the
+        check code.
+        """
         self.unrecorded_refusals = 0
-        """Requests about unknown sets, refused by the rules without a record: too many were recorded."""
+        """Requests about unknown sets, refused by the rules without a record: too many were
+        recorded.
+        """
         self.rate_limited = 0
-        """Requests answered with 2 because too many of their kind came, from their set or at all."""
+        """Requests answered with 2 because too many of their kind came, from their set or at
+        all.
+        """
         self.fold_ns = 0
 
     def request(self, request_type: str, status: str, micros: int | None) -> None:
@@ -148,7 +166,9 @@ class Metrics:
 
 
 class RequestMeter:
-    """Times requests between their arrival and their answer, whichever way that takes. Times are microseconds."""
+    """Times requests between their arrival and their answer, whichever way that takes. Times are
+    microseconds.
+    """
 
     def __init__(self, metrics: Metrics | None = None) -> None:
         self.metrics = metrics or Metrics()

@@ -1,7 +1,8 @@
 """The configuration of a name server, read from TOML or properties and flags.
 
-Responsible for: names, defaults, limits, the controller that may live in the same process (`enableControllerInNamesrv`,
-document 000), one clear error for an unreadable or contradictory file.
+Responsible for: names, defaults, limits, the controller that may live in the same process
+(`enableControllerInNamesrv`, document 000), one clear error for an unreadable or contradictory
+file.
 Refuses to know: what the settings do.
 """
 
@@ -28,22 +29,39 @@ KAFKA_WAIT_MS = 10 * 365 * 86_400_000
 
 
 class NameServerConfig(BaseModel):
-    """
-    `listen` is the `host:port` that is bound; clients and brokers are told the name server's address by people.
+    """`listen` is the `host:port` that is bound; clients and brokers are told the name server's
+    address by people.
 
-    With `enable_controller_in_namesrv` a controller runs in the same process, on its own port; `controller` holds what
-    its own file would hold.
+    With `enable_controller_in_namesrv` a controller runs in the same process, on its own port;
+    `controller` holds what its own file would hold.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    listen: str = Field("127.0.0.1:9876", description="what is bound for clients, brokers and mqadmin")
-    scan_interval_ms: int = Field(5_000, ge=50, le=600_000, description="pause between two looks for brokers that fell silent")
-    idle_timeout_ms: int = Field(120_000, ge=1_000, description="a silent connection is closed after this time")
-    partial_frame_timeout_ms: int = Field(30_000, ge=100, description="a connection that brings half a request is closed after this time")
+    listen: str = Field(
+        "127.0.0.1:9876", description=("what is bound for clients, brokers and mqadmin")
+    )
+    scan_interval_ms: int = Field(
+        5_000,
+        ge=50,
+        le=600_000,
+        description=("pause between two looks for brokers that fell silent"),
+    )
+    idle_timeout_ms: int = Field(
+        120_000, ge=1_000, description=("a silent connection is closed after this time")
+    )
+    partial_frame_timeout_ms: int = Field(
+        30_000,
+        ge=100,
+        description=("a connection that brings half a request is closed after this time"),
+    )
     connections_max: int = Field(8_192, ge=1, description="connections at once")
-    enable_controller_in_namesrv: bool = Field(False, description="run a controller in this process too")
-    controller: dict[str, Any] = Field({}, description="what the file of that controller would hold")
+    enable_controller_in_namesrv: bool = Field(
+        False, description=("run a controller in this process too")
+    )
+    controller: dict[str, Any] = Field(
+        {}, description=("what the file of that controller would hold")
+    )
     _embedded: ControllerConfig | None = PrivateAttr(None)
 
     @field_validator("listen")
@@ -69,10 +87,11 @@ class NameServerConfig(BaseModel):
 
 
 def load(path: str | Path | None, overrides: Mapping[str, Any] | None = None) -> NameServerConfig:
-    """
-    The file (None: defaults) with `overrides` over it; overrides of None say nothing. Raises ConfigError.
+    """The file (None: defaults) with `overrides` over it; overrides of None say nothing. Raises
+    ConfigError.
 
-    `*.properties` and `*.conf` are Java's properties, where name server and controller share one list of names.
+    `*.properties` and `*.conf` are Java's properties, where name server and controller share one
+    list of names.
     """
     if path is not None and Path(path).suffix in PROPERTIES_SUFFIXES:
         return _of_properties(path, overrides)
@@ -84,25 +103,37 @@ def load(path: str | Path | None, overrides: Mapping[str, Any] | None = None) ->
 
 
 def _of_properties(path: str | Path, overrides: Mapping[str, Any] | None) -> NameServerConfig:
-    """`listenPort` and `bindAddress` are the name server's; the controller's address is its own entry among its peers."""
+    """`listenPort` and `bindAddress` are the name server's; the controller's address is its own
+    entry among its peers.
+    """
     try:
         values = parse(read_bytes(path))
     except PropertiesRejected as error:
         raise ConfigError(f"{path}: {error}") from None
-    own: dict[str, Any] = {name: values.pop(name).strip() for name in (EMBED, *NameServerConfig.model_fields) if name in values}
+    own: dict[str, Any] = {
+        name: values.pop(name).strip()
+        for name in (EMBED, *NameServerConfig.model_fields)
+        if name in values
+    }
     port, host = values.pop("listenPort", "").strip(), values.pop("bindAddress", "").strip()
     if port or host:
         own["listen"] = f"{host or ANY_HOST}:{port or '9876'}"
     config = _checked(path, own, overrides)
     if config.enable_controller_in_namesrv:
-        config._embedded = _waiting(controller_config.of_properties(dump(values), f"{path}: controller"))
+        config._embedded = _waiting(
+            controller_config.of_properties(dump(values), f"{path}: controller")
+        )
     return config
 
 
-def _checked(path: str | Path | None, fields: dict[str, Any], overrides: Mapping[str, Any] | None) -> NameServerConfig:
+def _checked(
+    path: str | Path | None, fields: dict[str, Any], overrides: Mapping[str, Any] | None
+) -> NameServerConfig:
     if EMBED in fields:
         fields["enable_controller_in_namesrv"] = fields.pop(EMBED)
-    return checked(NameServerConfig, path, fields, overrides, {EMBED: "enable_controller_in_namesrv"})
+    return checked(
+        NameServerConfig, path, fields, overrides, {EMBED: "enable_controller_in_namesrv"}
+    )
 
 
 def _waiting(config: ControllerConfig) -> ControllerConfig:

@@ -1,7 +1,9 @@
 """The name server process: remoting in front of a RouteTable.
 
-Responsible for: the requests of broker-wire-and-storage.md 4.1 that Regent serves, expiry, start and stop.
-Refuses to know: the rules of the table (routes.py) and how a registration is written (registration_body.py).
+Responsible for: the requests of broker-wire-and-storage.md 4.1 that Regent serves, expiry, start
+and stop.
+Refuses to know: the rules of the table (routes.py) and how a registration is written
+(registration_body.py).
 """
 
 from __future__ import annotations
@@ -26,9 +28,9 @@ from processors.routes import MASTER_ID, RouteTable
 _log = logging.getLogger(__name__)
 JAVA = "JAVA"
 MASTER_WAIT_MS = 1_000
-"""
-A Java slave has its new master's HA address from the answer to its registration alone, and asks again after 10 s or
-more. Told of a new master, it may be here before that master is: its answer waits this long for it.
+""" A Java slave has its new master's HA address from the answer to its registration alone, and asks
+again after 10 s or more. Told of a new master, it may be here before that master is: its answer
+waits this long for it.
 """
 _FAQ = "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 
@@ -47,24 +49,28 @@ class NameServer:
             port=port,
             on_close=self._connection_closed,
             idle_timeout_ms=config.idle_timeout_ms,
-            limits=Limits(partial_frame_ms=config.partial_frame_timeout_ms, connections=config.connections_max),
+            limits=Limits(
+                partial_frame_ms=config.partial_frame_timeout_ms, connections=config.connections_max
+            ),
         )
         self._scan_timer: asyncio.TimerHandle | None = None
         self._masters_awaited: dict[str, set[asyncio.Future[None]]] = {}
 
     def _dispatcher(self) -> Dispatcher:
-        return Dispatcher({
-            RequestCode.REGISTER_BROKER: self._register,
-            RequestCode.UNREGISTER_BROKER: self._unregister,
-            RequestCode.GET_ROUTEINFO_BY_TOPIC: self._route,
-            RequestCode.GET_BROKER_CLUSTER_INFO: self._cluster_info,
-            RequestCode.QUERY_DATA_VERSION: self._query_data_version,
-            RequestCode.BROKER_HEARTBEAT: self._heartbeat,
-            RequestCode.GET_KV_CONFIG: self._kv_config,
-            RequestCode.GET_BROKER_MEMBER_GROUP: self._member_group,
-            RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: self._topic_list,
-            RequestCode.REGENT_PROCESS_STATUS: self._status,
-        })  # fmt: skip
+        return Dispatcher(
+            {
+                RequestCode.REGISTER_BROKER: self._register,
+                RequestCode.UNREGISTER_BROKER: self._unregister,
+                RequestCode.GET_ROUTEINFO_BY_TOPIC: self._route,
+                RequestCode.GET_BROKER_CLUSTER_INFO: self._cluster_info,
+                RequestCode.QUERY_DATA_VERSION: self._query_data_version,
+                RequestCode.BROKER_HEARTBEAT: self._heartbeat,
+                RequestCode.GET_KV_CONFIG: self._kv_config,
+                RequestCode.GET_BROKER_MEMBER_GROUP: self._member_group,
+                RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: self._topic_list,
+                RequestCode.REGENT_PROCESS_STATUS: self._status,
+            }
+        )
 
     async def start(self) -> None:
         """Listen. Raises OSError when the address cannot be bound."""
@@ -80,7 +86,7 @@ class NameServer:
     def port(self) -> int:
         return self._server.port
 
-    # -- requests of brokers ---------------------------------------------------------------------------------------
+    # -- requests of brokers -----------------------------------------------------------------------
 
     async def _register(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         try:
@@ -94,7 +100,9 @@ class NameServer:
             _log.warning("registration of %s refused: %s", who, result.verdict.value)
             return request.reply(ResponseCode.SYSTEM_ERROR, remark="register broker failed")
         state_version = registration.version.state_version
-        _log.debug("registration of %s, state version %d: %s", who, state_version, result.verdict.value)
+        _log.debug(
+            "registration of %s, state version %d: %s", who, state_version, result.verdict.value
+        )
         if result.verdict is not Verdict.ACCEPTED:
             return request.reply()
         if registration.broker_id == MASTER_ID:
@@ -103,7 +111,11 @@ class NameServer:
         if result.master_address is None and state_version > 0 and request.language == JAVA:
             await self._master_comes(registration.broker_name)
         master = self._table.master_of(registration.broker_name)
-        return request.reply(ext={} if master is None else {"haServerAddr": master.ha_address, "masterAddr": master.address})
+        return request.reply(
+            ext={}
+            if master is None
+            else {"haServerAddr": master.ha_address, "masterAddr": master.address}
+        )
 
     def _master_is_here(self, broker_name: str) -> None:
         for waiter in self._masters_awaited.pop(broker_name, ()):
@@ -126,9 +138,13 @@ class NameServer:
             _log.info("%s at %s unregistered", name, address)
         return request.reply()
 
-    def _query_data_version(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    def _query_data_version(
+        self, connection: Connection, request: RemotingCommand
+    ) -> RemotingCommand:
         version = decode_data_version(request.body)
-        changed, known = self._table.query_data_version(request.ext.get("brokerAddr", ""), version, _now_ms())
+        changed, known = self._table.query_data_version(
+            request.ext.get("brokerAddr", ""), version, _now_ms()
+        )
         body = b"" if known is None else fastjson.dumps(known.to_wire())
         return request.reply(ext={"changed": "true" if changed else "false"}, body=body)
 
@@ -137,10 +153,12 @@ class NameServer:
         return request.reply()
 
     def _member_group(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        group = self._table.member_group(request.ext.get("clusterName", ""), request.ext.get("brokerName", ""))
+        group = self._table.member_group(
+            request.ext.get("clusterName", ""), request.ext.get("brokerName", "")
+        )
         return request.reply(body=fastjson.dumps(group))
 
-    # -- requests of clients ---------------------------------------------------------------------------------------
+    # -- requests of clients -----------------------------------------------------------------------
 
     def _route(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         topic = request.ext.get("topic", "")
@@ -169,11 +187,13 @@ class NameServer:
             "listen": f"{split_address(self._config.listen)[0]}:{self.port}",
             "brokers": len(self._table.brokers),
             "topics": len(self._table.topics),
-            "controller": self._config.embedded.advertised if self._config.embedded is not None else None,
+            "controller": self._config.embedded.advertised
+            if self._config.embedded is not None
+            else None,
         }
         return request.reply(body=fastjson.dumps(status))
 
-    # -- brokers that leave ----------------------------------------------------------------------------------------
+    # -- brokers that leave ------------------------------------------------------------------------
 
     def _connection_closed(self, connection: Connection) -> None:
         for broker in self._table.connection_closed(connection.id):
@@ -183,7 +203,8 @@ class NameServer:
         loop = asyncio.get_running_loop()
         self._scan_timer = loop.call_later(self._config.scan_interval_ms / 1000, self._scan)
         expired = self._table.expire(_now_ms())
-        # Its connection goes too, so that a broker that lives after all notices and registers again.
+        # Its connection goes too, so that a broker that lives after all notices and registers
+        # again.
         silent = {broker.connection_id for broker in expired}
         for broker in expired:
             _log.info("%s left: silent for more than %d ms", _described(broker), broker.timeout_ms)
@@ -201,11 +222,12 @@ def _now_ms() -> int:
 
 
 async def run(config: NameServerConfig) -> int:
-    """
-    Serve until SIGTERM or SIGINT. The exit code: 0 after a clean stop, 71 when that hangs, 1 when the address cannot be bound.
+    """Serve until SIGTERM or SIGINT. The exit code: 0 after a clean stop, 71 when that hangs, 1
+    when the address cannot be bound.
 
-    With a controller inside both stop together, and the process ends with the controller's code when that cannot go on
-    (70: halted): one process, one fate, seen by its supervisor. While Kafka is away only the controller waits.
+    With a controller inside both stop together, and the process ends with the controller's code
+    when that cannot go on (70: halted): one process, one fate, seen by its supervisor. While Kafka
+    is away only the controller waits.
     """
     server = NameServer(config)
     stop = asyncio.Event()
@@ -213,7 +235,9 @@ async def run(config: NameServerConfig) -> int:
     try:
         await server.start()
     except OSError as error:
-        _log.error("cannot listen on %s: %s; choose another listen", config.listen, error.strerror or error)
+        _log.error(
+            "cannot listen on %s: %s; choose another listen", config.listen, error.strerror or error
+        )
         return 1
     _log.info("name server listens on %s", config.listen)
     try:

@@ -25,7 +25,11 @@ def reachable(networks: Networks | Mapping[str, str], peer: str) -> str | None:
             found = ip_network(network)
         except ValueError:
             continue
-        if found.version == host.version and host in found and (best is None or found.prefixlen > best[0]):
+        if (
+            found.version == host.version
+            and host in found
+            and (best is None or found.prefixlen > best[0])
+        ):
             best = (found.prefixlen, address)
     return None if best is None else best[1]
 
@@ -45,8 +49,9 @@ def leader_as_seen(
     """
     The leader's address for whoever asks from `peer`.
 
-    `own`: the networks of the controller that is asked; `leaders`: those of the leader, None when that one leads.
-    Where it is known in that network itself and the leader is not, it names itself: it forwards (design D5).
+    `own`: the networks of the controller that is asked; `leaders`: those of the leader, None when
+    that one leads. Where it is known in that network itself and the leader is not, it names itself:
+    it forwards (design D5).
     """
     here = reachable(own, peer)
     if leaders is None:

@@ -1,8 +1,9 @@
 """
 Whether a set waits for a person, and what that person can do.
 
-Responsible for telling a set in which nobody can be elected by the rules from one that helps itself, and for naming the way
-out. Refuses to know who is asked for it, and every rule of an election: `elect` is asked what it would decide now.
+Responsible for telling a set in which nobody can be elected by the rules from one that helps
+itself, and for naming the way out. Refuses to know who is asked for it, and every rule of an
+election: `elect` is asked what it would decide now.
 """
 
 from msgspec import Struct
@@ -32,8 +33,13 @@ def operator_needed(broker_set: BrokerSet, context: CoreContext) -> OperatorNeed
     state = context.state
     rules = rules_of(state.rules_version)
     would = elect(
-        broker_set, candidates, broker_id=NO_BROKER_ID, designate=False, unclean_allowed=state.unclean_allowed, rules=rules,
-    )  # fmt: skip
+        broker_set,
+        candidates,
+        broker_id=NO_BROKER_ID,
+        designate=False,
+        unclean_allowed=state.unclean_allowed,
+        rules=rules,
+    )
     if would.master_kept or would.winner is not None:
         return None
     awaited = awaited_of(broker_set, candidates, remembers=rules.remembers)
@@ -41,34 +47,61 @@ def operator_needed(broker_set: BrokerSet, context: CoreContext) -> OperatorNeed
 
 
 def _needed(
-    broker_set: BrokerSet, candidates: tuple[Candidate, ...], awaited: tuple[int, ...], at_risk_wait_ms: int
+    broker_set: BrokerSet,
+    candidates: tuple[Candidate, ...],
+    awaited: tuple[int, ...],
+    at_risk_wait_ms: int,
 ) -> OperatorNeeded:
     name, unclean = broker_set.broker_name, broker_set.unclean_members
     members, remembered = broker_set.sync_state_set, broker_set.remembered
     wanted = tuple(sorted((*members, *remembered))) if members else awaited
-    missing = [one.broker_id for one in candidates if one.broker_id in wanted and not _is_present(one)]
+    missing = [
+        one.broker_id for one in candidates if one.broker_id in wanted and not _is_present(one)
+    ]
     best = _longest(candidates, awaited if not members else None)
     one_of = "one of " if remembered and len(missing) > 1 else ""
-    start = f"start {one_of}{_replicas(missing or list(wanted))} with {'its' if len(missing) == 1 else 'their'} own data"
+    start = (
+        f"start {one_of}{_replicas(missing or list(wanted))} with "
+        f"{'its' if len(missing) == 1 else 'their'} own data"
+    )
     if best is None:
         return OperatorNeeded(f"none of {_replicas(list(wanted))} is alive", start)
     elect_best = f"regent controller elect {name} {best}"
     if not members:
-        lost = "the log lost its newest decisions" if broker_set.uncertain else f"all members ({_ids(unclean)}) lost power or a disk"
+        lost = (
+            ("the log lost its newest decisions")
+            if broker_set.uncertain
+            else f"all members ({_ids(unclean)}) lost power or a disk"
+        )
         reason = f"{lost}, and {_replicas(missing)} did not come back"
-        by_itself = f", which happens by itself when {at_risk_wait_ms} ms have passed (atRiskWaitMs)" if at_risk_wait_ms else ""
-        way_out = f"{start}, or, if that cannot be: {elect_best} (acknowledged messages may be missing){by_itself}"
+        by_itself = (
+            (f", which happens by itself when {at_risk_wait_ms} ms have passed (atRiskWaitMs)")
+            if at_risk_wait_ms
+            else ""
+        )
+        way_out = (
+            f"{start}, or, if that cannot be: {elect_best} (acknowledged messages may be "
+            f"missing){by_itself}"
+        )
         return OperatorNeeded(reason, way_out)
     allow = "regent controller config set enableElectUncleanMaster=true"
-    also = f", nor who else holds all that was acknowledged ({_ids(remembered)})" if remembered else ""
+    also = (
+        (f", nor who else holds all that was acknowledged ({_ids(remembered)})")
+        if remembered
+        else ""
+    )
     reason = f"no member of the SyncStateSet ({_ids(members)}) is alive{also}"
     return OperatorNeeded(
-        reason, f"{start}, or, if that cannot be: {allow}, then {elect_best} (acknowledged messages may be missing)"
+        reason,
+        f"{start}, or, if that cannot be: {allow}, then {elect_best} (acknowledged messages "
+        "may be missing)",
     )
 
 
 def _longest(candidates: tuple[Candidate, ...], among: tuple[int, ...] | None) -> int | None:
-    present = [one for one in candidates if _is_present(one) and (among is None or one.broker_id in among)]
+    present = [
+        one for one in candidates if _is_present(one) and (among is None or one.broker_id in among)
+    ]
     return min(present, key=by_length).broker_id if present else None
 
 

@@ -1,12 +1,13 @@
 """Outcomes on their way to `regent.outcomes` (design D7).
 
-Responsible for: a bounded, gapless run of applied outcomes, and which of them to publish next, so that
-the topic has no hole across changes of the active controller.
+Responsible for: a bounded, gapless run of applied outcomes, and which of them to publish next, so
+that the topic has no hole across changes of the active controller.
 Refuses to know: how a record is written, and who is active.
 
-Every controller keeps the run; only the active one takes from it. After a takeover publishing starts
-again behind the newest published outcome; repeats are harmless, holes are not. When there are too many, the
-oldest are kept, for they leave first; the others are folded again from the log in time (`outcome_refold`).
+Every controller keeps the run; only the active one takes from it. After a takeover publishing
+starts again behind the newest published outcome; repeats are harmless, holes are not. When there
+are too many, the oldest are kept, for they leave first; the others are folded again from the log in
+time (`outcome_refold`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ IN_FLIGHT_MAX = 2_000
 STAMP_REACH = 512
 """How far back a late stamp looks for its outcome."""
 HOLD_FOR_ACK_MS = 100
-"""The acknowledgement of the append may come after the record itself: its stamp is waited for so long."""
+"""The acknowledgement of the append may come after the record itself: its stamp is waited for so
+long.
+"""
 
 
 @dataclass(slots=True)
@@ -45,7 +48,9 @@ class OutcomeBacklog:
         self._ready = False
         self._applied = -1
         self.published_offset = -1
-        """Every outcome up to this command offset is in the topic: read there, or acknowledged to this controller."""
+        """Every outcome up to this command offset is in the topic: read there, or acknowledged to
+        this controller.
+        """
         self._told = -1
 
     def __len__(self) -> int:
@@ -65,7 +70,8 @@ class OutcomeBacklog:
         """
         Another controller says how far it is: nothing before that need be kept.
 
-        It proves nothing. Should it be wrong, what is missing in the topic is folded again after a takeover.
+        It proves nothing. Should it be wrong, what is missing in the topic is folded again after a
+        takeover.
         """
         self._told = max(self._told, published)
         self._drop(published)
@@ -85,7 +91,9 @@ class OutcomeBacklog:
         self._applied = max(self._applied, outcome.command_offset)
 
     def missing(self, most: int) -> range:
-        """The next offsets to be folded again, at most so many; none while there is enough to go on with."""
+        """The next offsets to be folded again, at most so many; none while there is enough to go on
+        with.
+        """
         if not self._ready or self.end >= self._applied or len(self._entries) > IN_FLIGHT_MAX:
             return range(0)
         return range(self.end + 1, min(self.end + most, self._applied) + 1)
@@ -105,12 +113,16 @@ class OutcomeBacklog:
                 return
 
     def stop(self) -> None:
-        """No longer active, or the last attempt's fate is unclear: nothing leaves until `resume`."""
+        """No longer active, or the last attempt's fate is unclear: nothing leaves until
+        `resume`.
+        """
         self._ready = False
         self._sent = 0
 
     def resume(self, last_published: int) -> None:
-        """Go on behind `last_published`; a run that does not reach back that far gives way to one that will."""
+        """Go on behind `last_published`; a run that does not reach back that far gives way to one
+        that will.
+        """
         self._told = -1
         self.trim(last_published)
         if self._entries and self._entries[0].outcome.command_offset > last_published + 1:

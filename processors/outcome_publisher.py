@@ -16,15 +16,19 @@ from events.producer import LogProducer
 from events.topics import OUTCOMES_TOPIC
 from processors.log_reader import LogReader, newest_published
 
-IN_ORDER_OR_NOT_AT_ALL: Mapping[str, object] = {"delivery.timeout.ms": 0, "enable.gapless.guarantee": True}
-"""
-A hole would stay for ever: a later controller goes on behind the newest outcome in the topic. So none expires, and
-none follows one that failed, whoever dies next: librdkafka ends a producer of which a batch failed.
-In-flight records are bounded by the backlog, so waiting costs no memory.
+IN_ORDER_OR_NOT_AT_ALL: Mapping[str, object] = {
+    ("delivery.timeout.ms"): 0,
+    "enable.gapless.guarantee": True,
+}
+""" A hole would stay for ever: a later controller goes on behind the newest outcome in the topic.
+So none expires, and none follows one that failed, whoever dies next: librdkafka ends a producer of
+which a batch failed. In-flight records are bounded by the backlog, so waiting costs no memory.
 """
 _EXPIRY = ("delivery.timeout.ms", "message.timeout.ms")
 IN_COMPANY: Mapping[str, object] = {"linger.ms": 20, "max.in.flight.requests.per.connection": 1}
-"""Nobody waits for an outcome, and each that travels alone costs the log's nodes, and this one, as much as a hundred."""
+"""Nobody waits for an outcome, and each that travels alone costs the log's nodes, and this one, as
+much as a hundred.
+"""
 LOOK_BACK_RECORDS = 100
 """How many unreadable records at the end of the topic are passed over."""
 
@@ -33,7 +37,8 @@ def last_published(reader: LogReader) -> int:
     """
     The command offset of the newest outcome in the topic, -1 when there is none. Blocking.
 
-    A lower offset than the true one would only cause repeats, which readers drop. Raises LogUnreachable.
+    A lower offset than the true one would only cause repeats, which readers drop. Raises
+    LogUnreachable.
     """
     first, end = reader.bounds(OUTCOMES_TOPIC)
 
@@ -48,7 +53,8 @@ def published_outcome(reader: LogReader, command_offset: int) -> Outcome | None:
     """
     What was published for the command at that offset; None when none is found. Blocking.
 
-    The topic has no holes, so that outcome stands at its own offset or, behind repeats, later. Raises LogUnreachable.
+    The topic has no holes, so that outcome stands at its own offset or, behind repeats, later.
+    Raises LogUnreachable.
     """
     first, end = reader.bounds(OUTCOMES_TOPIC)
     position = max(command_offset, first)
@@ -67,8 +73,8 @@ class OutcomePublisher:
     """
     One topic; `on_result(command_offset, ok)` is called in the loop.
 
-    Invariant: after one that failed nothing is appended until `begin_again`, which comes with a new producer: so
-    the topic never holds an outcome behind one that is missing.
+    Invariant: after one that failed nothing is appended until `begin_again`, which comes with a new
+    producer: so the topic never holds an outcome behind one that is missing.
     """
 
     def __init__(
@@ -108,7 +114,9 @@ class OutcomePublisher:
             self._on_result(offset, ok)
 
     def begin_again(self) -> None:
-        """Publishing starts anew, behind the last outcome in the topic; what is still under way is dropped."""
+        """Publishing starts anew, behind the last outcome in the topic; what is still under way is
+        dropped.
+        """
         if self._failed:
             self._failed = False
             task = asyncio.ensure_future(self._producer.close(0))

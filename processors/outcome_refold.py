@@ -1,8 +1,9 @@
 """
 Outcomes that are not kept any more, folded again from the log (design D7).
 
-Responsible for: where their topic ends, and a second folder that goes over the unpublished part of the log in
-pieces, from the newest snapshot below it. Blocking; belongs into a thread of its own. Refuses to know: when and why.
+Responsible for: where their topic ends, and a second folder that goes over the unpublished part of
+the log in pieces, from the newest snapshot below it. Blocking; belongs into a thread of its own.
+Refuses to know: when and why.
 """
 
 from __future__ import annotations
@@ -28,10 +29,15 @@ class OutcomeRefold:
         self._folder: Folder | None = None
 
     def outcomes(self, first: int, end: int) -> list[Outcome]:
-        """The outcomes of the commands from `first` up to `end` (excluded). Raises LogUnreachable, LogBroken."""
+        """The outcomes of the commands from `first` up to `end` (excluded). Raises LogUnreachable,
+        LogBroken.
+        """
         reader = self._opened()
         if self._folder is None or self._folder.next_offset > first:
-            self._folder = next((one for one in self._snapshots.newest_first(first - 1) if self._proven(one)), Folder())
+            self._folder = next(
+                (one for one in self._snapshots.newest_first(first - 1) if self._proven(one)),
+                Folder(),
+            )
         folder, found = self._folder, []
 
         def take(offset: int, data: bytes) -> None:
@@ -46,7 +52,9 @@ class OutcomeRefold:
         return doubt(folder, published_outcome(self._opened(), folder.offset)) is None
 
     def last_published(self) -> int:
-        """The command offset of the newest outcome in the topic, -1 when there is none. Raises LogUnreachable."""
+        """The command offset of the newest outcome in the topic, -1 when there is none. Raises
+        LogUnreachable.
+        """
         return last_published(self._opened())
 
     def _opened(self) -> LogReader:

@@ -1,5 +1,5 @@
-"""
-What a controller process knows of itself before anything else: its release, and ids nobody else will make.
+"""What a controller process knows of itself before anything else: its release, and ids nobody else
+will make.
 
 Responsible for these two. Refuses to know: what they are written into.
 """

@@ -1,7 +1,9 @@
-"""How long a controller may get nothing from the log before it says that it is not able (design D6). (P)
+"""How long a controller may get nothing from the log before it says that it is not able (design
+D6). (P)
 
-Responsible for: the limit, which grows with what waits and with every leader that was succeeded for this reason: where
-all are overloaded, another leader would only have to refuse everything that is under way.
+Responsible for: the limit, which grows with what waits and with every leader that was succeeded for
+this reason: where all are overloaded, another leader would only have to refuse everything that is
+under way.
 Refuses to know: what counts as progress, and who claims.
 """
 
@@ -10,11 +12,15 @@ from __future__ import annotations
 from collections import deque
 
 UNABLE_AFTER_MS = 1_500
-"""Nothing waits, nobody was succeeded of late: a leader that is cut off is succeeded as soon as that."""
+"""Nothing waits, nobody was succeeded of late: a leader that is cut off is succeeded as soon as
+that.
+"""
 PER_WAITING_MS = 1
 PER_WAITING_MAX_MS = 1_500
 UNABLE_MAX_MS = 10_000
-"""However much waits: that long without progress, or behind the log's end with some, and another one may try."""
+"""However much waits: that long without progress, or behind the log's end with some, and another
+one may try.
+"""
 MEMORY_MS = 30_000
 DOUBLINGS_MAX = 3
 

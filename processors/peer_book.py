@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 HEARD_MS = 1_000
-"""A controller that said nothing for so long is not counted on; it speaks several times in this time."""
+"""A controller that said nothing for so long is not counted on; it speaks several times in this
+time.
+"""
 NETWORKS_MAX = 64
 TEXT_CHARS_MAX = 4_096
 
@@ -38,7 +40,9 @@ class PeerBook:
         self._words: dict[str, PeerWord] = {}
 
     def note(self, peer_id: str, ext: Mapping[str, str], now_ms: int) -> None:
-        """Take the header fields of a peer's heartbeat (19001); absent ones come from an older release."""
+        """Take the header fields of a peer's heartbeat (19001); absent ones come from an older
+        release.
+        """
         if peer_id not in self._known:
             return
         self._words[peer_id] = PeerWord(
@@ -76,4 +80,6 @@ def networks_of(text: str) -> tuple[tuple[str, str], ...]:
 
 def _numbers(text: str) -> tuple[int, ...]:
     parts = (part.strip() for part in text[:TEXT_CHARS_MAX].split(","))
-    return tuple(int(part) for part in parts if part.isascii() and part.isdigit() and len(part) <= 18)
+    return tuple(
+        int(part) for part in parts if part.isascii() and part.isdigit() and len(part) <= 18
+    )

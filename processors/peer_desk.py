@@ -36,9 +36,7 @@ class PeerDesk:
 
     def __init__(self, context: CoreContext) -> None:
         self._context = context
-        self._desk = ForwardingDesk(
-            context.config.request_deadline_ms, context.config.requests_max
-        )
+        self._desk = ForwardingDesk(context.config.request_deadline_ms, context.config.requests_max)
         self._relay = HeartbeatRelay()
         self._heartbeat_due_ms = 0
 
@@ -101,7 +99,9 @@ class PeerDesk:
     # -- requests for the leader -------------------------------------------------------------------
 
     def take(self, waiter: Waiter) -> list[Effect]:
-        """A request for the leader that came here. One that was forwarded already goes no further."""
+        """A request for the leader that came here. One that was forwarded already goes no
+        further.
+        """
         if FORWARDED_FOR in waiter.request.ext:
             return waiter.answer(responses.not_leader(waiter.request))
         if self._desk.is_full:
@@ -110,7 +110,9 @@ class PeerDesk:
         return self.drain()
 
     def take_back(self, pending: PendingCommand) -> list[Effect]:
-        """A command that was refused for its term decided nothing: the leader may, under the same id."""
+        """A command that was refused for its term decided nothing: the leader may, under the same
+        id.
+        """
         ids: Iterator[bytes] = iter([pending.command_id] * len(pending.waiters))
         effects: list[Effect] = []
         for waiter in pending.waiters:
@@ -128,7 +130,9 @@ class PeerDesk:
         if token is None or leader is None:
             return []
         ext = heartbeat.ext | {FORWARDED_FOR: context.config.controller_id}
-        return [fx.ForwardToLeader(token, leader, replace(heartbeat, ext=ext, flag=0), RELAY_TIMEOUT_MS)]
+        return [
+            fx.ForwardToLeader(token, leader, replace(heartbeat, ext=ext, flag=0), RELAY_TIMEOUT_MS)
+        ]
 
     def drain(self) -> list[Effect]:
         """Send what waits, when there is somebody to send it to."""
@@ -144,8 +148,12 @@ class PeerDesk:
         """Everything that waits, because this controller leads now."""
         return [self._waiter(one.waiter, one.request) for one in self._desk.release()]
 
-    def reply(self, token: int, response: RemotingCommand | None) -> tuple[list[Effect], Waiter | None]:
-        """The leader's answer (None: it gave none); a waiter comes back when this controller leads by now."""
+    def reply(
+        self, token: int, response: RemotingCommand | None
+    ) -> tuple[list[Effect], Waiter | None]:
+        """The leader's answer (None: it gave none); a waiter comes back when this controller leads
+        by now.
+        """
         if token < 0:
             self._relay.answered(token, response, self._context.now_ms)
             return [], None
@@ -170,6 +178,8 @@ class PeerDesk:
         effects: list[Effect] = []
         for one in self._desk.expired(self._context.now_ms):
             request = one.waiter.request
-            answer = responses.unknown(request, waited_ms) if one.sent else responses.not_leader(request)
+            answer = (
+                responses.unknown(request, waited_ms) if one.sent else responses.not_leader(request)
+            )
             effects += one.waiter.answer(answer, TIMEOUT if one.sent else SUCCESS)
         return effects

@@ -1,8 +1,8 @@
 """
 The network a controller calls out to: other controllers, brokers' ports, role notices.
 
-Responsible for: one-way messages, forwarded requests and probes, each with a limit and a deadline, and
-telling the core what came of them. Refuses to know: why they are sent.
+Responsible for: one-way messages, forwarded requests and probes, each with a limit and a deadline,
+and telling the core what came of them. Refuses to know: why they are sent.
 """
 
 from __future__ import annotations
@@ -15,12 +15,7 @@ from typing import Any
 
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import (
-    ConnectFailed,
-    Connection,
-    RemotingError,
-    split_address,
-)
+from brokers.remoting.connection import ConnectFailed, Connection, RemotingError, split_address
 from brokers.remoting.known_hosts import KnownHosts
 from processors.metrics import Metrics
 from processors.networks import reachable
@@ -34,9 +29,13 @@ PEER_CONNECT_TIMEOUT_MS = 500
 NOTICE_CONNECT_TIMEOUT_MS = 3_000
 TASKS_MAX = 20_000
 NOTICES_AT_ONCE_MAX = 10_000
-"""So many connections to brokers are made at once; forwarded requests and probes keep their places."""
+"""So many connections to brokers are made at once; forwarded requests and probes keep their
+places.
+"""
 NOTICES_WAITING_MAX = 100_000
-"""Brokers whose notice waits for such a place; one for whom there is no room asks for itself, within seconds."""
+"""Brokers whose notice waits for such a place; one for whom there is no room asks for itself,
+within seconds.
+"""
 TELL_EVERY_S = 1.0
 _ADDRESS = "peer address"
 """Connection attribute: the address as it is configured; the socket only knows the resolved one."""
@@ -46,7 +45,9 @@ PeerClosed = Callable[[str, bool], None]
 
 
 class Sparsely:
-    """One line a second at most, with how many it stands for: a thousand sets can lose their leader in one moment."""
+    """One line a second at most, with how many it stands for: a thousand sets can lose their leader
+    in one moment.
+    """
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -61,19 +62,29 @@ class Sparsely:
 
 
 class PeerHosts:
-    """From where the configured controllers speak: the hosts of their addresses, and the networks they are said to speak from."""
+    """From where the configured controllers speak: the hosts of their addresses, and the networks
+    they are said to speak from.
+    """
 
     def __init__(self, peers: Mapping[str, str], networks: Mapping[str, str]) -> None:
         self._networks = networks
-        self._hosts = {peer_id: KnownHosts(lambda address=address: (address,)) for peer_id, address in peers.items()}  # type: ignore[misc]
-        self._strange = Sparsely("words in a controller's name from another host (peer_networks says where they may come from)")
+        self._hosts = {
+            peer_id: KnownHosts(lambda address=address: (address,))
+            for peer_id, address in peers.items()
+        }  # type: ignore[misc]
+        self._strange = Sparsely(
+            "words in a controller's name from another host (peer_networks says where they may "
+            "come from)"
+        )
 
     def holds(self, peer_id: str, address: str) -> bool:
         """Whether that controller, any for an empty id, speaks from "host:port"."""
         return any(self._speaks(one, address) for one in ((peer_id,) if peer_id else self._hosts))
 
     def believed(self, peer_id: str, address: str) -> bool:
-        """The same, and a line in the log where it is not so: a peer may come from where nobody said."""
+        """The same, and a line in the log where it is not so: a peer may come from where nobody
+        said.
+        """
         holds = self.holds(peer_id, address)
         if not holds:
             self._strange.tell(f"{peer_id or 'any'} from {address}", time.monotonic())
@@ -111,7 +122,9 @@ class Outbound:
         self._closing = False
 
     def tell_peer(self, address: str, command: RemotingCommand) -> None:
-        """Send to another controller. While a connection is being made, further messages are dropped."""
+        """Send to another controller. While a connection is being made, further messages are
+        dropped.
+        """
         connection = self._peer_client.connection(address)
         if connection is not None:
             connection.attributes[_ADDRESS] = address
@@ -163,7 +176,9 @@ class Outbound:
         on_reply(response)
 
     def notify(self, address: str, command: RemotingCommand, delay_ms: int = 0) -> None:
-        """Send a role notice to a broker, now or after a while; a broker that cannot be reached polls later."""
+        """Send a role notice to a broker, now or after a while; a broker that cannot be reached
+        polls later.
+        """
         if delay_ms:
             asyncio.get_running_loop().call_later(delay_ms / 1000, self.notify, address, command)
             return
@@ -210,7 +225,9 @@ class Outbound:
         if self._closing:
             on_result("timeout")
         elif not self._spawn(self._probe(address, on_result)):
-            asyncio.get_running_loop().call_later(PROBE_AGAIN_S, self._probe_again, address, on_result)
+            asyncio.get_running_loop().call_later(
+                PROBE_AGAIN_S, self._probe_again, address, on_result
+            )
 
     def _probe_again(self, address: str, on_result: Callable[[str], None]) -> None:
         if not self._closing:
@@ -246,7 +263,9 @@ class Outbound:
 
 
 async def probe_port(address: str, timeout_s: float = PROBE_TIMEOUT_S) -> str:
-    """refused: the machine says that nobody listens; open: somebody does; timeout: neither in time."""
+    """refused: the machine says that nobody listens; open: somebody does; timeout: neither in
+    time.
+    """
     try:
         host, port = split_address(address)
         async with asyncio.timeout(timeout_s):

@@ -32,20 +32,26 @@ class Waiter:
     peer: str
     request: RemotingCommand
     arrived_ms: int | None = None
-    """When it came to this controller (monotonic): whichever desk holds it, it waits no longer than the deadline."""
+    """When it came to this controller (monotonic): whichever desk holds it, it waits no longer than
+    the deadline.
+    """
 
     def answer_by_ms(self, deadline_ms: int, now_ms: int) -> int:
         """The moment by which it must have been answered."""
         return (now_ms if self.arrived_ms is None else self.arrived_ms) + deadline_ms
 
     def answer(self, response: RemotingCommand, status: str = "success") -> list[fx.Effect]:
-        """The answer on its way; a one-way request never gets one, however late (controller.md 1)."""
+        """The answer on its way; a one-way request never gets one, however late (controller.md
+        1).
+        """
         return [] if self.request.is_oneway else [fx.Reply(self.conn_id, response, status)]
 
 
 @dataclass(slots=True)
 class PendingCommand:
-    """One command between its append and the moment this controller applies it. Stamps are wall ms."""
+    """One command between its append and the moment this controller applies it. Stamps are wall
+    ms.
+    """
 
     command_id: bytes
     purpose: Purpose
@@ -108,7 +114,9 @@ class PendingCommands:
         return 0 if first is None else now_ms - first.issued_ms
 
     def expired(self, now_ms: int) -> list[PendingCommand]:
-        """Those past the deadline; they are forgotten here, though they may still come to be applied."""
+        """Those past the deadline; they are forgotten here, though they may still come to be
+        applied.
+        """
         late: list[PendingCommand] = []
         for pending in self._by_id.values():
             if now_ms - pending.issued_ms < self._deadline_ms:

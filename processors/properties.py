@@ -1,4 +1,5 @@
-"""Java's properties text, as RocketMQ's configuration files and the bodies of 1009 and 1010 hold it.
+"""Java's properties text, as RocketMQ's configuration files and the bodies of 1009 and 1010 hold
+it.
 
 Responsible for: comments, escapes, continued lines, and the limits of a text from outside.
 Refuses to know: which keys there are, and what they mean.
@@ -21,13 +22,15 @@ class PropertiesRejected(ValueError):
 
 
 def parse(data: bytes | str) -> dict[str, str]:
-    """
-    The keys and values, in the order of the text; of a repeated key the last value counts, as in Java.
+    """The keys and values, in the order of the text; of a repeated key the last value counts, as
+    in Java.
 
     Bytes are read as UTF-8 (Java writes everything else as \\uXXXX, which is read too).
     """
     if len(data) > PROPERTIES_BYTES_MAX:
-        raise PropertiesRejected(f"{len(data)} bytes of properties, allowed are {PROPERTIES_BYTES_MAX}")
+        raise PropertiesRejected(
+            f"{len(data)} bytes of properties, allowed are {PROPERTIES_BYTES_MAX}"
+        )
     if isinstance(data, bytes):
         try:
             data = data.decode("utf-8")
@@ -46,7 +49,9 @@ def parse(data: bytes | str) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """(number of the first line, text), comments and blank lines left out, continued lines joined."""
+    """(number of the first line, text), comments and blank lines left out, continued lines
+    joined.
+    """
     joined, first = "", 0
     going_on = False
     for number, raw in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):

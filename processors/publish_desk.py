@@ -1,7 +1,8 @@
 """Publishing outcomes while active (design D7).
 
-Responsible for: asking where the outcomes topic ends after every takeover and every failure, giving out
-what comes behind it, having folded again what is not kept, and the words for a digest that differs.
+Responsible for: asking where the outcomes topic ends after every takeover and every failure, giving
+out what comes behind it, having folded again what is not kept, and the words for a digest that
+differs.
 Refuses to know: how records are written.
 """
 
@@ -32,22 +33,31 @@ class PublishDesk:
         self._ask_due_ms: int | None = None
         self._folding_again = False
         self._fold_again_not_before_ms = 0
-        # The first outcome that did not get into the topic; later ones may have, and must not hide it.
+        # The first outcome that did not get into the topic; later ones may have, and must not hide
+        # it.
         self._failed_offset: int | None = None
 
     @property
     def published_offset(self) -> int:
         """What is proven while this controller publishes, else what the active one says."""
-        return self._backlog.published_offset if self._context.is_active else self._backlog.known_offset
+        return (
+            self._backlog.published_offset
+            if self._context.is_active
+            else self._backlog.known_offset
+        )
 
     def preload(self, unpublished: Sequence[Outcome]) -> None:
-        """What was applied beyond the newest outcome in the topic; everything before that is there."""
+        """What was applied beyond the newest outcome in the topic; everything before that is
+        there.
+        """
         offset = self._context.folder.offset
         self._backlog.trim(unpublished[0].command_offset - 1 if unpublished else offset)
         self._backlog.preload(unpublished, offset)
 
     def applied(self, outcome: Outcome, phases: dict[str, int], own: bool) -> list[Effect]:
-        """Keep an outcome; an own command's may wait a moment for the acknowledgement of its append."""
+        """Keep an outcome; an own command's may wait a moment for the acknowledgement of its
+        append.
+        """
         waits = own and "appended" not in phases
         until_ms = self._context.now_ms + HOLD_FOR_ACK_MS if waits else 0
         self._backlog.add(outcome, phases, until_ms)
@@ -101,7 +111,8 @@ class PublishDesk:
             self._ask_due_ms = self._context.now_ms + ASK_AGAIN_MS
             return []
         self._ask_due_ms = None
-        # The newest record may be a late repeat of a former leader; what was published before stays published.
+        # The newest record may be a late repeat of a former leader; what was published before stays
+        # published.
         offset = max(offset, self._backlog.published_offset)
         if self._failed_offset is not None:
             offset = min(offset, self._failed_offset - 1)
@@ -113,7 +124,8 @@ class PublishDesk:
         failed = self._failed_offset
         if ok:
             if failed is not None and command_offset > failed:
-                return []  # It is published again behind the failed one: repeats are harmless, holes are not.
+                # It is published again behind the failed one: repeats are harmless, holes are not.
+                return []
             self._failed_offset = None if command_offset == failed else failed
             self._backlog.trim(command_offset)
             return self.publish()
@@ -136,11 +148,14 @@ class PublishDesk:
 
 
 def divergence_of(applied: Applied) -> str:
-    """The text for a command whose issuer had another digest than this controller at the same offset."""
+    """The text for a command whose issuer had another digest than this controller at the same
+    offset.
+    """
     assert applied.record is not None
     envelope = applied.record.envelope
     return (
         f"the command at offset {applied.offset} says that {envelope.issuer} had the digest "
-        f"{envelope.applied_digest.hex()} at offset {envelope.applied_offset}; here it is another one, so one "
-        "of the two folded another history: run `regent verify` before starting either again"
+        f"{envelope.applied_digest.hex()} at offset {envelope.applied_offset}; here it is another "
+        "one, so one of the two folded another history: run `regent verify` before starting "
+        "either again"
     )

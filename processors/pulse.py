@@ -1,8 +1,9 @@
 """
 One replica as one controller hears it (`controller.md` 3.1 and 4.2).
 
-Responsible for: the fields of a heartbeat, what is kept of them, why a replica counts as alive or not, and whether the
-master of an imported set is still awaited. Refuses to know: connections, probes and other replicas.
+Responsible for: the fields of a heartbeat, what is kept of them, why a replica counts as alive or
+not, and whether the master of an imported set is still awaited. Refuses to know: connections,
+probes and other replicas.
 """
 
 from __future__ import annotations
@@ -20,12 +21,18 @@ from processors.state import BrokerSet, Replica
 DEFAULT_TIMEOUT_MS = 10_000
 DEFAULT_PRIORITY = 2_147_483_647
 TIMEOUT_MS_MIN, TIMEOUT_MS_MAX = 100, 3_600_000
-"""What a heartbeat may ask for: shorter falls silent between two heartbeats, longer hides a death. 0 and less: not alive."""
+"""What a heartbeat may ask for: shorter falls silent between two heartbeats, longer hides a death.
+0 and less: not alive.
+"""
 DIRECT_FOR_MS = 60_000
-"""A broker that was heard here within this time is judged by that, whatever other controllers hear."""
+"""A broker that was heard here within this time is judged by that, whatever other controllers
+hear.
+"""
 ARRIVAL_MS = 180_000
-"""How long the master of an imported set may take to arrive after the first of its replicas (Java brokers look for new
-controllers every 120 s). It goes on serving meanwhile; only a refused probe says otherwise."""
+"""How long the master of an imported set may take to arrive after the first of its replicas (Java
+brokers look for new controllers every 120 s). It goes on serving meanwhile; only a refused probe
+says otherwise.
+"""
 
 NOTICE_TOKEN = "regentNoticeToken"
 BrokerKey: TypeAlias = tuple[str, str, int]
@@ -61,7 +68,9 @@ class Heartbeat(Struct, frozen=True, gc=False):
     incarnation: str | None = None
     ha_address: str | None = None
     epoch_seen: int = -1
-    """The highest master epoch it ever heard of, also in former lives; -1: it does not tell, as Java's do not."""
+    """The highest master epoch it ever heard of, also in former lives; -1: it does not tell, as
+    Java's do not.
+    """
     set_epoch: int = -1
     """Of its SyncStateSet, told by masters of ours."""
     notice_token: str | None = None
@@ -91,7 +100,9 @@ class Pulse:
     direct_ms: int | None = None
     """When this start of it was last heard here; None when only another controller has heard it."""
     host: str = ""
-    """From where its newest heartbeat came to this controller; empty when another controller passed it on."""
+    """From where its newest heartbeat came to this controller; empty when another controller passed
+    it on.
+    """
     notice_token: str | None = None
     """What a 1008 for it is to repeat; shown to nobody."""
     relayed: bool = False
@@ -105,7 +116,11 @@ class Pulse:
 
     def take_beat(self, beat: Heartbeat, now_ms: int, relayed: bool, host: str = "") -> None:
         self.relayed, self.host = relayed, host
-        self.timeout_ms, self.election_priority, self.notice_token = beat.timeout_ms, beat.election_priority, beat.notice_token
+        self.timeout_ms, self.election_priority, self.notice_token = (
+            beat.timeout_ms,
+            beat.election_priority,
+            beat.notice_token,
+        )
         self.epoch_seen = max(self.epoch_seen, beat.epoch_seen)
         if not relayed:
             self.direct_ms = now_ms
@@ -116,7 +131,11 @@ class Pulse:
         if (beat.epoch, beat.max_offset) == (self.epoch, self.max_offset):
             self.confirm_offset = max(self.confirm_offset, beat.confirm_offset)
         elif (beat.epoch, beat.max_offset) > (self.epoch, self.max_offset):
-            self.epoch, self.max_offset, self.confirm_offset = beat.epoch, beat.max_offset, beat.confirm_offset
+            self.epoch, self.max_offset, self.confirm_offset = (
+                beat.epoch,
+                beat.max_offset,
+                beat.confirm_offset,
+            )
 
     def starts_anew(self) -> None:
         """What it told about its log is void, and what it held is expected of it (S15)."""
@@ -125,7 +144,9 @@ class Pulse:
         self.is_unshown = True
 
     def is_heard_here(self, now_ms: int) -> bool:
-        """True when this controller judges by its own ears; falling silent it stays so for a while."""
+        """True when this controller judges by its own ears; falling silent it stays so for a
+        while.
+        """
         return self.direct_ms is not None and now_ms < self.direct_ms + DIRECT_FOR_MS
 
     def is_alive(self, now_ms: int) -> bool:
@@ -141,9 +162,11 @@ class Pulse:
         return REASON_HEARTBEAT
 
 
-def is_awaited(broker_set: BrokerSet, replica: Replica, heard: Iterable[Pulse], now_ms: int) -> bool:
-    """
-    Whether `replica`, never heard here, is the master of an imported set that has not turned to us yet.
+def is_awaited(
+    broker_set: BrokerSet, replica: Replica, heard: Iterable[Pulse], now_ms: int
+) -> bool:
+    """Whether `replica`, never heard here, is the master of an imported set that has not turned to
+    us yet.
 
     `heard`: the pulses of its set. The time runs from the first of them.
     """
@@ -154,26 +177,39 @@ def is_awaited(broker_set: BrokerSet, replica: Replica, heard: Iterable[Pulse], 
 
 
 def may_still_acknowledge(broker_set: BrokerSet, replica: Replica, pulse: Pulse) -> bool:
-    """
-    Whether a replica of an uncertain set may not have heard that all masters of before are over (design S11).
+    """Whether a replica of an uncertain set may not have heard that all masters of before are over
+    (design S11).
 
-    Until it has, what it holds may grow, or be acknowledged by less than it knows. Java's brokers tell nothing of it.
+    Until it has, what it holds may grow, or be acknowledged by less than it knows. Java's brokers
+    tell nothing of it.
     """
-    return bool(broker_set.uncertain) and replica.is_regent and pulse.epoch_seen < broker_set.master_epoch
+    return (
+        bool(broker_set.uncertain)
+        and replica.is_regent
+        and pulse.epoch_seen < broker_set.master_epoch
+    )
 
 
 def evidence_row(
-    replica: Replica, pulse: Pulse | None, reason: str, asked: bool, now_ms: int, is_early: bool = False
+    replica: Replica,
+    pulse: Pulse | None,
+    reason: str,
+    asked: bool,
+    now_ms: int,
+    is_early: bool = False,
 ) -> ReplicaEvidence:
-    """What is known of `replica` now. `asked`: it asks itself, so it lives, heartbeat or not (controller.md 16, row 8).
+    """What is known of `replica` now. `asked`: it asks itself, so it lives, heartbeat or not
+    (controller.md 16, row 8).
 
-    `is_early`: this controller began to listen a moment ago, so a replica that registered and that it never heard may live all the same.
+    `is_early`: this controller began to listen a moment ago, so a replica that registered and that
+    it never heard may live all the same.
     """
     incarnation = pulse.incarnation if pulse is not None else None
     if is_early and reason == REASON_NEVER_SEEN and replica.is_registered:
         reason = REASON_NOT_YET
     if asked and reason not in (REASON_HEARTBEAT, REASON_NOT_FENCED, REASON_UNSHOWN):
-        # What a former start of it told is not this one's: it counts as what it was, and the registration instead (S5).
+        # What a former start of it told is not this one's: it counts as what it was, and the
+        # registration instead (S5).
         reason, incarnation = REASON_ASKED, replica.incarnation if pulse is None else incarnation
     return ReplicaEvidence(
         broker_id=replica.broker_id,

@@ -1,7 +1,8 @@
 """When to look at a pulse again: a heap instead of a look at every replica in every tick.
 
-Responsible for: the earliest moment at which a pulse may have news (its silence is too long, a probe is due), kept
-lazily: a heartbeat only moves the fields of its pulse, and the entry made before finds that out when its time comes.
+Responsible for: the earliest moment at which a pulse may have news (its silence is too long, a
+probe is due), kept lazily: a heartbeat only moves the fields of its pulse, and the entry made
+before finds that out when its time comes.
 Refuses to know: what is done about a pulse.
 """
 
@@ -40,11 +41,15 @@ class PulseWatch:
         pulse.look_ms = due_ms
         heappush(self._heap, (due_ms, pulse.key))
         if len(self._heap) > 2 * len(self._pulses) + ENTRIES_SPARE:
-            self._heap = [(one.look_ms, key) for key, one in self._pulses.items() if one.look_ms is not None]
+            self._heap = [
+                (one.look_ms, key) for key, one in self._pulses.items() if one.look_ms is not None
+            ]
             heapify(self._heap)
 
     def due(self, now_ms: int) -> list[Pulse]:
-        """Those whose time has come, each once; whoever is to be looked at again is to be kept again."""
+        """Those whose time has come, each once; whoever is to be looked at again is to be kept
+        again.
+        """
         found: list[Pulse] = []
         while self._heap and self._heap[0][0] <= now_ms:
             due_ms, key = heappop(self._heap)
@@ -55,11 +60,17 @@ class PulseWatch:
         return found
 
     def long_gone(self, now_ms: int) -> list[Pulse]:
-        """Those that may be forgotten; nobody when it was asked a moment ago, for it looks at all."""
+        """Those that may be forgotten; nobody when it was asked a moment ago, for it looks at
+        all.
+        """
         if now_ms < self._room_due_ms:
             return []
         self._room_due_ms = now_ms + ROOM_EVERY_MS
-        return [one for one in self._pulses.values() if one.gone is not None and now_ms - one.gone_ms >= GONE_KEPT_MS]
+        return [
+            one
+            for one in self._pulses.values()
+            if one.gone is not None and now_ms - one.gone_ms >= GONE_KEPT_MS
+        ]
 
 
 class PulsesByAddress:

@@ -11,7 +11,9 @@ _THOUSANDTHS = 1_000
 
 
 class RateLimit:
-    """`rate_per_s` tokens come back every second, up to `burst`; a name seen for the first time has all of them."""
+    """`rate_per_s` tokens come back every second, up to `burst`; a name seen for the first time has
+    all of them.
+    """
 
     def __init__(self, names_max: int = NAMES_MAX) -> None:
         self._names_max = names_max

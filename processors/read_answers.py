@@ -39,8 +39,10 @@ def replica_info(
 
 
 def asked_by_another_start(request: RemotingCommand, broker_set: BrokerSet, broker_id: str) -> bool:
-    """A registration can reach the log late, behind the one of the next start: then who lives is not who is
-    registered, its heartbeats count for nothing, and only its registering again ends that (S5)."""
+    """A registration can reach the log late, behind the one of the next start: then who lives is
+    not who is registered, its heartbeats count for nothing, and only its registering again ends
+    that (S5).
+    """
     if not (broker_id.isascii() and broker_id.isdigit() and len(broker_id) <= _ID_DIGITS_MAX):
         return False
     replica = broker_set.replica(int(broker_id))
@@ -50,7 +52,9 @@ def asked_by_another_start(request: RemotingCommand, broker_set: BrokerSet, brok
 
 
 def next_broker_id(request: RemotingCommand, state: ControllerState) -> RemotingCommand:
-    """1012: never refuses; a set nobody knows starts at 1, a cleaned one goes on (controller.md 5.1, S9)."""
+    """1012: never refuses; a set nobody knows starts at 1, a cleaned one goes on (controller.md
+    5.1, S9).
+    """
     broker_set = state.sets.get(request.ext.get("brokerName", ""))
     next_id = 1 if broker_set is None else broker_set.next_broker_id
     return request.reply(0, echo(request) | {"nextBrokerId": str(next_id)})

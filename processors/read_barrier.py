@@ -45,7 +45,9 @@ class ReadBarrier(Generic[T]):
         self._unasked.append(_Waiting(read, deadline_ms))
 
     def ask(self, *, unasked_for: bool = False) -> int | None:
-        """The token of a new question, or None. A question already under way is too old for newcomers."""
+        """The token of a new question, or None. A question already under way is too old for
+        newcomers.
+        """
         if self._open or not (self._unasked or unasked_for):
             return None
         self._open = True
@@ -64,7 +66,9 @@ class ReadBarrier(Generic[T]):
             return []
         ready = [waiting.read for waiting in asked if applied_offset >= end_offset - 1]
         if not ready and asked:
-            self._held_until = min(self._held_until, end_offset - 1) if self._held else end_offset - 1
+            self._held_until = (
+                min(self._held_until, end_offset - 1) if self._held else end_offset - 1
+            )
             self._held.extend((end_offset - 1, waiting) for waiting in asked)
         return ready
 

@@ -1,6 +1,7 @@
 """Reads at the active controller: 1004, 1006, 1012, and whatever else must be current (design D5).
 
-Responsible for: letting each wait until the fold is as far as the log was when it arrived, then serving it.
+Responsible for: letting each wait until the fold is as far as the log was when it arrived, then
+serving it.
 Refuses to know: how the end of the log is learnt.
 """
 
@@ -47,13 +48,17 @@ class ReadDesk:
         """Where the log ended for certain when the question under way was put."""
 
     def read(self, waiter: Waiter) -> list[Effect]:
-        """Take a broker's or operator's read in. Raises BadRequest for a body that will never be readable."""
+        """Take a broker's or operator's read in. Raises BadRequest for a body that will never be
+        readable.
+        """
         if waiter.request.code == RequestCode.CONTROLLER_GET_SYNC_STATE_DATA:
             gateway.wanted_set_names(waiter.request)
         return self.when_current(waiter, self._serve)
 
     def when_current(self, waiter: Waiter, serve: Serve) -> list[Effect]:
-        """Do `serve` when the fold has passed the end that the log has now; code 1 when that takes too long."""
+        """Do `serve` when the fold has passed the end that the log has now; code 1 when that takes
+        too long.
+        """
         if self._barrier.is_full:
             return busy(waiter)
         context = self._context
@@ -62,7 +67,9 @@ class ReadDesk:
         return self.ask()
 
     def once_current(self, act: Callable[[], list[Effect]]) -> list[Effect]:
-        """Do something that nobody asked for once it is proven to be current; not at all when that takes too long."""
+        """Do something that nobody asked for once it is proven to be current; not at all when that
+        takes too long.
+        """
         nobody = RemotingCommand.request(RequestCode.REGENT_PROCESS_STATUS, oneway=True)
         return self.when_current(Waiter(NO_CONNECTION, "", nobody), lambda _: act())
 
@@ -78,8 +85,9 @@ class ReadDesk:
         """The log's end; None: not learnt, and then the next question waits for the next tick."""
         context = self._context
         if end_offset is not None and end_offset < self._known_end:
-            # A log never gets shorter: whoever answered is behind and proves nothing. What was applied while the
-            # answer was on its way says nothing against it: under load that is the rule.
+            # A log never gets shorter: whoever answered is behind and proves nothing. What was
+            # applied while the answer was on its way says nothing against it: under load that is
+            # the rule.
             end_offset = None
         if end_offset is not None:
             self.end_offset = end_offset
@@ -94,12 +102,16 @@ class ReadDesk:
         return _all(self._barrier.applied(offset))
 
     def is_able(self) -> bool:
-        """True while something comes from the log: word of its end, and the records that stand before it."""
+        """True while something comes from the log: word of its end, and the records that stand
+        before it.
+        """
         context = self._context
         return self._access.is_able(context.now_ms, context.patience.limit_ms(context.now_ms))
 
     def is_current(self, since_ms: int) -> bool:
-        """True when the log's end was learnt at `since_ms` or later, and this controller keeps up with it."""
+        """True when the log's end was learnt at `since_ms` or later, and this controller keeps up
+        with it.
+        """
         return self._access.is_current(self._context.now_ms, since_ms)
 
     def expire(self) -> list[Effect]:

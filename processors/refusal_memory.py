@@ -1,6 +1,8 @@
-"""Requests that changed nothing, so that a repeat is not recorded again: a log kept for ever stays small.
+"""Requests that changed nothing, so that a repeat is not recorded again: a log kept for ever stays
+small.
 
-Responsible for: when two requests are the same, when the situation that decided is the same, the counts.
+Responsible for: when two requests are the same, when the situation that decided is the same, the
+counts.
 Refuses to know: who asks, and whether what is known here is current (a read barrier says).
 """
 
@@ -40,8 +42,12 @@ class Situation(NamedTuple):
     evidence: tuple[tuple[int, bool, int, str | None], ...]
 
 
-def situation(state: ControllerState, name: str | None, evidence: Iterable[ReplicaEvidence]) -> Situation:
-    """Of evidence what decides whether a request is refused; how far logs have grown only decides who wins."""
+def situation(
+    state: ControllerState, name: str | None, evidence: Iterable[ReplicaEvidence]
+) -> Situation:
+    """Of evidence what decides whether a request is refused; how far logs have grown only decides
+    who wins.
+    """
     return Situation(
         None if name is None else state.sets.get(name),
         state.settings,
@@ -83,7 +89,9 @@ class RefusalMemory:
             del self._known[next(iter(self._known))]
 
     def find(self, request: RemotingCommand, now: Situation) -> Outcome | None:
-        """What came of the same request, if it would be so again; a changed situation makes it forgotten."""
+        """What came of the same request, if it would be so again; a changed situation makes it
+        forgotten.
+        """
         key = _key(request)
         found = self._known.get(key)
         if found is None:

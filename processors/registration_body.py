@@ -1,7 +1,7 @@
 """REGISTER_BROKER as it comes over the wire, turned into a Registration.
 
-Responsible for: header fields, checksum, the JSON body and the compressed one (broker-wire-and-storage.md 4.1,
-slave-acting-master.md 1.3.1), each within named limits.
+Responsible for: header fields, checksum, the JSON body and the compressed one
+(broker-wire-and-storage.md 4.1, slave-acting-master.md 1.3.1), each within named limits.
 Refuses to know: the route table and its rules.
 """
 
@@ -32,11 +32,16 @@ class BadRegistration(ValueError):
     """The registration cannot be read; one line says why."""
 
 
-def decode_registration(request: RemotingCommand, known: KnownTables[dict[str, TopicQueues]] | None = None) -> Registration:
-    """The registration of a REGISTER_BROKER request. Raises BadRegistration. `known`: tables need not be decoded again."""
+def decode_registration(
+    request: RemotingCommand, known: KnownTables[dict[str, TopicQueues]] | None = None
+) -> Registration:
+    """The registration of a REGISTER_BROKER request. Raises BadRegistration. `known`: tables need
+    not be decoded again.
+    """
     ext, body = request.ext, request.body
     _check_crc(ext.get("bodyCrc32", "0"), body)
-    # Java says compressed=false even when it compressed (slave-acting-master.md 1.3.1); no JSON text begins so.
+    # Java says compressed=false even when it compressed (slave-acting-master.md 1.3.1); no JSON
+    # text begins so.
     if ext.get("compressed") == "true" or body[:1] == bytes((_ZLIB_MARK,)):
         version, topics = _decode_compressed(body)
     elif body:
@@ -52,7 +57,12 @@ def decode_registration(request: RemotingCommand, known: KnownTables[dict[str, T
         ha_address=ext.get("haServerAddr", "")[:NAME_CHARACTERS_MAX],
         version=version,
         topics=topics,
-        timeout_ms=max(1, _number(ext.get("heartbeatTimeoutMillis", TIMEOUT_MS_DEFAULT), "timeout", TIMEOUT_MS_MAX)),
+        timeout_ms=max(
+            1,
+            _number(
+                ext.get("heartbeatTimeoutMillis", TIMEOUT_MS_DEFAULT), "timeout", TIMEOUT_MS_MAX
+            ),
+        ),
         acting_master=None if acting is None else acting == "true",
     )
 
@@ -68,7 +78,9 @@ def _check_crc(text: str, body: bytes) -> None:
         raise BadRegistration("crc32 not match")
 
 
-def _decode_known(body: bytes, known: KnownTables[dict[str, TopicQueues]]) -> tuple[DataVersion, dict[str, TopicQueues]]:
+def _decode_known(
+    body: bytes, known: KnownTables[dict[str, TopicQueues]]
+) -> tuple[DataVersion, dict[str, TopicQueues]]:
     parts = known.taken_apart(body)
     if parts is None:
         return _decode_json(body)
@@ -82,7 +94,10 @@ def _decode_known(body: bytes, known: KnownTables[dict[str, TopicQueues]]) -> tu
 
 
 def _decode_json(body: bytes) -> tuple[DataVersion, dict[str, TopicQueues]]:
-    wrapper = _object(_object(_json(body), "body").get("topicConfigSerializeWrapper"), "topicConfigSerializeWrapper")
+    wrapper = _object(
+        _object(_json(body), "body").get("topicConfigSerializeWrapper"),
+        "topicConfigSerializeWrapper",
+    )
     table = _object(wrapper.get("topicConfigTable"), "topicConfigTable")
     if len(table) > TOPICS_MAX:
         raise BadRegistration(f"{len(table)} topics, allowed are {TOPICS_MAX}")
@@ -173,7 +188,12 @@ def _object(value: object, what: str) -> Mapping[str, object]:
 
 def _number(value: object, what: str, maximum: int) -> int:
     text = str(value).strip()
-    if isinstance(value, (bool, float)) or not text.isascii() or not text.isdigit() or len(text) > 19:
+    if (
+        isinstance(value, (bool, float))
+        or not text.isascii()
+        or not text.isdigit()
+        or len(text) > 19
+    ):
         raise BadRegistration(f"{what} is no number: {text[:32]!r}")
     if int(text) > maximum:
         raise BadRegistration(f"{what} is {text}, allowed are 0 to {maximum}")

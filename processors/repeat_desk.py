@@ -1,9 +1,11 @@
 """Brokers' commands before they reach the log: repeats that are known, and sets that ask too often.
 
-Responsible for: answering a repeated request, refused or without effect, from memory once a read barrier has shown
-that nothing has changed, and holding every set to its rate (setting `commandsPerSetPerSecond`, for each request code).
-Whoever is not the replica that it speaks for is turned away before (`code_desk`).
-Refuses to know: why a request was refused, and the controller's own commands: those are paced where they are made.
+Responsible for: answering a repeated request, refused or without effect, from memory once a read
+barrier has shown that nothing has changed, and holding every set to its rate (setting
+`commandsPerSetPerSecond`, for each request code). Whoever is not the replica that it speaks for is
+turned away before (`code_desk`).
+Refuses to know: why a request was refused, and the controller's own commands: those are paced where
+they are made.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ from processors.stranger_desk import StrangerDesk
 BURST_S = 2
 """A set that was quiet may send as much as comes in this many seconds at once."""
 STRANGERS_KEPT = 1_000
-"""Refusals kept of sets that nobody knows: invented names must not push out those of sets that are there."""
+"""Refusals kept of sets that nobody knows: invented names must not push out those of sets that are
+there.
+"""
 _NO_COMMAND_ID = bytes(16)
 
 
@@ -37,7 +41,12 @@ class RepeatDesk:
     """Stands before the command desk, at the active controller."""
 
     def __init__(
-        self, context: CoreContext, commands: CommandDesk, reads: ReadDesk, strangers: StrangerDesk, codes: CodeDesk
+        self,
+        context: CoreContext,
+        commands: CommandDesk,
+        reads: ReadDesk,
+        strangers: StrangerDesk,
+        codes: CodeDesk,
     ) -> None:
         self._context = context
         self._commands = commands
@@ -49,7 +58,9 @@ class RepeatDesk:
         self._rates = RateLimit()
 
     def request(self, waiter: Waiter) -> list[Effect]:
-        """A request that becomes a command, unless what would come of it is known. Raises BadRequest."""
+        """A request that becomes a command, unless what would come of it is known. Raises
+        BadRequest.
+        """
         refused = self.codes.refused(waiter)
         if refused is not None:
             return refused
@@ -62,7 +73,9 @@ class RepeatDesk:
         return self._memory_of(name).rows_of(name)
 
     def applied(self, pending: PendingCommand, applied: Applied) -> None:
-        """A command of somebody who waited has been applied; the state is the one right after it."""
+        """A command of somebody who waited has been applied; the state is the one right after
+        it.
+        """
         outcome, record = applied.outcome, applied.record
         if outcome.changes or record is None:
             return
@@ -89,7 +102,9 @@ class RepeatDesk:
         return situation(self._context.state, name, getattr(command, "evidence", ()))
 
     def _again(self, waiter: Waiter) -> list[Effect]:
-        """The fold is as far as the log was when the repeat arrived: what was refused then is refused now."""
+        """The fold is as far as the log was when the repeat arrived: what was refused then is
+        refused now.
+        """
         request, context = waiter.request, self._context
         outcome = self._remembered(request)
         if outcome is None:
@@ -97,7 +112,10 @@ class RepeatDesk:
         if not outcome.accepted:
             self._memory_of(outcome.broker_name).count(request, outcome, context.wall_ms)
             context.metrics.repeated_refusals += 1
-        if request.code == RequestCode.CONTROLLER_REGISTER_BROKER and FORWARDED_FOR not in request.ext:
+        if (
+            request.code == RequestCode.CONTROLLER_REGISTER_BROKER
+            and FORWARDED_FOR not in request.ext
+        ):
             self._introduce(waiter)
         at_risk = context.is_at_risk(outcome.broker_name)
         return waiter.answer(
@@ -111,7 +129,9 @@ class RepeatDesk:
         )
         assert isinstance(command, RegisterBroker)
         introduction = gateway.introduction_of(command)
-        context.liveness.introduced(*introduction, waiter.conn_id, context.now_ms, waiter.request.ext.get(NOTICE_TOKEN))
+        context.liveness.introduced(
+            *introduction, waiter.conn_id, context.now_ms, waiter.request.ext.get(NOTICE_TOKEN)
+        )
 
     def _append(self, waiter: Waiter) -> list[Effect]:
         name = waiter.request.ext.get("brokerName", "")
@@ -120,9 +140,12 @@ class RepeatDesk:
         rate = settings_in_force.number(
             self._context.state, settings_in_force.COMMANDS_PER_SET_PER_SECOND
         )
-        # Each kind for itself: a master that proposes without end must not keep its slaves from registering.
+        # Each kind for itself: a master that proposes without end must not keep its slaves from
+        # registering.
         bucket = f"{waiter.request.code} {name}"
-        if not self._rates.take(bucket, self._context.now_ms, rate_per_s=rate, burst=BURST_S * rate):
+        if not self._rates.take(
+            bucket, self._context.now_ms, rate_per_s=rate, burst=BURST_S * rate
+        ):
             self._context.metrics.rate_limited += 1
             remark = f"[RATE]more than {rate} commands of this kind a second for {name}"
             return waiter.answer(waiter.request.reply(ResponseCode.SYSTEM_BUSY, remark=remark))

@@ -1,4 +1,5 @@
-"""The header fields of a request to a controller, with the conversions Java applies (controller.md 1).
+"""The header fields of a request to a controller, with the conversions Java applies (controller.md
+1).
 
 Responsible for: texts, numbers and flags within their bounds, one clear error for the rest.
 Refuses to know: which request has which fields.

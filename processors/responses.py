@@ -3,7 +3,8 @@
 Responsible for: the header fields, bodies and remarks of every answer of a controller, and of 1008.
 Refuses to know: why the fold decided as it did, and who waits for the answer.
 
-Fields that start with `regent` are extra facts for our own processes; Java ignores them (design D11).
+Fields that start with `regent` are extra facts for our own processes; Java ignores them (design
+D11).
 """
 
 from __future__ import annotations
@@ -46,14 +47,16 @@ def not_leader(request: RemotingCommand) -> RemotingCommand:
 def unknown(request: RemotingCommand, waited_ms: int) -> RemotingCommand:
     """Code 1 after the deadline. It says unknown and never failed (design D5)."""
     return request.reply(
-        ResponseCode.SYSTEM_ERROR, remark=f"no answer from the log within {waited_ms} ms; {UNKNOWN_REMARK}"
+        ResponseCode.SYSTEM_ERROR,
+        remark=(f"no answer from the log within {waited_ms} ms; {UNKNOWN_REMARK}"),
     )
 
 
 def unread(request: RemotingCommand, waited_ms: int) -> RemotingCommand:
     """Code 1 for a read that could not be served in time; reads change nothing."""
     return request.reply(
-        ResponseCode.SYSTEM_ERROR, remark=f"the log was not readable up to its end within {waited_ms} ms"
+        ResponseCode.SYSTEM_ERROR,
+        remark=(f"the log was not readable up to its end within {waited_ms} ms"),
     )
 
 
@@ -67,8 +70,12 @@ def set_body(broker_set: BrokerSet) -> bytes:
     )
 
 
-def set_facts(state: ControllerState, broker_set: BrokerSet, at_risk: bool = False) -> dict[str, str]:
-    """The extra fields about a set. Nothing in them names a master: that is the ordinary fields' part."""
+def set_facts(
+    state: ControllerState, broker_set: BrokerSet, at_risk: bool = False
+) -> dict[str, str]:
+    """The extra fields about a set. Nothing in them names a master: that is the ordinary fields'
+    part.
+    """
     facts = {
         "regentTerm": str(state.term),
         "regentMasterEpoch": str(broker_set.master_epoch),
@@ -136,8 +143,12 @@ def _remark(outcome: Outcome) -> str | None:
 
 
 def _ours(request: RemotingCommand, outcome: Outcome) -> RemotingCommand:
-    """Operators' requests know done and refused; which refusal, and where it is recorded, are told beside it."""
-    code = ResponseCode.SUCCESS if outcome.code == ResponseCode.SUCCESS else ResponseCode.SYSTEM_ERROR
+    """Operators' requests know done and refused; which refusal, and where it is recorded, are told
+    beside it.
+    """
+    code = (
+        ResponseCode.SUCCESS if outcome.code == ResponseCode.SUCCESS else ResponseCode.SYSTEM_ERROR
+    )
     ext = {"commandOffset": str(outcome.command_offset)}
     if outcome.refusal is not None:
         ext["refusal"] = outcome.refusal
@@ -165,7 +176,8 @@ def _registered(
     ext |= set_facts(state, broker_set, at_risk)
     master = broker_set.master()
     named = request.ext.get("clusterName", broker_set.cluster_name)
-    if named != broker_set.cluster_name:  # The master is looked for where the request says (controller.md 5.3).
+    # The master is looked for where the request says (controller.md 5.3).
+    if named != broker_set.cluster_name:
         is_alive = partial(_alive_in, is_alive, named)
     # A master that is dead or was started anew has no mastership to tell of (design S6).
     if master is not None and not broker_set.master_restarted and is_alive(broker_set, master):
@@ -173,7 +185,9 @@ def _registered(
     return request.reply(ResponseCode.SUCCESS, ext, set_body(broker_set))
 
 
-def _alive_in(is_alive: IsAlive, cluster_name: str, broker_set: BrokerSet, replica: Replica) -> bool:
+def _alive_in(
+    is_alive: IsAlive, cluster_name: str, broker_set: BrokerSet, replica: Replica
+) -> bool:
     return is_alive(structs.replace(broker_set, cluster_name=cluster_name), replica)
 
 

@@ -15,19 +15,27 @@ PERM_WRITE = 2
 
 @dataclass(frozen=True, slots=True)
 class DataVersion:
-    """Version of a broker's topic table; `state_version` is the master epoch in controller mode, else 0."""
+    """Version of a broker's topic table; `state_version` is the master epoch in controller mode,
+    else 0.
+    """
 
     state_version: int = 0
     counter: int = 0
     timestamp_ms: int = 0
 
     def to_wire(self) -> dict[str, int]:
-        return {"counter": self.counter, "stateVersion": self.state_version, "timestamp": self.timestamp_ms}
+        return {
+            "counter": self.counter,
+            "stateVersion": self.state_version,
+            "timestamp": self.timestamp_ms,
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class TopicQueues:
-    """What one broker offers of a topic; `perm` is a sum of priority 8, read 4, write 2, inherit 1."""
+    """What one broker offers of a topic; `perm` is a sum of priority 8, read 4, write 2, inherit
+    1.
+    """
 
     read_queues: int
     write_queues: int
@@ -49,7 +57,9 @@ class TopicQueues:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What a broker says in REGISTER_BROKER. `acting_master` None: a broker older than that option."""
+    """What a broker says in REGISTER_BROKER. `acting_master` None: a broker older than that
+    option.
+    """
 
     cluster_name: str
     broker_name: str
@@ -109,4 +119,8 @@ class BrokerGroup:
         return self.members() | {"enableActingMaster": self.acting_master}
 
     def members(self) -> dict[str, object]:
-        return {"brokerAddrs": dict(self.addresses), "brokerName": self.broker_name, "cluster": self.cluster_name}
+        return {
+            "brokerAddrs": dict(self.addresses),
+            "brokerName": self.broker_name,
+            "cluster": self.cluster_name,
+        }

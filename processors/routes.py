@@ -1,8 +1,9 @@
 """The route table of a name server: which broker holds which topic, under which id and address.
 
-Responsible for: the rules of broker-wire-and-storage.md 4.1 and slave-acting-master.md 2.3 to 2.5, and the shape of
-the answers made from the table.
-Refuses to know: sockets, clocks (times are arguments, ms of a steady clock), the wire form of a registration.
+Responsible for: the rules of broker-wire-and-storage.md 4.1 and slave-acting-master.md 2.3 to 2.5,
+and the shape of the answers made from the table.
+Refuses to know: sockets, clocks (times are arguments, ms of a steady clock), the wire form of a
+registration.
 
 Invariants:
   - an address appears under at most one id of a broker name;
@@ -15,8 +16,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from processors.route_records import (
-    BrokerGroup, DataVersion, LiveBroker, Registered, Registration, TopicQueues, Verdict,
-)  # fmt: skip
+    BrokerGroup,
+    DataVersion,
+    LiveBroker,
+    Registered,
+    Registration,
+    TopicQueues,
+    Verdict,
+)
 
 MASTER_ID = 0
 # Strangers can register whatever they like; the tables must not grow without an end.
@@ -41,16 +48,19 @@ class RouteTable:
     def topics(self) -> tuple[str, ...]:
         return tuple(sorted(self._topics))
 
-    # -- what brokers do -------------------------------------------------------------------------------------------
+    # -- what brokers do ---------------------------------------------------------------------------
 
     def register(self, registration: Registration, connection_id: int, now_ms: int) -> Registered:
         """Take a registration in; the table is unchanged unless it is ACCEPTED."""
         group = self._groups.get(registration.broker_name)
         if group is not None and self._is_stale(group, registration):
-            # Should the same process stand here under another id, that entry is out of date as well.
+            # Should the same process stand here under another id, that entry is out of date as
+            # well.
             self._remove(registration.address)
             return Registered(Verdict.STALE)
-        if len(registration.topics) == 1 and (group is None or registration.broker_id not in group.addresses):
+        if len(registration.topics) == 1 and (
+            group is None or registration.broker_id not in group.addresses
+        ):
             return Registered(Verdict.SINGLE_TOPIC)
         known = self._live.get(registration.address)
         if known is None and len(self._live) >= BROKERS_MAX:
@@ -63,9 +73,16 @@ class RouteTable:
         group.acting_master = bool(registration.acting_master)
         self._place(group, registration)
         self._live[registration.address] = LiveBroker(
-            registration.cluster_name, registration.broker_name, registration.broker_id, registration.address,
-            registration.ha_address, registration.version, registration.timeout_ms, connection_id, now_ms,
-        )  # fmt: skip
+            registration.cluster_name,
+            registration.broker_name,
+            registration.broker_id,
+            registration.address,
+            registration.ha_address,
+            registration.version,
+            registration.timeout_ms,
+            connection_id,
+            now_ms,
+        )
         self._take_topics(group, registration)
         return self._registered(group, registration)
 
@@ -85,24 +102,34 @@ class RouteTable:
         live.last_heard_ms = now_ms
         return True
 
-    def query_data_version(self, address: str, version: DataVersion, now_ms: int) -> tuple[bool, DataVersion | None]:
-        """Whether the broker should register again, and the version known here. Counts as a heartbeat."""
+    def query_data_version(
+        self, address: str, version: DataVersion, now_ms: int
+    ) -> tuple[bool, DataVersion | None]:
+        """Whether the broker should register again, and the version known here. Counts as a
+        heartbeat.
+        """
         if not self.heartbeat(address, now_ms):
             return True, None
         known = self._live[address].version
         return known != version, known
 
-    # -- how brokers leave -----------------------------------------------------------------------------------------
+    # -- how brokers leave -------------------------------------------------------------------------
 
     def connection_closed(self, connection_id: int) -> tuple[LiveBroker, ...]:
-        """Drop at once every broker that registered last over this connection; those that were dropped."""
-        return self._drop([live for live in self._live.values() if live.connection_id == connection_id])
+        """Drop at once every broker that registered last over this connection; those that were
+        dropped.
+        """
+        return self._drop(
+            [live for live in self._live.values() if live.connection_id == connection_id]
+        )
 
     def expire(self, now_ms: int) -> tuple[LiveBroker, ...]:
         """Drop the brokers that were silent for longer than they said; those that were dropped."""
-        return self._drop([live for live in self._live.values() if live.last_heard_ms + live.timeout_ms < now_ms])
+        return self._drop(
+            [live for live in self._live.values() if live.last_heard_ms + live.timeout_ms < now_ms]
+        )
 
-    # -- what clients ask ------------------------------------------------------------------------------------------
+    # -- what clients ask --------------------------------------------------------------------------
 
     def route(self, topic: str) -> dict[str, object] | None:
         """TopicRouteData as a JSON value, None when no broker has the topic."""
@@ -127,7 +154,9 @@ class RouteTable:
         }
 
     def member_group(self, cluster_name: str, broker_name: str) -> dict[str, object]:
-        """The members of a name; empty when unknown. The cluster is only repeated (slave-acting-master.md 1.3.4)."""
+        """The members of a name; empty when unknown. The cluster is only repeated
+        (slave-acting-master.md 1.3.4).
+        """
         group = self._groups.get(broker_name)
         addresses = {} if group is None else dict(group.addresses)
         members = {"brokerAddrs": addresses, "brokerName": broker_name, "cluster": cluster_name}
@@ -139,7 +168,7 @@ class RouteTable:
         address = None if group is None else group.addresses.get(MASTER_ID)
         return None if address is None else self._live[address]
 
-    # -- rules -----------------------------------------------------------------------------------------------------
+    # -- rules -------------------------------------------------------------------------------------
 
     def _is_stale(self, group: BrokerGroup, registration: Registration) -> bool:
         state_version = registration.version.state_version
@@ -149,9 +178,12 @@ class RouteTable:
         if held_by is not None:
             if self._live[held_by].version.state_version > state_version:
                 return True
-        # Java forgets the last master when its connection closes; a paused older one could then come back for a
-        # moment. Version 0 is no epoch: such a broker has no controller and is not measured by one.
-        return registration.broker_id == MASTER_ID and 0 < state_version < group.highest_master_version
+        # Java forgets the last master when its connection closes; a paused older one could then
+        # come back for a moment. Version 0 is no epoch: such a broker has no controller and is not
+        # measured by one.
+        return (
+            registration.broker_id == MASTER_ID and 0 < state_version < group.highest_master_version
+        )
 
     def _place(self, group: BrokerGroup, registration: Registration) -> None:
         replaced = group.addresses.get(registration.broker_id)
@@ -163,9 +195,13 @@ class RouteTable:
             for broker_id, address in group.addresses.items()
             if address != registration.address and broker_id != registration.broker_id
         }
-        group.addresses = dict(sorted((kept | {registration.broker_id: registration.address}).items()))
+        group.addresses = dict(
+            sorted((kept | {registration.broker_id: registration.address}).items())
+        )
         if registration.broker_id == MASTER_ID:
-            group.highest_master_version = max(group.highest_master_version, registration.version.state_version)
+            group.highest_master_version = max(
+                group.highest_master_version, registration.version.state_version
+            )
 
     def _take_topics(self, group: BrokerGroup, registration: Registration) -> None:
         is_first_slave = (
@@ -202,7 +238,9 @@ class RouteTable:
         if live is None:
             return
         group = self._groups[live.broker_name]
-        group.addresses = {broker_id: held for broker_id, held in group.addresses.items() if held != address}
+        group.addresses = {
+            broker_id: held for broker_id, held in group.addresses.items() if held != address
+        }
         if not group.addresses:
             del self._groups[group.broker_name]
             self._forget_topics(group.broker_name)

@@ -50,8 +50,12 @@ _SETTINGS: Mapping[str, Setting] = {
     "massSilenceHoldMs": Setting("10000", 0, 600_000),
     "commandsPerSetPerSecond": Setting("50", 1, 100_000),
 }
-# How long an election at risk waits for former members that do not come back, a week at most; 0: for ever.
-_THIRD_SETTINGS: Mapping[str, Setting] = {**_SETTINGS, SETTING_AT_RISK_WAIT_MS: Setting("0", 0, 604_800_000)}
+# How long an election at risk waits for former members that do not come back, a week at most; 0:
+# for ever.
+_THIRD_SETTINGS: Mapping[str, Setting] = {
+    **_SETTINGS,
+    SETTING_AT_RISK_WAIT_MS: Setting("0", 0, 604_800_000),
+}
 
 
 class Rules(NamedTuple):
@@ -72,15 +76,18 @@ class Rules(NamedTuple):
     """Reports of earlier starts and of cleaned replicas count too: *ever* reported (S7)."""
     java_master_resets_set: bool = False
     """A Java master, dead by now, may have acknowledged what not every member holds: after it the
-    set is {master} also when all live members are ours (S1, design section 5)."""
+    set is {master} also when all live members are ours (S1, design section 5).
+    """
     tombstone_takes_cluster_name: bool = False
     """A set that begins again belongs to the cluster that begins it, or nobody in it ever counts
-    as alive: heartbeats are found by cluster (`controller.md` 4.1, 5.2)."""
+    as alive: heartbeats are found by cluster (`controller.md` 4.1, 5.2).
+    """
     empty_code_is_nobody: bool = False
     """An imported replica has no check code: nobody proves to be it without one (S9)."""
     remembers: bool = False
     """Who is left out of a set below its minimum stays eligible, and an election at risk waits for
-    and compares all that ever were members (S14)."""
+    and compares all that ever were members (S14).
+    """
     asks_joiners_only: bool = False
     """Members that are in the set already need not be heard for the set to change (S16)."""
     first_takes_longest: bool = False
@@ -88,7 +95,9 @@ class Rules(NamedTuple):
     cleans_no_holder: bool = False
     """Cleaning spares who lives or is remembered, also of a whole set, unless told otherwise."""
     epoch_reach: int | None = None
-    """How far above the highest epoch known one from outside is believed, of a set with a history (S18)."""
+    """How far above the highest epoch known one from outside is believed, of a set with a history
+    (S18).
+    """
     doubts_sets: bool = False
     """`DoubtBrokerSet` is decided (S11)."""
     notices_going_back: bool = False
@@ -111,12 +120,7 @@ _SECOND = {
 
 RULES: Mapping[int, Rules] = {
     1: Rules(1, _FIRST_SETTINGS),
-    2: Rules(
-        2,
-        _SETTINGS,
-        _SECOND_FINGERPRINTS,
-        **_SECOND,
-    ),
+    2: Rules(2, _SETTINGS, _SECOND_FINGERPRINTS, **_SECOND),
     3: Rules(
         3,
         _THIRD_SETTINGS,
@@ -143,6 +147,11 @@ def rules_of(version: int) -> Rules:
 
 
 def schemas_of(version: int) -> tuple[str, ...]:
-    """Return what becomes active with a version: all of ours with the newest, and with an earlier one
-    no schema that the release which brought it could not read."""
-    return COMMAND_FINGERPRINTS if version == RULES_VERSION else tuple(sorted(rules_of(version).fingerprints))
+    """Return what becomes active with a version: all of ours with the newest, and with an earlier
+    one no schema that the release which brought it could not read.
+    """
+    return (
+        COMMAND_FINGERPRINTS
+        if version == RULES_VERSION
+        else tuple(sorted(rules_of(version).fingerprints))
+    )

@@ -1,7 +1,8 @@
-"""The settings that are recorded in the log, as the controller's shell-less parts read them (controller.md 11.1).
+"""The settings that are recorded in the log, as the controller's shell-less parts read them
+(controller.md 11.1).
 
-Responsible for: the value in force of each, as a number or a flag, what a change from outside may name, and the words
-for a value that cannot be. Refuses to know: what the settings do.
+Responsible for: the value in force of each, as a number or a flag, what a change from outside may
+name, and the words for a value that cannot be. Refuses to know: what the settings do.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ MASS_SILENCE_HOLD_MS = "massSilenceHoldMs"
 COMMANDS_PER_SET_PER_SECOND = "commandsPerSetPerSecond"
 
 WITHOUT_EFFECT: Mapping[str, str] = {
-    PROCESS_READS: "no effect: every read is proven to be current before it is answered, whatever this says",
+    PROCESS_READS: (
+        "no effect: every read is proven to be current before it is answered, whatever this says"
+    )
 }
 """Settings of RocketMQ's that are recorded and shown, and change nothing here."""
 _OTHER_NAMES: Mapping[str, str] = {"isProcessReadEvent": PROCESS_READS}
@@ -49,24 +52,42 @@ def canonical_value(value: str) -> str:
 
 
 def why_invalid(name: str, value: str, rules_version: int) -> str | None:
-    """What is wrong with a change under those rules, in words; None when it is valid, or when the rules are not known here."""
+    """What is wrong with a change under those rules, in words; None when it is valid, or when the
+    rules are not known here.
+    """
     rules = RULES.get(rules_version)
     if rules is None:
         return None
     setting = rules.settings.get(name)
     if setting is None:
-        since = min((version for version, one in RULES.items() if name in one.settings), default=None)
-        return f"{name} is no setting" if since is None else f"{name} can be set from rules {since} on, rules {rules_version} are active"
-    return None if setting.is_valid(value) else f"{name} cannot be {value!r}, it takes {_range(setting)}"
+        since = min(
+            (version for version, one in RULES.items() if name in one.settings), default=None
+        )
+        return (
+            (f"{name} is no setting")
+            if since is None
+            else f"{name} can be set from rules {since} on, rules {rules_version} are active"
+        )
+    return (
+        None
+        if setting.is_valid(value)
+        else (f"{name} cannot be {value!r}, it takes {_range(setting)}")
+    )
 
 
 def _range(setting: Setting) -> str:
-    return "true or false" if setting.least is None else f"a whole number from {setting.least} to {setting.most}"
+    return (
+        "true or false"
+        if setting.least is None
+        else (f"a whole number from {setting.least} to {setting.most}")
+    )
 
 
 def in_force(state: ControllerState) -> dict[str, str]:
     """Every setting with the value that counts now, by name."""
-    return dict(sorted({**_BEFORE_THEY_WERE_RECORDED, **SETTING_DEFAULTS, **state.settings}.items()))
+    return dict(
+        sorted({**_BEFORE_THEY_WERE_RECORDED, **SETTING_DEFAULTS, **state.settings}.items())
+    )
 
 
 def names() -> frozenset[str]:

@@ -89,7 +89,9 @@ def _set_to_plain(broker_set: BrokerSet) -> tuple[Any, ...]:
 
 
 class _Plain(Struct):
-    """The body. It may be a stranger's, so that every value is of its type is seen to before it is used."""
+    """The body. It may be a stranger's, so that every value is of its type is seen to before it is
+    used.
+    """
 
     offset: int
     digest: str

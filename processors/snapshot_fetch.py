@@ -1,9 +1,9 @@
 """
 A snapshot from another controller, over HTTP (design D4).
 
-Responsible for: the question, limits of size and time, and the answer's integrity. What comes back is bytes
-of a stranger until `snapshot_codec` has read them and the published outcomes have proven them.
-Blocking; belongs into a thread. Refuses to know: when it is worth asking.
+Responsible for: the question, limits of size and time, and the answer's integrity. What comes back
+is bytes of a stranger until `snapshot_codec` has read them and the published outcomes have proven
+them. Blocking; belongs into a thread. Refuses to know: when it is worth asking.
 """
 
 from __future__ import annotations
@@ -44,10 +44,13 @@ def fetch(
     deadline_s: float = DEADLINE_S,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> bytes:
-    """The newest snapshot that `address` has with an offset of at most `not_above`. Raises FetchFailed."""
+    """The newest snapshot that `address` has with an offset of at most `not_above`. Raises
+    FetchFailed.
+    """
     host, port = split_address(address)
     connection = http.client.HTTPConnection(host, port, timeout=CONNECT_TIMEOUT_S)
-    # A header, or an answer that is no snapshot, may come a byte at a time: the end comes from beside it.
+    # A header, or an answer that is no snapshot, may come a byte at a time: the end comes from
+    # beside it.
     deadline = time.monotonic() + deadline_s
     at_the_latest: threading.Timer | None = None
     try:
@@ -67,7 +70,9 @@ def fetch(
         return data
     except (OSError, http.client.HTTPException) as error:
         late = time.monotonic() > deadline
-        raise FetchFailed("it took too long" if late else f"{address}: {error or type(error).__name__}") from None
+        raise FetchFailed(
+            "it took too long" if late else (f"{address}: {error or type(error).__name__}")
+        ) from None
     finally:
         if at_the_latest is not None:
             at_the_latest.cancel()
@@ -80,7 +85,9 @@ def _hang_up(connected: socket.socket) -> None:
         connected.shutdown(socket.SHUT_RDWR)
 
 
-def _body(answer: http.client.HTTPResponse, bytes_max: int, deadline: float, cancelled: Callable[[], bool]) -> bytes:
+def _body(
+    answer: http.client.HTTPResponse, bytes_max: int, deadline: float, cancelled: Callable[[], bool]
+) -> bytes:
     told = answer.length or 0
     if told > bytes_max:
         raise FetchFailed(f"a snapshot of {told} bytes, limit {bytes_max}")

@@ -1,7 +1,8 @@
 """
 Giving a snapshot to another controller over HTTP: `GET /snapshot?not_above=OFFSET`.
 
-Responsible for the route; `snapshot_fetch` asks it. Refuses to know: sockets, and what is in a snapshot.
+Responsible for the route; `snapshot_fetch` asks it. Refuses to know: sockets, and what is in a
+snapshot.
 """
 
 from __future__ import annotations

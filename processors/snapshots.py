@@ -1,8 +1,8 @@
 """
 Snapshots of the fold as files: a shorter start, never the truth (design D4, S12).
 
-Responsible for: writing them whole or not at all, keeping the newest few, finding one that is good and
-old enough. Refuses to know: their format (`snapshot_codec`).
+Responsible for: writing them whole or not at all, keeping the newest few, finding one that is good
+and old enough. Refuses to know: their format (`snapshot_codec`).
 """
 
 from __future__ import annotations
@@ -35,13 +35,18 @@ class SnapshotFolder:
         return sorted(int(match[1]) for match in names if match is not None)
 
     def write(self, folder: Folder) -> Path | None:
-        """Write the folder's state now, whole or not at all; then drop old ones. None: too large to be read again."""
+        """Write the folder's state now, whole or not at all; then drop old ones. None: too large to
+        be read again.
+        """
         data = snapshot_codec.dump(folder)
         if len(data) > snapshot_codec.SNAPSHOT_BYTES_MAX:
             _log.warning(
-                "no snapshot at offset %d: %d bytes, limit %d; a start folds the log from where the last one ends",
-                folder.offset, len(data), snapshot_codec.SNAPSHOT_BYTES_MAX,
-            )  # fmt: skip
+                "no snapshot at offset %d: %d bytes, limit %d; a start folds the log from where "
+                "the last one ends",
+                folder.offset,
+                len(data),
+                snapshot_codec.SNAPSHOT_BYTES_MAX,
+            )
             return None
         path = self._path(folder.offset)
         replace_whole(path, data)
@@ -50,7 +55,9 @@ class SnapshotFolder:
         return path
 
     def newest_first(self, not_above: int) -> Iterator[Folder]:
-        """Every good snapshot whose offset is at most `not_above`, the newest first; others are told in one line."""
+        """Every good snapshot whose offset is at most `not_above`, the newest first; others are
+        told in one line.
+        """
         for offset in reversed(self.offsets()):
             if offset > not_above:
                 continue
@@ -62,7 +69,9 @@ class SnapshotFolder:
             if folder.offset == offset:
                 yield folder
             else:
-                _log.warning("snapshot at offset %d is not used: it holds offset %d", offset, folder.offset)
+                _log.warning(
+                    "snapshot at offset %d is not used: it holds offset %d", offset, folder.offset
+                )
 
     def newest_offset(self) -> int:
         """The highest offset there is a file for, -1 when there is none."""

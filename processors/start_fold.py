@@ -1,8 +1,8 @@
-"""
-The fold at the start of a controller: newest snapshot, then the rest of the log in bulk (design D4, S11).
+"""The fold at the start of a controller: newest snapshot, then the rest of the log in bulk (design
+D4, S11).
 
-Responsible for: whether this is the log it was, which snapshot to begin with (own, or a peer's), proving it
-by the published digest, and telling how far it is. Blocking; belongs into a thread.
+Responsible for: whether this is the log it was, which snapshot to begin with (own, or a peer's),
+proving it by the published digest, and telling how far it is. Blocking; belongs into a thread.
 Refuses to know: how a snapshot looks and how the log is followed afterwards.
 """
 
@@ -20,7 +20,13 @@ from processors.bulk_fold import BulkFold
 from processors.config import ControllerConfig
 from processors.fold import Folder, ReleaseTooOld
 from processors.landed_tables import LandedTables, shorter_than_tables
-from processors.log_reader import LogBroken, LogReader, LogUnreachable, check_bounds, check_first_record
+from processors.log_reader import (
+    LogBroken,
+    LogReader,
+    LogUnreachable,
+    check_bounds,
+    check_first_record,
+)
 from processors.outcome_backlog import BACKLOG_MAX
 from processors.outcome_publisher import last_published, published_outcome
 from processors.snapshot_proof import doubt
@@ -59,8 +65,8 @@ class StartFold:
         self._cancelled = cancelled
 
     def run(self) -> tuple[Folder, list[Outcome]]:
-        """
-        The folder at the end of the log, and the first outcomes it applied beyond the newest published one.
+        """The folder at the end of the log, and the first outcomes it applied beyond the newest
+        published one.
 
         Raises LogBroken, LogUnreachable.
         """
@@ -76,7 +82,9 @@ class StartFold:
             landed.close()
 
     def _require_landed(self, landed: int, end: int) -> None:
-        """Asked last, so that nobody waits for it longer than needed. Raises LogBroken when more has landed than the log holds."""
+        """Asked last, so that nobody waits for it longer than needed. Raises LogBroken when more
+        has landed than the log holds.
+        """
         deadline = time.monotonic() + BEHIND_WAIT_S
         while landed >= end and time.monotonic() < deadline and not self._cancelled():
             time.sleep(ASK_AGAIN_S)
@@ -86,7 +94,15 @@ class StartFold:
 
     def _end_of_whole_log(self, published: int) -> int:
         known_id = self._notes.log_id()
-        needed = max(published, self._snapshots.newest_offset(), self._notes.applied_offset(), 0 if known_id else -1) + 1
+        needed = (
+            max(
+                published,
+                self._snapshots.newest_offset(),
+                self._notes.applied_offset(),
+                0 if known_id else -1,
+            )
+            + 1
+        )
         deadline = time.monotonic() + BEHIND_WAIT_S
         while True:
             first, end = self._patiently(lambda: self._reader.bounds(COMMANDS_TOPIC))
@@ -102,8 +118,13 @@ class StartFold:
     # -- where to begin ----------------------------------------------------------------------------
 
     def _begin(self, published: int) -> Folder:
-        """The newest snapshot that is proven, of this controller or, if that saves much, of another one."""
-        own = next((one for one in self._snapshots.newest_first(published) if self._proven(one, "own")), None)
+        """The newest snapshot that is proven, of this controller or, if that saves much, of another
+        one.
+        """
+        own = next(
+            (one for one in self._snapshots.newest_first(published) if self._proven(one, "own")),
+            None,
+        )
         begin = own or Folder()
         if published - begin.offset > self._config.snapshot_fetch_gap:
             begin = self._fetched(published, begin)
@@ -123,14 +144,19 @@ class StartFold:
             if own.offset < folder.offset <= published and self._proven(folder, f"{peer}'s"):
                 _log.info(
                     "snapshot at offset %d fetched from %s: %d bytes in %.1f s",
-                    folder.offset, peer, len(data), time.monotonic() - begun,
-                )  # fmt: skip
+                    folder.offset,
+                    peer,
+                    len(data),
+                    time.monotonic() - begun,
+                )
                 self._snapshots.write(folder)
                 return folder
         return own
 
     def _proven(self, folder: Folder, whose: str) -> bool:
-        """Compare with what was published for that offset, history and state: an own file is believed as little as a peer's."""
+        """Compare with what was published for that offset, history and state: an own file is
+        believed as little as a peer's.
+        """
         name = f"{whose} snapshot at offset {folder.offset}"
         if folder.state.is_formed and folder.state.cluster_id != self._config.cluster_id:
             _log.warning("%s is not used: it is of the cluster %r", name, folder.state.cluster_id)
@@ -147,19 +173,28 @@ class StartFold:
         long = end - start >= self._config.snapshot_every_offsets
         last_provable = newest_state_digest(min(end, published + 1))
         shown = kept = begun
-        bulk = BulkFold(folder, end, published, BACKLOG_MAX, lambda at: self._disagreed(at, from_snapshot=start > 0))
+        bulk = BulkFold(
+            folder,
+            end,
+            published,
+            BACKLOG_MAX,
+            lambda at: self._disagreed(at, from_snapshot=start > 0),
+        )
 
         def take(offset: int, data: bytes) -> None:
             nonlocal shown, kept
             if self._cancelled():
-                raise LogUnreachable("this start is given up")  # A long history must not hold up who stops it.
+                # A long history must not hold up who stops it.
+                raise LogUnreachable("this start is given up")
             if not bulk.take(offset, data):
                 return
             self._on_progress(offset)
             now = time.monotonic()
             if now - shown > PROGRESS_EVERY_S:
                 shown = now
-                _log.info("folding: %s", progress_text(offset + 1 - start, end - start, now - begun))
+                _log.info(
+                    "folding: %s", progress_text(offset + 1 - start, end - start, now - begun)
+                )
             due = now - kept > SNAPSHOT_WHILE_FOLDING_S or (long and offset == last_provable)
             if due and offset <= published and has_state_digest(offset):
                 kept = now
@@ -177,14 +212,20 @@ class StartFold:
                     if folder.next_offset == at:
                         raise
         except ReleaseTooOld as error:
-            raise LogBroken(f"offset {folder.next_offset}: {error}; start a newer release") from None
+            raise LogBroken(
+                f"offset {folder.next_offset}: {error}; start a newer release"
+            ) from None
         if end > start:
-            _log.info("folded %s", progress_text(end - start, end - start, time.monotonic() - begun))
+            _log.info(
+                "folded %s", progress_text(end - start, end - start, time.monotonic() - begun)
+            )
         return bulk.outcomes
 
     def _disagreed(self, offset: int, *, from_snapshot: bool) -> None:
-        """The issuer of this command had folded another history (D7). Folded from record 0 on, ours is what the log
-        says: a controller that was wrong once must not keep all others from starting for ever."""
+        """The issuer of this command had folded another history (D7). Folded from record 0 on, ours
+        is what the log says: a controller that was wrong once must not keep all others from
+        starting for ever.
+        """
         what = f"the command at offset {offset} names another digest than the one folded here"
         if from_snapshot:
             folder = self._config.data_dir / "snapshots"
@@ -196,7 +237,9 @@ class StartFold:
 
 
 def patiently(ask: Callable[[], Answer], wait_s: float, cancelled: Callable[[], bool]) -> Answer:
-    """Ask until there is an answer. Raises LogUnreachable after `wait_s`, or when it is `cancelled`."""
+    """Ask until there is an answer. Raises LogUnreachable after `wait_s`, or when it is
+    `cancelled`.
+    """
     deadline = time.monotonic() + wait_s
     while True:
         try:
@@ -210,5 +253,9 @@ def patiently(ask: Callable[[], Answer], wait_s: float, cancelled: Callable[[], 
 def progress_text(done: int, total: int, seconds: float) -> str:
     """`1200 of 5000 records, 38000/s, 3 s left`."""
     rate = done / seconds if seconds > 0 else 0.0
-    left = f", {(total - done) / rate:.0f} s left" if done < total and rate > 0 else f" in {seconds:.1f} s"
+    left = (
+        (f", {(total - done) / rate:.0f} s left")
+        if done < total and rate > 0
+        else f" in {seconds:.1f} s"
+    )
     return f"{done} of {total} records, {rate:.0f}/s{left}"

@@ -1,8 +1,9 @@
 """
 What a controller remembers between its starts, beside snapshots.
 
-Responsible for: the id of the log it belongs to (so that a topic made anew is noticed), how far it was, where other
-controllers give out snapshots, and a consumer group of its own for each start. Refuses to know: Kafka.
+Responsible for: the id of the log it belongs to (so that a topic made anew is noticed), how far it
+was, where other controllers give out snapshots, and a consumer group of its own for each start.
+Refuses to know: Kafka.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from processors.whole_file import replace_whole
 
 NOTES_FILE = "start-notes.json"
 GROUPS_KEPT = 16
-"""Groups are used in turn: the member a killed process left behind is gone long before its group comes again."""
+"""Groups are used in turn: the member a killed process left behind is gone long before its group
+comes again.
+"""
 
 
 class StartNotes:
@@ -26,7 +29,9 @@ class StartNotes:
         self._path = directory / NOTES_FILE
 
     def log_id(self) -> bytes | None:
-        """The command id of record 0 of the log this controller has followed; None on the first start."""
+        """The command id of record 0 of the log this controller has followed; None on the first
+        start.
+        """
         text = self._read().get("log_id")
         try:
             return bytes.fromhex(text) if isinstance(text, str) else None
@@ -38,7 +43,9 @@ class StartNotes:
             self._write(self._read() | {"log_id": log_id.hex()})
 
     def applied_offset(self) -> int:
-        """The last offset that was applied when this controller was stopped in order; -1 when it is not known."""
+        """The last offset that was applied when this controller was stopped in order; -1 when it is
+        not known.
+        """
         kept = self._read().get("applied_offset")
         return kept if isinstance(kept, int) else -1
 
@@ -58,7 +65,9 @@ class StartNotes:
             self._write(self._read() | {"peers_http": dict(addresses)})
 
     def next_group(self, stem: str) -> str:
-        """A group nobody is in: a new member would wait for a dead one up to the session timeout."""
+        """A group nobody is in: a new member would wait for a dead one up to the session
+        timeout.
+        """
         last = self._read().get("starts")
         starts = last + 1 if isinstance(last, int) else 0
         self._write(self._read() | {"starts": starts})

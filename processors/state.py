@@ -77,12 +77,16 @@ class BrokerSet(Struct, frozen=True, gc=False, array_like=True):
       its master has not registered here.
     - tombstone exactly when there are no replicas; then no master, no members, no history.
     - remembered ascend, are clean registered replicas that once were members, and no members now:
-      each holds all that was acknowledged, since nothing is while the set is below its minimum (S14).
+      each holds all that was acknowledged, since nothing is while the set is below its minimum
+      (S14).
     - former ascend, are replicas, and every member is among them (rules 3 and later).
-    - uncertain ascend; while there are some, nobody leads and nobody is a member: the log lost decisions about
-      the set, and each of these, of all that were replicas then, has to report what it holds (S11).
-    - minimums ascend by id: who told that it acknowledges with no fewer members than so many, 2 or more.
-    - positions ascend by id and are of former members: up to where each showed to hold what was confirmed (S15).
+    - uncertain ascend; while there are some, nobody leads and nobody is a member: the log lost
+      decisions about the set, and each of these, of all that were replicas then, has to report what
+      it holds (S11).
+    - minimums ascend by id: who told that it acknowledges with no fewer members than so many, 2 or
+      more.
+    - positions ascend by id and are of former members: up to where each showed to hold what was
+      confirmed (S15).
     - across records: next_broker_id and all epochs never fall.
     """
 
@@ -108,7 +112,9 @@ class BrokerSet(Struct, frozen=True, gc=False, array_like=True):
     uncertain: tuple[int, ...] = ()
 
     def min_in_sync(self) -> int | None:
-        """Return with how few members the master acknowledges, 1 if it did not tell; None without one."""
+        """Return with how few members the master acknowledges, 1 if it did not tell; None without
+        one.
+        """
         return None if self.master_broker_id is None else self.minimum_of(self.master_broker_id)
 
     def minimum_of(self, broker_id: int) -> int:
@@ -164,7 +170,9 @@ class ControllerState(Struct, frozen=True, gc=False):
 
     @property
     def at_risk_wait_ms(self) -> int:
-        """How long an election at risk waits for former members that do not come back; 0 is for ever."""
+        """How long an election at risk waits for former members that do not come back; 0 is for
+        ever.
+        """
         return int(self.setting(SETTING_AT_RISK_WAIT_MS))
 
     @property
@@ -230,7 +238,9 @@ def _broken_in_set(broker_set: BrokerSet) -> Iterator[str]:
     if set(unclean) & set(members):
         yield f"unclean members {unclean} in the SyncStateSet {members}"
     yield from _broken_memory(broker_set, clean & registered)
-    if broker_set.uncertain and (members or list(broker_set.uncertain) != sorted(set(broker_set.uncertain))):
+    if broker_set.uncertain and (
+        members or list(broker_set.uncertain) != sorted(set(broker_set.uncertain))
+    ):
         yield f"uncertain {broker_set.uncertain} with the SyncStateSet {members}"
     yield from _broken_mastership(broker_set)
 

@@ -1,7 +1,8 @@
 """The leader's state and what it sees, as one JSON document (request 19003).
 
-Responsible for: its shape, which `regent controller` reads, and the parts that many sets are told in: every answer is
-as of one applied offset, small enough for a frame and for the loop that makes it.
+Responsible for: its shape, which `regent controller` reads, and the parts that many sets are told
+in: every answer is as of one applied offset, small enough for a frame and for the loop that makes
+it.
 Refuses to know: who asks, and what the numbers mean for anybody.
 """
 
@@ -24,7 +25,9 @@ RepeatsOf = Callable[[str], list[dict[str, object]]]
 
 PART_SETS = 200
 PART_BYTES = 262_144
-"""A part ends at so many sets, or when it is so large; then `next` names its last set, to be asked on from."""
+"""A part ends at so many sets, or when it is so large; then `next` names its last set, to be asked
+on from.
+"""
 WHOLE_SETS, WHOLE_BYTES = 1_000, 8_388_608
 """So much is told in one answer to who does not ask for parts."""
 _encode = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
@@ -36,7 +39,9 @@ class TooManySets(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which sets. `after`: a part, of the sets whose names come after this one; else the set `name`, else all, or none."""
+    """Which sets. `after`: a part, of the sets whose names come after this one; else the set
+    `name`, else all, or none.
+    """
 
     name: str | None = None
     after: str | None = None
@@ -63,7 +68,9 @@ def state_document(context: CoreContext, wanted: Wanted, repeats_of: RepeatsOf) 
         "sets_known": len(state.sets),
     }
     names = _names(context, wanted)
-    rows = _rows(context, names, PART_BYTES if wanted.after is not None else WHOLE_BYTES, repeats_of)
+    rows = _rows(
+        context, names, PART_BYTES if wanted.after is not None else WHOLE_BYTES, repeats_of
+    )
     if wanted.after is None and len(rows) < len(names):
         raise _too_many(len(names))
     if wanted.after is not None and (len(names) == PART_SETS or len(rows) < len(names)):
@@ -71,12 +78,16 @@ def state_document(context: CoreContext, wanted: Wanted, repeats_of: RepeatsOf) 
     return f'{_encode(document)[:-1]},"sets":{{{",".join(rows)}}}}}'.encode()
 
 
-def _rows(context: CoreContext, names: Sequence[str], bytes_max: int, repeats_of: RepeatsOf) -> list[str]:
+def _rows(
+    context: CoreContext, names: Sequence[str], bytes_max: int, repeats_of: RepeatsOf
+) -> list[str]:
     """A name and its set each, until there is no more room."""
     rows: list[str] = []
     size = 0
     for name in names:
-        rows.append(f"{_encode(name)}:{_encode(_set(context.state.sets[name], context, repeats_of(name)))}")
+        rows.append(
+            f"{_encode(name)}:{_encode(_set(context.state.sets[name], context, repeats_of(name)))}"
+        )
         size += len(rows[-1])
         if size >= bytes_max:
             break
@@ -98,7 +109,10 @@ def _names(context: CoreContext, wanted: Wanted) -> list[str]:
 
 
 def _too_many(sets: int) -> TooManySets:
-    return TooManySets(f"{sets} broker sets are too many for one answer: ask for one by brokerName, or for parts by after")
+    return TooManySets(
+        f"{sets} broker sets are too many for one answer: ask for one by brokerName, or for parts "
+        "by after"
+    )
 
 
 def controllers(context: CoreContext) -> list[dict[str, object]]:
@@ -137,7 +151,9 @@ def _set(
     needed = operator_needed(broker_set, context)
     return {
         "cluster": broker_set.cluster_name,
-        "operator_needed": None if needed is None else {"reason": needed.reason, "way_out": needed.way_out},
+        "operator_needed": None
+        if needed is None
+        else {"reason": needed.reason, "way_out": needed.way_out},
         "tombstone": broker_set.tombstone,
         "next_broker_id": broker_set.next_broker_id,
         "master": broker_set.master_broker_id,

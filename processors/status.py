@@ -16,7 +16,9 @@ from processors.state import BrokerSet, Replica
 
 
 SETS_MAX = 1_000
-"""Of more sets only the number is told, unless one is named: all would make the loop stand still. 19003 tells them in parts."""
+"""Of more sets only the number is told, unless one is named: all would make the loop stand still.
+19003 tells them in parts.
+"""
 
 
 def controller_status(
@@ -27,10 +29,11 @@ def controller_status(
     end_offset: int,
     published_offset: int,
 ) -> RemotingCommand:
-    """
-    Offsets count records; `end_offset` is the offset the next record will get, as far as it was learnt.
+    """Offsets count records; `end_offset` is the offset the next record will get, as far as it was
+    learnt.
 
-    Whoever asks with `sets=false`, as those do who ask often, gets no sets; with `name=SET` that one.
+    Whoever asks with `sets=false`, as those do who ask often, gets no sets; with `name=SET` that
+    one.
     """
     state, folder, fields = context.state, context.folder, Fields(request.ext)
     document = {
@@ -48,7 +51,11 @@ def controller_status(
         "http_address": context.config.http_address or None,
         "wall_ms": context.wall_ms,
         "digest": folder.digest.hex(),
-        **({} if fields.text("sets", "").lower() == "false" else _sets(context, fields.text("name", ""))),
+        **(
+            {}
+            if fields.text("sets", "").lower() == "false"
+            else _sets(context, fields.text("name", ""))
+        ),
     }
     return request.reply(0, body=fastjson.dumps(document))
 
@@ -75,8 +82,13 @@ def _set_document(broker_set: BrokerSet, context: CoreContext) -> dict[str, obje
         "master_epoch": broker_set.master_epoch,
         "sync_state_set": list(broker_set.sync_state_set),
         "sync_state_set_epoch": broker_set.sync_state_set_epoch,
-        "operator_needed": None if needed is None else {"reason": needed.reason, "way_out": needed.way_out},
-        "members": [_member(broker_set, replica, context.liveness, context.now_ms) for replica in broker_set.replicas],
+        "operator_needed": None
+        if needed is None
+        else {"reason": needed.reason, "way_out": needed.way_out},
+        "members": [
+            _member(broker_set, replica, context.liveness, context.now_ms)
+            for replica in broker_set.replicas
+        ],
     }
 
 

@@ -1,8 +1,9 @@
 """Commands that no known set answers for: names nobody knows, and what operators wish.
 
-Responsible for: how fast they may make a log grow that is kept for ever. What the rules would refuse is recorded at one
-slow rate for all of them together; beyond it whoever asks about an unknown set is told what the rules say, after a read
-barrier and without a record. What the rules would accept has rates of its own.
+Responsible for: how fast they may make a log grow that is kept for ever. What the rules would
+refuse is recorded at one slow rate for all of them together; beyond it whoever asks about an
+unknown set is told what the rules say, after a read barrier and without a record. What the rules
+would accept has rates of its own.
 Refuses to know: repeats (`repeat_desk`), and the rates of sets that are known.
 """
 
@@ -38,7 +39,9 @@ _MAKES_A_SET = frozenset({RequestCode.CONTROLLER_APPLY_BROKER_ID, RequestCode.RE
 
 
 class StrangerDesk:
-    """Stands before the command desk, at the active controller. Its memory does not grow with the names it is told."""
+    """Stands before the command desk, at the active controller. Its memory does not grow with the
+    names it is told.
+    """
 
     def __init__(self, context: CoreContext, commands: CommandDesk, reads: ReadDesk) -> None:
         self._context = context
@@ -56,7 +59,8 @@ class StrangerDesk:
         if self._rates.take(bucket, self._context.now_ms, rate_per_s=rate, burst=burst):
             return self._commands.request(waiter)
         if decision.refusal is not None and waiter.request.code in gateway.BROKER_BUILDERS:
-            # Nothing was ever accepted for a set that nobody knows, so this is no repeat of something accepted.
+            # Nothing was ever accepted for a set that nobody knows, so this is no repeat of
+            # something accepted.
             return self._reads.when_current(waiter, self._unrecorded)
         return self._busy(waiter, f"more than {rate} commands of this kind a second, {bucket}")
 
@@ -77,7 +81,9 @@ class StrangerDesk:
         return decide(context.state, command), command
 
     def _unrecorded(self, waiter: Waiter) -> list[Effect]:
-        """The fold is as far as the log was when the request came: what is refused here was refused there."""
+        """The fold is as far as the log was when the request came: what is refused here was refused
+        there.
+        """
         context, request = self._context, waiter.request
         name = request.ext.get("brokerName", "")
         decision, command = self._judged(waiter)
@@ -86,11 +92,22 @@ class StrangerDesk:
         context.metrics.unrecorded_refusals += 1
         envelope = command.envelope
         outcome = Outcome(
-            context.folder.offset, envelope.command_id, envelope.cluster_id, envelope.term, type(command).__name__,
-            name, envelope.cause, False, decision.refusal.name, decision.code,
-        )  # fmt: skip
+            context.folder.offset,
+            envelope.command_id,
+            envelope.cluster_id,
+            envelope.term,
+            type(command).__name__,
+            name,
+            envelope.cause,
+            False,
+            decision.refusal.name,
+            decision.code,
+        )
         answer = responses.from_outcome(request, outcome, context.state, context.is_alive)
-        remark = f"{decision.refusal.name} as of offset {context.folder.offset}; too many of these, not recorded"
+        remark = (
+            f"{decision.refusal.name} as of offset {context.folder.offset}; too many of these, not "
+            "recorded"
+        )
         return waiter.answer(replace(answer, remark=remark))
 
     def _busy(self, waiter: Waiter, why: str) -> list[Effect]:

@@ -1,7 +1,9 @@
-"""Handing leadership over: on an operator's wish (request 19008), or because this leader hears too few brokers.
+"""Handing leadership over: on an operator's wish (request 19008), or because this leader hears too
+few brokers.
 
 Responsible for: choosing who is asked to claim, and telling the operator once another one leads.
-Refuses to know: whether the claim wins (the fold); the way is an ordinary claim, so nothing rests on this.
+Refuses to know: whether the claim wins (the fold); the way is an ordinary claim, so nothing rests
+on this.
 """
 
 from __future__ import annotations
@@ -48,16 +50,23 @@ class TransferDesk:
         return INVITED_IN_TERM in request.ext
 
     def invited(self, waiter: Waiter) -> list[Effect]:
-        """The leader of that term steps aside for this controller. One-way from leaders; others hear what came of it."""
+        """The leader of that term steps aside for this controller. One-way from leaders; others
+        hear what came of it.
+        """
         request = waiter.request
         claim = self._claims.invited(Fields(request.ext).number(INVITED_IN_TERM))
         if claim:
             return claim + waiter.answer(request.reply(0, remark="leadership is claimed"))
-        remark = "not followed: it is not that term, or this controller leads, claims or is cut from the log"
+        remark = (
+            "not followed: it is not that term, or this controller leads, claims or is cut from "
+            "the log"
+        )
         return waiter.answer(request.reply(ResponseCode.SYSTEM_ERROR, remark=remark))
 
     def request(self, waiter: Waiter) -> list[Effect]:
-        """An operator's wish, at the active controller. Raises BadRequest when nobody can take over."""
+        """An operator's wish, at the active controller. Raises BadRequest when nobody can take
+        over.
+        """
         context = self._context
         target = self._target(Fields(waiter.request.ext).optional("controllerId"))
         if target == context.config.controller_id:
@@ -78,7 +87,9 @@ class TransferDesk:
         ]
 
     def _step_aside(self) -> list[Effect]:
-        """A leader that is cut from the brokers, while another controller is not, leaves it to that one (design D8)."""
+        """A leader that is cut from the brokers, while another controller is not, leaves it to that
+        one (design D8).
+        """
         context = self._context
         if not context.is_active:
             self._deaf.forget()
@@ -86,12 +97,18 @@ class TransferDesk:
         own = context.liveness.heard_count(context.now_ms)
         heard = {peer: word.brokers_heard for peer, word in self._able().items()}
         target = self._deaf.successor(own, heard, context.now_ms)
-        return [] if target is None else self._offer(target, f"that hears {heard[target]} brokers; {own} are heard here")
+        return (
+            []
+            if target is None
+            else self._offer(target, f"that hears {heard[target]} brokers; {own} are heard here")
+        )
 
     def _able(self) -> dict[str, PeerWord]:
         """The other controllers that are heard and reach the log."""
         context = self._context
-        words = {peer: context.peer_book.word(peer, context.now_ms) for peer in context.leadership.peers}
+        words = {
+            peer: context.peer_book.word(peer, context.now_ms) for peer in context.leadership.peers
+        }
         return {peer: word for peer, word in words.items() if word is not None and word.able}
 
     def _leads_already(self, waiter: Waiter) -> list[Effect]:
@@ -105,7 +122,9 @@ class TransferDesk:
             return named
         peers = context.leadership.peers
         if named is not None and named not in peers:
-            raise BadRequest(f"no controller {named} is configured here; there are {', '.join(sorted(peers))}")
+            raise BadRequest(
+                f"no controller {named} is configured here; there are {', '.join(sorted(peers))}"
+            )
         words = self._able()
         if named is not None:
             if named not in words:
@@ -128,7 +147,9 @@ class TransferDesk:
         return self.settle() if self._waiting else []
 
     def settle(self) -> list[Effect]:
-        """Answer those whose wish has come true, or whose time is over; hand over when this leader is deaf."""
+        """Answer those whose wish has come true, or whose time is over; hand over when this leader
+        is deaf.
+        """
         effects = self._step_aside()
         if not self._waiting:
             return effects
@@ -139,8 +160,13 @@ class TransferDesk:
             if context.state.term > one.term:
                 effects += one.waiter.answer(request.reply(0, self._leader()))
             elif context.now_ms >= one.deadline_ms:
-                remark = f"{one.target} has not claimed leadership in time; {context.state.leader_id} leads"
-                effects += one.waiter.answer(request.reply(ResponseCode.SYSTEM_ERROR, remark=remark))
+                remark = (
+                    f"{one.target} has not claimed leadership in time; {context.state.leader_id} "
+                    "leads"
+                )
+                effects += one.waiter.answer(
+                    request.reply(ResponseCode.SYSTEM_ERROR, remark=remark)
+                )
             else:
                 staying.append(one)
         self._waiting = staying

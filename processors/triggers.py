@@ -1,7 +1,7 @@
 """When the controller itself calls for an election (controller.md 9, design D8 and section 5).
 
-Responsible for: which sets have lost their master, for what cause, and whether calling (again) makes
-sense: a call that found nobody is repeated only when the evidence has changed.
+Responsible for: which sets have lost their master, for what cause, and whether calling (again)
+makes sense: a call that found nobody is repeated only when the evidence has changed.
 Refuses to know: who wins (the fold), how the call reaches the log.
 """
 
@@ -37,12 +37,16 @@ CALL_TIMEOUT_MS = 2_500
 """A call whose outcome has not been seen for this long may be made again."""
 FRUITLESS_EVERY_MS = 10_000
 FRUITLESS_AT_ONCE = 10
-"""A set may have so many elections at once that find nobody, and one more in that time; ten while a member lives."""
+"""A set may have so many elections at once that find nobody, and one more in that time; ten while a
+member lives.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ElectionCall:
-    """An election the controller wants: the command's fields, and what would make a repeat useful."""
+    """An election the controller wants: the command's fields, and what would make a repeat
+    useful.
+    """
 
     cluster_name: str
     broker_name: str
@@ -60,9 +64,9 @@ class Pace:
     How calls are repeated. `hold_ms`: how long mass silence holds elections by silence back.
 
     `retries`: how often a call whose outcome is not seen is made, before it waits `rescan_ms`
-    (electMasterMaxRetryCount, scanInactiveMasterInterval; a call that found nobody is no failure to be
-    repeated: defect 5 of controller.md 15). `at_risk_wait_ms`: how long an election at risk waits for
-    former members, 0 for ever (atRiskWaitMs).
+    (electMasterMaxRetryCount, scanInactiveMasterInterval; a call that found nobody is no failure to
+    be repeated: defect 5 of controller.md 15). `at_risk_wait_ms`: how long an election at risk
+    waits for former members, 0 for ever (atRiskWaitMs).
     """
 
     hold_ms: int = MASS_SILENCE_HOLD_MS
@@ -101,7 +105,9 @@ class ElectionTriggers:
     def unheard_masters(
         self, sets: Iterable[BrokerSet], liveness: Liveness, now_ms: int
     ) -> list[tuple[str, str]]:
-        """(address, set) of recorded masters without an open connection here, to be probed at once."""
+        """(address, set) of recorded masters without an open connection here, to be probed at
+        once.
+        """
         found: list[tuple[str, str]] = []
         for broker_set in sets:
             master = broker_set.master()
@@ -117,7 +123,9 @@ class ElectionTriggers:
         pace: Pace | None = None,
         world: Collection[BrokerSet] | None = None,
     ) -> list[ElectionCall]:
-        """The elections to call now; each counts as called. `world`: all sets, when `sets` are only some."""
+        """The elections to call now; each counts as called. `world`: all sets, when `sets` are only
+        some.
+        """
         calls: list[ElectionCall] = []
         self._pace = pace or self._pace
         sets = tuple(sets)
@@ -140,8 +148,8 @@ class ElectionTriggers:
         """
         Evidence that keeps changing must not fill the log with elections that find nobody.
 
-        A repeat for want of an outcome has its own pace; and a set does not wait for others' comings and goings
-        once a member is back.
+        A repeat for want of an outcome has its own pace; and a set does not wait for others'
+        comings and goings once a member is back.
         """
         attempt = self._attempts.get(call.broker_name)
         if attempt is not None and attempt.open:
@@ -177,7 +185,9 @@ class ElectionTriggers:
             return CAUSE_RESTARTED
         if reason == REASON_EXPIRED:
             return None if held_back() else CAUSE_EXPIRED
-        if reason == REASON_NEVER_SEEN and now_ms > self._leading_since_ms + _grace_ms(broker_set, liveness):
+        if reason == REASON_NEVER_SEEN and now_ms > self._leading_since_ms + _grace_ms(
+            broker_set, liveness
+        ):
             return None if held_back() else CAUSE_NEVER_SEEN
         return None
 
@@ -187,7 +197,11 @@ class ElectionTriggers:
         evidence = liveness.evidence(broker_set, now_ms)
         if not any(row.alive for row in evidence):
             return None
-        waited_ms = self._waits.waited_ms(broker_set, evidence, now_ms) if self._pace.at_risk_wait_ms else None
+        waited_ms = (
+            self._waits.waited_ms(broker_set, evidence, now_ms)
+            if self._pace.at_risk_wait_ms
+            else None
+        )
         is_over = waited_ms is not None and waited_ms >= self._pace.at_risk_wait_ms
         fingerprint = (*_fingerprint(broker_set, evidence), is_over)
         attempt = self._attempts.get(broker_set.broker_name)
@@ -232,12 +246,17 @@ class ElectionTriggers:
 
 def _grace_ms(broker_set: BrokerSet, liveness: Liveness) -> int:
     """A full timeout: the longest that its set tells of, for who was never heard told none."""
-    keys = ((broker_set.cluster_name, broker_set.broker_name, replica.broker_id) for replica in broker_set.replicas)
+    keys = (
+        (broker_set.cluster_name, broker_set.broker_name, replica.broker_id)
+        for replica in broker_set.replicas
+    )
     told = (pulse.timeout_ms for key in keys if (pulse := liveness.pulse(key)) is not None)
     return min(max([DEFAULT_TIMEOUT_MS, *told]), GRACE_MAX_MS)
 
 
-def _fingerprint(broker_set: BrokerSet, evidence: tuple[ReplicaEvidence, ...]) -> tuple[object, ...]:
+def _fingerprint(
+    broker_set: BrokerSet, evidence: tuple[ReplicaEvidence, ...]
+) -> tuple[object, ...]:
     """What decides whether anybody can be elected; offsets only decide who."""
     return (
         broker_set.master_epoch,

@@ -5,7 +5,9 @@ from pathlib import Path
 
 
 def replace_whole(path: Path, data: bytes) -> None:
-    """Write beside it, sync, rename, sync of the folder: after a crash the file holds the old or the new bytes."""
+    """Write beside it, sync, rename, sync of the folder: after a crash the file holds the old or
+    the new bytes.
+    """
     part = path.with_suffix(".part")
     with part.open("wb") as file:
         file.write(data)

@@ -32,7 +32,9 @@ def _documents_in(root: Traversable) -> dict[str, tuple[str, dict[str, Any]]]:
     found: dict[str, tuple[str, dict[str, Any]]] = {}
     for group in GROUPS:
         folder = root.joinpath(group)
-        for entry in sorted(folder.iterdir() if folder.is_dir() else (), key=lambda item: item.name):
+        for entry in sorted(
+            folder.iterdir() if folder.is_dir() else (), key=lambda item: item.name
+        ):
             if entry.name.endswith(".avsc"):
                 schema = json.loads(entry.read_text(encoding="utf-8"))
                 found[schema["name"]] = (group, schema)
@@ -40,15 +42,18 @@ def _documents_in(root: Traversable) -> dict[str, tuple[str, dict[str, Any]]]:
 
 
 def load_folder(root: Traversable) -> dict[str, tuple[str, dict[str, Any]]]:
-    """
-    Return name -> (group, complete schema) of every file below another folder that is laid out like this one.
+    """Return name -> (group, complete schema) of every file below another folder that is laid out
+    like this one.
 
-    What its schemas name and it does not have is taken from here. Raises `ValueError` and `KeyError`
-    for a file that is no schema, `OSError` for one that cannot be read.
+    What its schemas name and it does not have is taken from here. Raises `ValueError` and
+    `KeyError` for a file that is no schema, `OSError` for one that cannot be read.
     """
     own = _documents_in(root)
     known = {**_documents(), **own}
-    return {name: (group, _inlined(copy.deepcopy(schema), set(), known)) for name, (group, schema) in own.items()}
+    return {
+        name: (group, _inlined(copy.deepcopy(schema), set(), known))
+        for name, (group, schema) in own.items()
+    }
 
 
 def names(group: str | None = None) -> tuple[str, ...]:
@@ -68,7 +73,9 @@ def load(name: str) -> dict[str, Any]:
 
 
 def earlier(name: str) -> dict[str, dict[str, Any]]:
-    """Return fingerprint -> complete schema of what was released under `name` before, oldest first."""
+    """Return fingerprint -> complete schema of what was released under `name` before, oldest
+    first.
+    """
     found = {}
     root = importlib.resources.files(__name__).joinpath(EARLIER)
     for entry in sorted(root.iterdir(), key=lambda item: item.name):

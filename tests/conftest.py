@@ -11,8 +11,8 @@ from hypothesis import settings
 from infra.kafka_server import LocalKafka
 from tests.support.spark_session import shared_session, stop_shared_session
 
-# The same examples in every run, and no deadline: a run judges what was changed, not the draw and not how busy the machine is.
-# `--hypothesis-profile=draws --hypothesis-seed=N` draws others.
+# The same examples in every run, and no deadline: a run judges what was changed, not the draw and
+# not how busy the machine is. `--hypothesis-profile=draws --hypothesis-seed=N` draws others.
 settings.register_profile("draws", settings.get_profile("default"), deadline=None)
 settings.load_profile("ci")
 

@@ -1,4 +1,5 @@
-"""When a slave acknowledges: at once where somebody may wait for it, now and then while it copies what is old.
+"""When a slave acknowledges: at once where somebody may wait for it, now and then while it copies
+what is old.
 
 Responsible for: that pace. Refuses to know: links, packets, clocks.
 """
@@ -10,9 +11,13 @@ ACKS_PER_WINDOW = 4
 ACK_AFTER_MS = 10
 
 
-def is_ack_due(end_offset: int, acked: int, *, master_end: int, window_bytes: int, silent_ms: int) -> bool:
-    """`end_offset` of the slave's log, `acked` last, `master_end`: where the master's log ended when they met (bytes);
-    `silent_ms`: since the slave wrote anything. A tick must not put it off: then `end_offset > acked` is enough."""
+def is_ack_due(
+    end_offset: int, acked: int, *, master_end: int, window_bytes: int, silent_ms: int
+) -> bool:
+    """`end_offset` of the slave's log, `acked` last, `master_end`: where the master's log ended
+    when they met (bytes); `silent_ms`: since the slave wrote anything. A tick must not put it off:
+    then `end_offset > acked` is enough.
+    """
     unacked_bytes = end_offset - acked
     if unacked_bytes <= 0 or end_offset >= master_end:
         return unacked_bytes > 0

@@ -1,6 +1,8 @@
-"""The epoch history on disk: RocketMQ's epochFileCheckpoint, and beside it the highest epoch heard of.
+"""The epoch history on disk: RocketMQ's epochFileCheckpoint, and beside it the highest epoch heard
+of.
 
-Responsible for: the text format of broker-wire-and-storage.md 2.7 and durable replacement (design S12).
+Responsible for: the text format of broker-wire-and-storage.md 2.7 and durable replacement (design
+S12).
 Refuses to know: when a history changes and why. What cannot be read is refused, never guessed: a
 wrong label can make two different logs look equal.
 """
@@ -37,7 +39,9 @@ def format_epochs(epochs: EpochHistory) -> str:
 
 
 def parse_epochs(text: str) -> EpochHistory:
-    """ValueError when count, CRC (0: not to be checked) or the entries are not as they were written."""
+    """ValueError when count, CRC (0: not to be checked) or the entries are not as they were
+    written.
+    """
     head = text.split("\n", 2)
     if len(head) != 3:
         raise ValueError("fewer than two lines")
@@ -63,8 +67,9 @@ def _number(text: str) -> int:
 class EpochFile:
     """`path`, `path`.bak (a second copy of the same content) and `path`Seen.
 
-    RocketMQ keeps the *previous* content in .bak. Read after the newest entry got lost, that would put
-    the newest bytes under an older label; so ours is written after the file itself, with equal content.
+    RocketMQ keeps the *previous* content in .bak. Read after the newest entry got lost, that would
+    put the newest bytes under an older label; so ours is written after the file itself, with equal
+    content.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -79,8 +84,8 @@ class EpochFile:
     def load(self) -> tuple[EpochHistory, int]:
         """(history, highest epoch seen); both empty for a fresh replica. EpochFileError when torn.
 
-        Sets `none_of_seen` as it was saved, and `from_backup` when only the copy was readable: such a replica cannot vouch for its newest
-        entry and should count as unclean (S5).
+        Sets `none_of_seen` as it was saved, and `from_backup` when only the copy was readable: such
+        a replica cannot vouch for its newest entry and should count as unclean (S5).
         """
         self._written = self._load_history()
         self._seen_on_disk, self.none_of_seen = self._load_seen()
@@ -118,11 +123,19 @@ class EpochFile:
         return (epoch, bool(marks)) if epoch <= EPOCH_MAX else self._set_aside(epoch)
 
     def _set_aside(self, epoch: int) -> tuple[int, bool]:
-        """An earlier release wrote what no controller can have decided (a forged notice, S18): the log is as good as before."""
+        """An earlier release wrote what no controller can have decided (a forged notice, S18): the
+        log is as good as before.
+        """
         aside = self._seen.with_name(self._seen.name + ASIDE_SUFFIX)
         os.replace(self._seen, aside)
         sync_directory(aside.parent)
-        _log.warning("%s: epoch %d is above %d and was never decided: set aside as %s", self._seen, epoch, EPOCH_MAX, aside)
+        _log.warning(
+            "%s: epoch %d is above %d and was never decided: set aside as %s",
+            self._seen,
+            epoch,
+            EPOCH_MAX,
+            aside,
+        )
         return 0, False
 
     def save(self, epochs: EpochHistory, epoch_seen: int, none_of_seen: bool = False) -> None:
@@ -131,7 +144,8 @@ class EpochFile:
         `none_of_seen`: of the epoch seen no byte is here. OSError when the disk refuses.
         """
         wanted = epochs or self._written
-        # Entries that stay on disk vouch for their own epochs; written first, so that a cut loses none.
+        # Entries that stay on disk vouch for their own epochs; written first, so that a cut loses
+        # none.
         changed = epoch_seen > self._seen_on_disk or none_of_seen != self.none_of_seen
         if changed and epoch_seen > wanted.newest_epoch:
             crc = _seen_crc(epoch_seen, none_of_seen)

@@ -1,8 +1,9 @@
 """The epoch history of one commit log: which master wrote which bytes.
 
 Responsible for: the ordered (epoch, start offset) entries and the only legal ways to change them.
-Refuses to know: files (epoch_file.py), links, roles, and the controller's numbers. Logs are compared
-by these pairs alone, never by the controller's master epoch (broker-wire-and-storage.md 2.7).
+Refuses to know: files (epoch_file.py), links, roles, and the controller's numbers. Logs are
+compared by these pairs alone, never by the controller's master epoch (broker-wire-and-storage.md
+2.7).
 """
 
 from __future__ import annotations
@@ -137,16 +138,24 @@ class EpochHistory:
         if local.newest_epoch == known.newest_epoch:
             return local
         for entry in known.entries:
-            if entry.epoch > local.newest_epoch and local.newest_start <= entry.start_offset <= reached:
+            if (
+                entry.epoch > local.newest_epoch
+                and local.newest_start <= entry.start_offset <= reached
+            ):
                 local = local.append(entry.epoch, entry.start_offset)
         return local
 
     def before_first(self, limit: int) -> tuple[EpochEntry, ...]:
-        """Epochs that may have begun where this history begins and were superseded there, the newest `limit`."""
+        """Epochs that may have begun where this history begins and were superseded there, the
+        newest `limit`.
+        """
         if not self.entries or limit <= 0:
             return ()
         first = self.entries[0]
-        return tuple(EpochEntry(epoch, first.start_offset) for epoch in range(max(1, first.epoch - limit), first.epoch))
+        return tuple(
+            EpochEntry(epoch, first.start_offset)
+            for epoch in range(max(1, first.epoch - limit), first.epoch)
+        )
 
     def newest_part(self, limit: int) -> EpochHistory:
         """The newest `limit` entries; what one handshake reply may carry."""

@@ -1,4 +1,5 @@
-"""How many bytes a link moved in the last whole second, as `haStatus` shows it, and how many it may.
+"""How many bytes a link moved in the last whole second, as `haStatus` shows it, and how many it
+may.
 
 Responsible for: counting by a clock it is given. Refuses to know: links, packets, directions.
 """

@@ -1,7 +1,8 @@
-"""The four packets of AutoSwitchHA as values, with their exact bytes (broker-wire-and-storage.md 2.1).
+"""The four packets of AutoSwitchHA as values, with their exact bytes (broker-wire-and-storage.md
+2.1).
 
-Responsible for: layouts, size limits, incremental decoding. Refuses to know: what a packet means for a
-link, sockets, clocks. Whatever bytes a peer sends, only ProtocolError comes out.
+Responsible for: layouts, size limits, incremental decoding. Refuses to know: what a packet means
+for a link, sockets, clocks. Whatever bytes a peer sends, only ProtocolError comes out.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ _STATE = struct.Struct(">i")
 
 
 class ProtocolError(Exception):
-    """The peer sent what no correct peer sends; the link is closed with this reason, after a `last_word` if there is one."""
+    """The peer sent what no correct peer sends; the link is closed with this reason, after a
+    `last_word` if there is one.
+    """
 
     def __init__(self, reason: str, last_word: bytes = b"") -> None:
         super().__init__(reason)
@@ -35,7 +38,9 @@ class ProtocolError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SlaveHandshake:
-    """Slave to master, 16 bytes, in a single write (a Java master reads it with absolute positions)."""
+    """Slave to master, 16 bytes, in a single write (a Java master reads it with absolute
+    positions).
+    """
 
     LAYOUT: ClassVar[struct.Struct] = struct.Struct(">ihhq")
 
@@ -70,8 +75,9 @@ class SlaveAck:
 class MasterHandshake:
     """Master to slave, 20 bytes + 12 per entry, in a single write: log end and epoch history.
 
-    `superseded`: entries without a byte, in front of the history, all at its first offset. A Java slave joins only
-    where both histories have an entry in common, and it may know nothing but one of these.
+    `superseded`: entries without a byte, in front of the history, all at its first offset. A Java
+    slave joins only where both histories have an entry in common, and it may know nothing but one
+    of these.
     """
 
     LAYOUT: ClassVar[struct.Struct] = struct.Struct(">iiqi")
@@ -95,9 +101,9 @@ class MasterHandshake:
 class Transfer:
     """Master to slave, 36 bytes + log bytes. Without log bytes it is a heartbeat.
 
-    `offset` is the physical offset of the first byte of `data` (a heartbeat: the next one the master
-    will send, -1 when a Java master has no file yet). The decoder hands out a long packet in pieces as
-    they arrive: a piece is a packet of its own with the same labels and a later offset.
+    `offset` is the physical offset of the first byte of `data` (a heartbeat: the next one the
+    master will send, -1 when a Java master has no file yet). The decoder hands out a long packet in
+    pieces as they arrive: a piece is a packet of its own with the same labels and a later offset.
     """
 
     LAYOUT: ClassVar[struct.Struct] = struct.Struct(">iiqiqq")
@@ -115,7 +121,12 @@ class Transfer:
     def header(self, body_bytes: int) -> bytes:
         """The 36 bytes in front of `body_bytes` log bytes (those may come from sendfile)."""
         return self.LAYOUT.pack(
-            STATE_TRANSFER, body_bytes, self.offset, self.epoch, self.epoch_start, self.confirm_offset
+            STATE_TRANSFER,
+            body_bytes,
+            self.offset,
+            self.epoch,
+            self.epoch_start,
+            self.confirm_offset,
         )
 
     def encode(self) -> bytes:
@@ -123,7 +134,10 @@ class Transfer:
 
     def __str__(self) -> str:
         kind = "heartbeat" if self.is_heartbeat else f"transfer of {len(self.data)} bytes"
-        return f"{kind} at {self.offset}, epoch {self.epoch}:{self.epoch_start}, confirm {self.confirm_offset}"
+        return (
+            f"{kind} at {self.offset}, epoch {self.epoch}:{self.epoch_start}, confirm "
+            f"{self.confirm_offset}"
+        )
 
 
 SlaveFrame = SlaveHandshake | SlaveAck
@@ -172,7 +186,9 @@ def _slave_frame(state: int, buffer: bytes, position: int) -> SlaveFrame:
         return SlaveAck(max_offset)
     (_, last_file, learner, broker_id) = SlaveHandshake.LAYOUT.unpack_from(buffer, position)
     if last_file not in (0, 1) or learner not in (0, 1) or broker_id < 0:
-        raise ProtocolError(f"handshake with flags {last_file}, {learner} and broker id {broker_id}")
+        raise ProtocolError(
+            f"handshake with flags {last_file}, {learner} and broker id {broker_id}"
+        )
     return SlaveHandshake(broker_id, bool(last_file), bool(learner))
 
 
@@ -266,15 +282,23 @@ def _master_head_bytes(state: int) -> int:
 def _master_handshake(packet: bytes, body_bytes: int) -> MasterHandshake:
     (_, _, end_offset, epoch) = MasterHandshake.LAYOUT.unpack_from(packet)
     if body_bytes % _ENTRY.size:
-        raise ProtocolError(f"epoch entries of {body_bytes} bytes are not a multiple of {_ENTRY.size}")
+        raise ProtocolError(
+            f"epoch entries of {body_bytes} bytes are not a multiple of {_ENTRY.size}"
+        )
     if end_offset < 0:
         raise ProtocolError(f"handshake reply with log end {end_offset}")
     pairs = list(_ENTRY.iter_unpack(packet[MasterHandshake.LAYOUT.size :]))
     try:
         # Without entries that the one behind them supersedes.
-        epochs = EpochHistory.from_pairs(one for place, one in enumerate(pairs, 1) if place == len(pairs) or one[1] != pairs[place][1])
+        epochs = EpochHistory.from_pairs(
+            one
+            for place, one in enumerate(pairs, 1)
+            if place == len(pairs) or one[1] != pairs[place][1]
+        )
     except EpochError as error:
         raise ProtocolError(str(error)) from error
     if epoch != epochs.newest_epoch:
-        raise ProtocolError(f"handshake reply names epoch {epoch}, its entries end with {epochs.newest_epoch}")
+        raise ProtocolError(
+            f"handshake reply names epoch {epoch}, its entries end with {epochs.newest_epoch}"
+        )
     return MasterHandshake(end_offset, epochs)

@@ -1,7 +1,7 @@
 """One slave as its master sees it: the master's side of one HA link, without socket or clock.
 
-Responsible for: answering the handshake once, where sending starts, cutting packets, what the slave has
-acknowledged and for how long it has left bytes waiting (broker-wire-and-storage.md 2.2 to 2.5).
+Responsible for: answering the handshake once, where sending starts, cutting packets, what the slave
+has acknowledged and for how long it has left bytes waiting (broker-wire-and-storage.md 2.2 to 2.5).
 Refuses to know: other slaves, the SyncStateSet, roles, files. Log bytes are named, not carried: the
 shell moves them with sendfile.
 
@@ -36,7 +36,8 @@ assert BATCH_BYTES + Transfer.LAYOUT.size <= FRAME_BYTES_MAX
 @dataclass(frozen=True, slots=True)
 class LinkLimits:
     """Times in ms, sizes in bytes. `file_bytes`: commit-log file size, equal on all replicas.
-    `flow_bytes_per_s`: log bytes one link may carry, None without a limit."""
+    `flow_bytes_per_s`: log bytes one link may carry, None without a limit.
+    """
 
     file_bytes: int
     heartbeat_ms: int = 1000
@@ -89,19 +90,26 @@ MasterEvent = SlaveIntroduced | SlaveAcknowledged
 class MasterLink:
     """Drive with receive_data, log_grew and tick; collect with data_to_send."""
 
-    def __init__(self, limits: LinkLimits, *, own_id: int, now_ms: int, unjoined: set[int] | None = None) -> None:
-        """`unjoined`: slaves whose last link of this mastership ended before they acknowledged anything."""
+    def __init__(
+        self, limits: LinkLimits, *, own_id: int, now_ms: int, unjoined: set[int] | None = None
+    ) -> None:
+        """`unjoined`: slaves whose last link of this mastership ended before they acknowledged
+        anything.
+        """
         self.peer_id: int | None = None
         self.peer = ""  # the address at the other end, where the shell knows it
         self.learner = False
         self.acked: int | None = None
-        self.claimed: int | None = None  # what its first acknowledgement said, also one that ended the link
+        # what its first acknowledgement said, also one that ended the link
+        self.claimed: int | None = None
         self.next_offset = -1
         self.flow = FlowMeter()
         self.blocked = False  # the shell's queue for this link is full
         self.held_back = False  # the flow limit let no more through: to be asked again in a moment
         self._limits = limits
-        self._flow_limit = None if limits.flow_bytes_per_s is None else FlowLimit(limits.flow_bytes_per_s, now_ms)
+        self._flow_limit = (
+            None if limits.flow_bytes_per_s is None else FlowLimit(limits.flow_bytes_per_s, now_ms)
+        )
         self._own_id = own_id
         self._unjoined = set() if unjoined is None else unjoined
         self._from_last_file = False
@@ -126,12 +134,10 @@ class MasterLink:
                 events.append(self._on_ack(frame, log, now_ms))
         return events
 
-    def _on_handshake(
-        self, frame: SlaveHandshake, log: LogView, now_ms: int
-    ) -> list[MasterEvent]:
+    def _on_handshake(self, frame: SlaveHandshake, log: LogView, now_ms: int) -> list[MasterEvent]:
         if self.peer_id is not None:
-            # A Java slave repeats its handshake when the reply takes long; a second reply would find
-            # it in another state and make it close the link (2.2).
+            # A Java slave repeats its handshake when the reply takes long; a second reply would
+            # find it in another state and make it close the link (2.2).
             if frame.broker_id != self.peer_id:
                 raise ProtocolError(f"broker {self.peer_id} now calls itself {frame.broker_id}")
             return []
@@ -141,18 +147,26 @@ class MasterLink:
         self._from_last_file = frame.from_last_file
         self._mark = (log.end_offset, now_ms)
         self._last_write_ms = now_ms
-        return [SlaveIntroduced(frame.broker_id, frame.learner, self._reply(frame.broker_id, log).encode())]
+        return [
+            SlaveIntroduced(
+                frame.broker_id, frame.learner, self._reply(frame.broker_id, log).encode()
+            )
+        ]
 
     def _reply(self, broker_id: int, log: LogView) -> MasterHandshake:
-        """A Java slave without a common epoch closes the link and comes back: perhaps all it knows are epochs that ours
-        superseded before the first byte. It is told of those then, in turn with the plain reply that any slave takes."""
+        """A Java slave without a common epoch closes the link and comes back: perhaps all it knows
+        are epochs that ours superseded before the first byte. It is told of those then, in turn
+        with the plain reply that any slave takes.
+        """
         superseded: tuple[EpochEntry, ...] = ()
         if broker_id in self._unjoined:
             self._unjoined.discard(broker_id)
             superseded = log.epochs.before_first(HANDSHAKE_ENTRIES_MAX - len(log.epochs.entries))
         else:
             self._unjoined.add(broker_id)
-        return MasterHandshake(log.end_offset, log.epochs.newest_part(HANDSHAKE_ENTRIES_MAX), superseded)
+        return MasterHandshake(
+            log.end_offset, log.epochs.newest_part(HANDSHAKE_ENTRIES_MAX), superseded
+        )
 
     def _on_ack(self, frame: SlaveAck, log: LogView, now_ms: int) -> MasterEvent:
         offset = frame.max_offset
@@ -174,18 +188,24 @@ class MasterLink:
         if acked > log.end_offset:
             raise ProtocolError(f"ack {acked} beyond the log end {log.end_offset}")
         if acked == 0:
-            # The last file with bytes in it: one that begins at the very end might get its first byte never.
+            # The last file with bytes in it: one that begins at the very end might get its first
+            # byte never.
             last_byte = max(log.end_offset - 1, 0)
             start = last_byte - last_byte % self._limits.file_bytes if self._from_last_file else 0
             return max(start, log.min_offset)
         if acked < log.min_offset:
-            reason = f"slave ends at {acked}, this log begins at {log.min_offset}: it needs an empty store folder"
+            reason = (
+                f"slave ends at {acked}, this log begins at {log.min_offset}: it needs an empty "
+                "store folder"
+            )
             raise ProtocolError(reason, self._begins_later(acked, log))
         return acked
 
     @staticmethod
     def _begins_later(acked: int, log: LogView) -> bytes:
-        """A heartbeat from beyond the slave's end, which nothing else is: a Regent slave takes the hint and begins anew."""
+        """A heartbeat from beyond the slave's end, which nothing else is: a Regent slave takes the
+        hint and begins anew.
+        """
         entry = log.epochs.find(log.min_offset) or log.epochs.entries[0]
         return Transfer(log.min_offset, entry.epoch, entry.start_offset, acked).encode()
 
@@ -221,7 +241,9 @@ class MasterLink:
             raise ProtocolError(f"no epoch covers offset {start}; the oldest is {log.epochs}")
         border = log.epochs.next_start(start) or log.end_offset
         file_left = self._limits.file_bytes - start % self._limits.file_bytes
-        count = min(self._limits.batch_bytes, allowed, file_left, log.end_offset - start, border - start)
+        count = min(
+            self._limits.batch_bytes, allowed, file_left, log.end_offset - start, border - start
+        )
         frame = Transfer(start, entry.epoch, entry.start_offset, log.confirm_offset)
         self.next_offset = start + count
         return RangeToSend(frame.header(count), start, count)
@@ -239,8 +261,9 @@ class MasterLink:
         idle = now_ms - self._last_write_ms >= self._limits.heartbeat_ms
         if not idle and self._confirm_sent >= log.confirm_offset:
             return None
-        # The epoch of the byte before: a Java slave that heard of an epoch without a byte would, made master at that very
-        # offset, reject its own entry, and two masters' bytes would share the label (2.7).
+        # The epoch of the byte before: a Java slave that heard of an epoch without a byte would,
+        # made master at that very offset, reject its own entry, and two masters' bytes would share
+        # the label (2.7).
         entry = log.epochs.find(max(self.next_offset - 1, 0)) or log.epochs.entries[0]
         self._last_write_ms = now_ms
         self._confirm_sent = log.confirm_offset

@@ -1,8 +1,9 @@
 """How long a slave bears that its master says nothing.
 
-A way that was cut and heals carries nothing for a while: TCP repeats what was lost ever more seldom, so after five seconds
-without a way it may be silent for six more. A new connection is there at once. Three heartbeats without a word are reason
-enough to make one; a master that merely beats more slowly than expected must not be left again and again for it.
+A way that was cut and heals carries nothing for a while: TCP repeats what was lost ever more
+seldom, so after five seconds without a way it may be silent for six more. A new connection is there
+at once. Three heartbeats without a word are reason enough to make one; a master that merely beats
+more slowly than expected must not be left again and again for it.
 
 Responsible for: that limit. Refuses to know: links, connections, clocks.
 """
@@ -18,15 +19,18 @@ class Patience:
     """Told of what became of links and attempts."""
 
     def __init__(self, heartbeat_ms: int, longest_ms: int) -> None:
-        """`heartbeat_ms`: how often this master speaks at least, as far as anybody knows; `longest_ms` is borne in no case."""
+        """`heartbeat_ms`: how often this master speaks at least, as far as anybody knows;
+        `longest_ms` is borne in no case.
+        """
         self._longest_ms = longest_ms
         self._limit_ms = min(longest_ms, max(LEAST_MS, SILENT_HEARTBEATS * heartbeat_ms))
         self._left_silent = False
 
     @property
     def limit_ms(self) -> int:
-        """The silence that ends a link made now. At the first attempt after a silence it is twice as long: a master that
-        answers there was there all the while, its heart is slow."""
+        """The silence that ends a link made now. At the first attempt after a silence it is twice
+        as long: a master that answers there was there all the while, its heart is slow.
+        """
         return min(self._longest_ms, 2 * self._limit_ms) if self._left_silent else self._limit_ms
 
     def left_silent(self) -> None:

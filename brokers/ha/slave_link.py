@@ -1,7 +1,8 @@
 """The master as its slave sees it: the slave's side of one HA link, without socket or clock.
 
-Responsible for: the handshake, where to cut the local log, which epoch each received byte belongs to,
-when to acknowledge (broker-wire-and-storage.md 2.2 to 2.6). Refuses to know: files, roles, reconnecting.
+Responsible for: the handshake, where to cut the local log, which epoch each received byte belongs
+to, when to acknowledge (broker-wire-and-storage.md 2.2 to 2.6). Refuses to know: files, roles,
+reconnecting.
 
 Disk is asked for by events, in order; an acknowledgement stands behind the events whose bytes it
 promises. Invariants:
@@ -19,7 +20,14 @@ from enum import Enum
 from brokers.ha.ack_pace import is_ack_due
 from brokers.ha.epochs import OFFSET_MAX, EpochError, EpochHistory
 from brokers.ha.flow import FlowMeter
-from brokers.ha.frames import MasterFrameDecoder, MasterHandshake, ProtocolError, SlaveAck, SlaveHandshake, Transfer
+from brokers.ha.frames import (
+    MasterFrameDecoder,
+    MasterHandshake,
+    ProtocolError,
+    SlaveAck,
+    SlaveHandshake,
+    Transfer,
+)
 from brokers.ha.master_link import LinkLimits
 from brokers.ha.truncation import begins_later, consistent_offset
 
@@ -77,14 +85,23 @@ class HandshakeAgreed:
 @dataclass(frozen=True, slots=True)
 class HandshakeFailed:
     """This link is of no use; `consistent_offset` -1 when there is none. `lasting`: another try
-    meets the same logs (an operator must look); else the master is merely not there yet."""
+    meets the same logs (an operator must look); else the master is merely not there yet.
+    """
 
     reason: str
     lasting: bool
     consistent_offset: int = -1
 
 
-SlaveEvent = EpochsLearned | CutWanted | BytesReceived | ConfirmHeard | AckDue | HandshakeAgreed | HandshakeFailed
+SlaveEvent = (
+    EpochsLearned
+    | CutWanted
+    | BytesReceived
+    | ConfirmHeard
+    | AckDue
+    | HandshakeAgreed
+    | HandshakeFailed
+)
 
 
 class SlaveState(Enum):
@@ -104,14 +121,22 @@ class SlaveLink:
         self,
         limits: LinkLimits,
         *,
-        broker_id: int, epochs: EpochHistory, end_offset: int, now_ms: int,
-        wanted_epoch: int | None = None, from_last_file: bool = False, learner: bool = False,
+        broker_id: int,
+        epochs: EpochHistory,
+        end_offset: int,
+        now_ms: int,
+        wanted_epoch: int | None = None,
+        from_last_file: bool = False,
+        learner: bool = False,
         trusted_end: int | None = None,
-        led_epoch: int | None = None, patient: bool = False,
-    ) -> None:  # fmt: skip
+        led_epoch: int | None = None,
+        patient: bool = False,
+    ) -> None:
         """`wanted_epoch`: the master must be in exactly this epoch (a Regent master); None: any.
         `trusted_end`: own bytes above it may be torn and are copied again; None: all are good.
-        `led_epoch`: what a Java master leads, when all own bytes are older; `patient`: it may not have begun it."""
+        `led_epoch`: what a Java master leads, when all own bytes are older; `patient`: it may not
+        have begun it.
+        """
         self.state = SlaveState.READY
         self.epochs, self.end_offset, self.master_end = epochs, end_offset, 0
         self._limits = limits
@@ -145,13 +170,23 @@ class SlaveLink:
                 events += self._on_handshake_reply(frame, now_ms)
             elif self.state is SlaveState.TRANSFER:
                 more = self._on_transfer(frame)
-                if events and isinstance(events[-1], ConfirmHeard) and isinstance(more[0], BytesReceived):
+                if (
+                    events
+                    and isinstance(events[-1], ConfirmHeard)
+                    and isinstance(more[0], BytesReceived)
+                ):
                     events.pop()  # the next one says more
                 events += more
             else:
                 raise ProtocolError(f"{frame} in state {self.state.value}")
         window, silent_ms = self._limits.unacked_bytes_max, now_ms - self.last_write_ms
-        due = is_ack_due(self.end_offset, self._acked, master_end=self.master_end, window_bytes=window, silent_ms=silent_ms)
+        due = is_ack_due(
+            self.end_offset,
+            self._acked,
+            master_end=self.master_end,
+            window_bytes=window,
+            silent_ms=silent_ms,
+        )
         if due and self.state is SlaveState.TRANSFER:
             events.append(self._ack(now_ms))
         return events
@@ -161,16 +196,25 @@ class SlaveLink:
             raise ProtocolError(f"handshake reply in state {self.state.value}")
         newest = frame.epochs.newest_epoch
         if self._wanted_epoch is not None and newest != self._wanted_epoch:
-            return self._fail(f"master is in epoch {newest}, expected {self._wanted_epoch}", lasting=False)
+            return self._fail(
+                f"master is in epoch {newest}, expected {self._wanted_epoch}", lasting=False
+            )
         self._known, self.master_end = frame.epochs, frame.end_offset
         agreed = consistent_offset(self.epochs, self.end_offset, frame.epochs, frame.end_offset)
-        if agreed is None and self._wanted_epoch is not None and begins_later(self.epochs, frame.epochs):
+        if (
+            agreed is None
+            and self._wanted_epoch is not None
+            and begins_later(self.epochs, frame.epochs)
+        ):
             return self._begin_anew()
         if agreed is None:
             return self._fail(f"no common epoch: {self.epochs} here, {frame.epochs} there")
         collision = self._collision(frame.epochs)
         if collision is not None and self._patient:
-            return self._fail(f"master has not begun epoch {self._led_epoch}, or began it at {collision}", lasting=False)
+            return self._fail(
+                f"master has not begun epoch {self._led_epoch}, or began it at {collision}",
+                lasting=False,
+            )
         agreed = min(agreed, self._trusted_end, self.end_offset if collision is None else collision)
         if agreed < self.end_offset:
             self.state, self._cut_to = SlaveState.CUTTING, agreed
@@ -179,12 +223,15 @@ class SlaveLink:
         return self._become_transfer(self.end_offset, now_ms)
 
     def _collision(self, master: EpochHistory) -> int | None:
-        """Where a Java master began its epoch under the label of an older one (2.7): own bytes from there on were written
-        by the older one's master, and the equal label says nothing."""
+        """Where a Java master began its epoch under the label of an older one (2.7): own bytes from
+        there on were written by the older one's master, and the equal label says nothing.
+        """
         newest = master.newest
         if self._led_epoch is None or newest is None or newest.epoch >= self._led_epoch:
             return None
-        is_shared = self.epochs.entry(newest.epoch) == newest and newest.start_offset < self.end_offset
+        is_shared = (
+            self.epochs.entry(newest.epoch) == newest and newest.start_offset < self.end_offset
+        )
         return newest.start_offset if is_shared else None
 
     def truncated(self, ok: bool, end_offset: int, *, now_ms: int) -> list[SlaveEvent]:
@@ -213,8 +260,13 @@ class SlaveLink:
 
     def _on_transfer(self, frame: Transfer) -> list[SlaveEvent]:
         self._hear_label(frame)
-        if frame.is_heartbeat and self._wanted_epoch is not None and 0 < self.end_offset < frame.offset:
-            # What follows here is deleted there. A member's end never lies below: a master keeps what is not confirmed.
+        if (
+            frame.is_heartbeat
+            and self._wanted_epoch is not None
+            and 0 < self.end_offset < frame.offset
+        ):
+            # What follows here is deleted there. A member's end never lies below: a master keeps
+            # what is not confirmed.
             return self._begin_anew()
         events: list[SlaveEvent] = []
         if not frame.is_heartbeat:
@@ -228,7 +280,9 @@ class SlaveLink:
 
     @property
     def owed_end(self) -> int:
-        """Up to where a log holds all that its Regent master confirmed so far: what makes it fit for the set (S4)."""
+        """Up to where a log holds all that its Regent master confirmed so far: what makes it fit
+        for the set (S4).
+        """
         told = max(self._confirm_told, self._known.newest_start)
         return self.master_end if self._confirm_told < 0 else min(told, self.master_end)
 
@@ -273,12 +327,19 @@ class SlaveLink:
     # -- time -------------------------------------------------------------------------------------
 
     def tick(self, *, now_ms: int) -> list[SlaveEvent]:
-        """An acknowledgement that was put off, or a repeated one when nothing was written for the heartbeat interval."""
-        due = self.end_offset > self._acked or now_ms - self.last_write_ms >= self._limits.heartbeat_ms
+        """An acknowledgement that was put off, or a repeated one when nothing was written for the
+        heartbeat interval.
+        """
+        due = (
+            self.end_offset > self._acked
+            or now_ms - self.last_write_ms >= self._limits.heartbeat_ms
+        )
         return [self._ack(now_ms)] if due and self.state is SlaveState.TRANSFER else []
 
     def silent_too_long(self, *, now_ms: int) -> str | None:
-        """Reason to close: no handshake reply in time, or nothing read for the interval. A master waits for a cut without a word."""
+        """Reason to close: no handshake reply in time, or nothing read for the interval. A master
+        waits for a cut without a word.
+        """
         silent_ms = now_ms - self.last_read_ms
         if self.state is SlaveState.HANDSHAKE and silent_ms >= self._limits.handshake_timeout_ms:
             return f"no handshake reply within {silent_ms} ms"

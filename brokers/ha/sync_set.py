@@ -1,8 +1,8 @@
 """The SyncStateSet as its master sees it, and what may be promised on its strength.
 
-Responsible for: confirmed set, the one unresolved proposal, the confirm offset over both, who should
-join and leave (design S1, S3, S4). Refuses to know: links, sockets, how the controller is asked.
-The set itself changes by the controller's answers only, never by this master's wish.
+Responsible for: confirmed set, the one unresolved proposal, the confirm offset over both, who
+should join and leave (design S1, S3, S4). Refuses to know: links, sockets, how the controller is
+asked. The set itself changes by the controller's answers only, never by this master's wish.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class SlaveFacts:
-    """One linked slave: acknowledged offset (-1: none on this link), ms it left bytes waiting. `has_tables`: it holds a copy
-    of the master's tables, with all that was answered as done (S19); who is a member already is not asked."""
+    """One linked slave: acknowledged offset (-1: none on this link), ms it left bytes waiting.
+    `has_tables`: it holds a copy of the master's tables, with all that was answered as done (S19);
+    who is a member already is not asked.
+    """
 
     acked: int
     waiting_ms: int
@@ -51,7 +53,9 @@ class HeldBack:
 
 JOINER_PAUSE_MIN_MS, JOINER_PAUSE_MAX_MS = 500, 4_000
 HELD_BACK_MAX = 64
-"""Joiners are linked, and links are bounded: no more are ever held back at once than may be linked."""
+"""Joiners are linked, and links are bounded: no more are ever held back at once than may be
+linked.
+"""
 
 
 class SyncSet:
@@ -79,7 +83,8 @@ class SyncSet:
         self.set_epoch = set_epoch
         self.proposal: Proposal | None = None
         self.linked_once: set[int] = set()  # members seen on a link of this mastership
-        self.went_back: set[int] = set()  # replicas that lost data (S15), until the controller knows
+        # replicas that lost data (S15), until the controller knows
+        self.went_back: set[int] = set()
         self._min_in_sync = min_in_sync
         self._timers = timers
         self._began_ms = now_ms
@@ -105,7 +110,8 @@ class SyncSet:
 
     def reachable(self, slaves: Mapping[int, SlaveFacts], now_ms: int) -> int:
         """Members of the confirmed set that a write may hope for: itself, linked ones, and those
-        whose grace to relink has not run out."""
+        whose grace to relink has not run out.
+        """
         return sum(not self._lost(member, slaves, now_ms) for member in self.confirmed)
 
     def forgive(self, stalled_ms: int) -> None:
@@ -115,14 +121,20 @@ class SyncSet:
     # -- wishes -----------------------------------------------------------------------------------
 
     def wanted(
-        self, slaves: Mapping[int, SlaveFacts], *, confirm_offset: int, epoch_start: int, now_ms: int
+        self,
+        slaves: Mapping[int, SlaveFacts],
+        *,
+        confirm_offset: int,
+        epoch_start: int,
+        now_ms: int,
     ) -> frozenset[int] | None:
         """The set worth proposing now, or None: it is as it should be, or a proposal is under way.
 
-        Never wants fewer than `min_in_sync` members by leaving: below it nothing may be acknowledged
-        anyway, and a member that keeps its place can still be elected. A joiner that was refused is proposed
-        alone, so that nobody else's leaving or joining waits for it (S16).
-        Who lost data must not be elected: it leaves before anything else, also below `min_in_sync` (S15).
+        Never wants fewer than `min_in_sync` members by leaving: below it nothing may be
+        acknowledged anyway, and a member that keeps its place can still be elected. A joiner that
+        was refused is proposed alone, so that nobody else's leaving or joining waits for it (S16).
+        Who lost data must not be elected: it leaves before anything else, also below `min_in_sync`
+        (S15).
         """
         if self.proposal is not None:
             return None
@@ -131,13 +143,17 @@ class SyncSet:
         joining = {
             broker_id
             for broker_id, slave in slaves.items()
-            if broker_id not in self.confirmed and self._may_join(slave, confirm_offset, epoch_start)
+            if broker_id not in self.confirmed
+            and self._may_join(slave, confirm_offset, epoch_start)
         }
         fresh = joining - self._held_back.keys()
         wanted = self.confirmed | fresh
         for member in sorted(self.confirmed):
-            is_learner = member in slaves and slaves[member].learner  # configured so since it joined
-            if len(wanted) > self._min_in_sync and (is_learner or self._lost(member, slaves, now_ms)):
+            # configured so since it joined
+            is_learner = member in slaves and slaves[member].learner
+            if len(wanted) > self._min_in_sync and (
+                is_learner or self._lost(member, slaves, now_ms)
+            ):
                 wanted -= {member}
         if wanted != self.confirmed:
             return wanted
@@ -146,8 +162,14 @@ class SyncSet:
         return None if longest is None else self.confirmed | {longest}
 
     def _may_join(self, slave: SlaveFacts, confirm_offset: int, epoch_start: int) -> bool:
-        """S4: acknowledged up to the confirm offset, and into the present epoch; S19: with the tables."""
-        if slave.learner or not slave.has_tables or slave.waiting_ms > self._timers.ack_wait_shrink_ms:
+        """S4: acknowledged up to the confirm offset, and into the present epoch; S19: with the
+        tables.
+        """
+        if (
+            slave.learner
+            or not slave.has_tables
+            or slave.waiting_ms > self._timers.ack_wait_shrink_ms
+        ):
             return False
         return slave.acked >= max(confirm_offset, epoch_start, 0)
 
@@ -163,7 +185,7 @@ class SyncSet:
         in_grace = now_ms - self._began_ms < self._timers.relink_grace_ms
         return member in self.linked_once or not in_grace
 
-    # -- the controller's answers -------------------------------------------------------------------
+    # -- the controller's answers ------------------------------------------------------------------
 
     def propose(self, token: int, members: frozenset[int]) -> Proposal:
         assert self.proposal is None and self.own_id in members
@@ -171,11 +193,15 @@ class SyncSet:
         return self.proposal
 
     def lose(self, broker_id: int) -> None:
-        """It holds less than it acknowledged: it counts for nothing until the controller took it out."""
+        """It holds less than it acknowledged: it counts for nothing until the controller took it
+        out.
+        """
         self.went_back.add(broker_id)
 
     def _told_of_losses(self, proposal: Proposal) -> None:
-        """The controller decided this very proposal: only who is still a member has to be named again."""
+        """The controller decided this very proposal: only who is still a member has to be named
+        again.
+        """
         self.went_back -= proposal.lost - self.confirmed
 
     def is_as_proposed(self, members: Iterable[int], set_epoch: int) -> bool:
@@ -203,10 +229,14 @@ class SyncSet:
             self._held_back.pop(member, None)
         return True
 
-    def refused(self, token: int, unfit_at_ms: int | None = None, *, outdated: bool = False) -> None:
-        """A definite refusal of this very proposal: it will never be accepted. `unfit_at_ms`: the time now, when perhaps
-        who was to join is to blame (unknown to the controller, not alive for it); of several each is tried alone next.
-        `outdated`: for its base alone, so nothing was said of what it names."""
+    def refused(
+        self, token: int, unfit_at_ms: int | None = None, *, outdated: bool = False
+    ) -> None:
+        """A definite refusal of this very proposal: it will never be accepted. `unfit_at_ms`: the
+        time now, when perhaps who was to join is to blame (unknown to the controller, not alive for
+        it); of several each is tried alone next. `outdated`: for its base alone, so nothing was
+        said of what it names.
+        """
         proposal = self.proposal
         if proposal is None or proposal.token != token:
             return
@@ -222,13 +252,18 @@ class SyncSet:
             self._held_back.pop(min(self._held_back, key=lambda one: self._held_back[one].until_ms))
         held = self._held_back.setdefault(joiner, HeldBack(now_ms, JOINER_PAUSE_MIN_MS))
         if is_alone:
-            held.until_ms, held.pause_ms = now_ms + held.pause_ms, min(2 * held.pause_ms, JOINER_PAUSE_MAX_MS)
+            held.until_ms, held.pause_ms = (
+                now_ms + held.pause_ms,
+                min(2 * held.pause_ms, JOINER_PAUSE_MAX_MS),
+            )
 
 
 def count_mode_candidate(log_end: int, acked: Iterable[int], in_sync_replicas: int) -> int | None:
-    """RocketMQ's count mode (S2), MAY LOSE: below it are `in_sync_replicas` copies, whoever holds them.
+    """RocketMQ's count mode (S2), MAY LOSE: below it are `in_sync_replicas` copies, whoever holds
+    them.
 
-    The next master is chosen from the set and need not be one of those; all-ack mode has no such hole.
+    The next master is chosen from the set and need not be one of those; all-ack mode has no such
+    hole.
     """
     offsets = sorted([log_end, *acked], reverse=True)
     return offsets[in_sync_replicas - 1] if len(offsets) >= in_sync_replicas else None

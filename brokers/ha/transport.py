@@ -1,10 +1,11 @@
 """HA sockets: non-blocking, callback-driven, log bytes by sendfile.
 
-Responsible for: listening, connecting, reading into one buffer, writing each link's packets in order
-with a bounded queue. Refuses to know: what the bytes mean, roles, the log but for where a range lies.
+Responsible for: listening, connecting, reading into one buffer, writing each link's packets in
+order with a bounded queue. Refuses to know: what the bytes mean, roles, the log but for where a
+range lies.
 
-All on one event loop. Nothing here calls back from inside a call into it: what happened is told from
-the loop, so the owner's steps never nest.
+All on one event loop. Nothing here calls back from inside a call into it: what happened is told
+from the loop, so the owner's steps never nest.
 """
 
 from __future__ import annotations
@@ -193,11 +194,13 @@ class HaTransport:
         self._listener: socket.socket | None = None
         self._connecting: asyncio.Task[None] | None = None
 
-    # -- listening and connecting -------------------------------------------------------------------
+    # -- listening and connecting ------------------------------------------------------------------
 
     def listen(self, host: str, port: int) -> int:
         """Bind and accept; returns the port (0 asks for a free one). OSError when it is taken."""
-        listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+        listener = socket.socket(
+            socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM
+        )
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((host, port))
@@ -215,7 +218,8 @@ class HaTransport:
         try:
             sock, _ = self._listener.accept()
         except OSError as error:
-            if error.errno in NO_ROOM:  # who waits to be accepted makes the listener readable without end
+            # who waits to be accepted makes the listener readable without end
+            if error.errno in NO_ROOM:
                 self.loop.remove_reader(self._listener.fileno())
                 self.loop.call_later(ACCEPT_PAUSE_MS / 1000, self._accept)
             return  # else the peer is gone again
@@ -226,10 +230,13 @@ class HaTransport:
             self.loop.add_reader(self._listener.fileno(), self._on_acceptable)
 
     def connect(self, address: str) -> None:
-        """Connect to "host:port" or "[host]:port"; an attempt under way is given up. Ends in on_opened or
-        on_connect_failed."""
+        """Connect to "host:port" or "[host]:port"; an attempt under way is given up. Ends in
+        on_opened or on_connect_failed.
+        """
         self.cancel_connect()
-        self._connecting = self.loop.create_task(self._connect(address), name=f"ha connect {address}")
+        self._connecting = self.loop.create_task(
+            self._connect(address), name=(f"ha connect {address}")
+        )
 
     def cancel_connect(self) -> None:
         if self._connecting is not None:
@@ -240,7 +247,9 @@ class HaTransport:
         sock: socket.socket | None = None
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_MS / 1000):
-                (*kind, _, target), *_ = await self.loop.getaddrinfo(*split_address(address), type=socket.SOCK_STREAM)
+                (*kind, _, target), *_ = await self.loop.getaddrinfo(
+                    *split_address(address), type=socket.SOCK_STREAM
+                )
                 sock = socket.socket(*kind)
                 sock.setblocking(False)
                 await self.loop.sock_connect(sock, target)
@@ -262,10 +271,12 @@ class HaTransport:
         self._links[link.link_id] = link
         self.owner.on_opened(link.link_id, outbound=outbound)
 
-    # -- links --------------------------------------------------------------------------------------
+    # -- links -------------------------------------------------------------------------------------
 
     def send(self, link_id: int, data: bytes, offset: int = 0, count: int = 0) -> None:
-        """One packet: `data`, then `count` log bytes from `offset`. Ignored when the link is gone."""
+        """One packet: `data`, then `count` log bytes from `offset`. Ignored when the link is
+        gone.
+        """
         link = self._links.get(link_id)
         if link is not None:
             link.send(_Packet(memoryview(data), offset, count))

@@ -1,8 +1,9 @@
 """Where two logs stop being the same log.
 
-Responsible for: the one offset up to which a slave may keep its bytes (broker-wire-and-storage.md 2.6).
-Refuses to know: files, links, alignment of records. The place where data is lost if it is wrong, so it
-is one pure function with a dumb byte-level search beside it in the tests.
+Responsible for: the one offset up to which a slave may keep its bytes (broker-wire-and-storage.md
+2.6).
+Refuses to know: files, links, alignment of records. The place where data is lost if it is wrong, so
+it is one pure function with a dumb byte-level search beside it in the tests.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from brokers.ha.epochs import OFFSET_MAX, EpochHistory
 
 
 def begins_later(local: EpochHistory, master: EpochHistory) -> bool:
-    """Whether the master's history, cut off at the front with deleted files, begins with an epoch that is newer than all that
-    is known here. It forgot older epochs only with all of their bytes, so none of the bytes here are in its log any more."""
+    """Whether the master's history, cut off at the front with deleted files, begins with an epoch
+    that is newer than all that is known here. It forgot older epochs only with all of their bytes,
+    so none of the bytes here are in its log any more.
+    """
     return bool(local) and bool(master) and local.newest_epoch < master.entries[0].epoch
 
 
@@ -26,7 +29,8 @@ def consistent_offset(
     - A local log without history proves nothing about its bytes: 0 (copy everything again).
       Java keeps such bytes and may mix two logs; ours does not.
     - No common epoch, but both histories begin at one offset: they differ from their first byte on.
-      Java gives up for ever here; with superseded empty epochs (design S13) this is an ordinary case.
+      Java gives up for ever here; with superseded empty epochs (design S13) this is an ordinary
+      case.
     """
     if not local:
         return 0

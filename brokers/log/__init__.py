@@ -1,1 +1,3 @@
-"""The message store: commit log, consume queues, checkpoint and configuration files in RocketMQ's formats."""
+"""The message store: commit log, consume queues, checkpoint and configuration files in RocketMQ's
+formats.
+"""

@@ -1,7 +1,8 @@
 """Appending as master: places and queue offsets of new messages.
 
-Responsible for: groups that stay within one file (broker-wire-and-storage.md 3.10), one queue offset per message without
-gaps or repeats, whatever is dispatched already. Refuses to know: who acknowledges, recovery, reading.
+Responsible for: groups that stay within one file (broker-wire-and-storage.md 3.10), one queue
+offset per message without gaps or repeats, whatever is dispatched already. Refuses to know: who
+acknowledges, recovery, reading.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from brokers.log.scan import LogWalk
 
 
 class PutResult(NamedTuple):
-    """Where a message, or the first of a batch, went. `msg_id`: offset message ids, comma-joined for a batch."""
+    """Where a message, or the first of a batch, went. `msg_id`: offset message ids, comma-joined
+    for a batch.
+    """
 
     physical_offset: int
     end_offset: int
@@ -36,11 +39,16 @@ class PutResult(NamedTuple):
 
 
 class Appender:
-    """Queue offsets of queues written to are kept; those of all others are the ends of their queues, or their `floors` where
-    these are higher."""
+    """Queue offsets of queues written to are kept; those of all others are the ends of their
+    queues, or their `floors` where these are higher.
+    """
 
     def __init__(
-        self, log: CommitLog, queues: ConsumeQueues, dispatcher: Dispatcher, floors: Mapping[tuple[str, int], int] | None = None
+        self,
+        log: CommitLog,
+        queues: ConsumeQueues,
+        dispatcher: Dispatcher,
+        floors: Mapping[tuple[str, int], int] | None = None,
     ) -> None:
         self._floors = {} if floors is None else floors
         self._log = log
@@ -57,7 +65,9 @@ class Appender:
         """See `MessageStore.rebuild_queue_offsets`."""
         tail = self._walk_undispatched()
         if tail.end != self._log.end_offset:
-            raise LogError(f"the log cannot be read at {tail.end} ({tail.reason}): this replica cannot lead")
+            raise LogError(
+                f"the log cannot be read at {tail.end} ({tail.reason}): this replica cannot lead"
+            )
         self._slots_known = True
 
     def _walk_undispatched(self) -> LogWalk:
@@ -79,14 +89,20 @@ class Appender:
         return max(0 if queue is None else queue.max_offset, self._floors.get(key, 0))
 
     def waiting_from(self, key: tuple[str, int]) -> int | None:
-        """Messages of this queue may wait for their entries; they have no slot in front of this one. None: none does."""
+        """Messages of this queue may wait for their entries; they have no slot in front of this
+        one. None: none does.
+        """
         return self._floors.get(key, 0) if self._slots_known and key in self._next_slots else None
 
-    def put_many(self, groups: Sequence[Sequence[MessageFields]], now_ms: int) -> list[PutResult | RecordError]:
-        """Appends groups of messages with as few writes as possible; each group stays within one file.
+    def put_many(
+        self, groups: Sequence[Sequence[MessageFields]], now_ms: int
+    ) -> list[PutResult | RecordError]:
+        """Appends groups of messages with as few writes as possible; each group stays within one
+        file.
 
-        A group that cannot be stored gets its RecordError and leaves the others alone. DiskFull: none is stored. Another
-        LogError: the log failed; what was written before counts as not acknowledged.
+        A group that cannot be stored gets its RecordError and leaves the others alone. DiskFull:
+        none is stored. Another LogError: the log failed; what was written before counts as not
+        acknowledged.
         """
         if not self._slots_known:
             self.rebuild_queue_offsets()
@@ -99,7 +115,9 @@ class Appender:
                 self._log.truncate(start)
             raise
 
-    def _put_groups(self, groups: Sequence[Sequence[MessageFields]], now_ms: int) -> list[PutResult | RecordError]:
+    def _put_groups(
+        self, groups: Sequence[Sequence[MessageFields]], now_ms: int
+    ) -> list[PutResult | RecordError]:
         log, file_bytes = self._log, self._log.file_bytes
         start = chunk_start = at = log.end_offset
         chunk: list[bytes | memoryview] = []
@@ -110,7 +128,9 @@ class Appender:
                 sizes = [message_size(message) for message in group]
                 needed = sum(sizes) + BLANK_BYTES_MIN
                 if not sizes or needed > file_bytes:
-                    raise RecordError(f"{len(sizes)} messages of {needed} bytes do not fit a file of {file_bytes}")
+                    raise RecordError(
+                        f"{len(sizes)} messages of {needed} bytes do not fit a file of {file_bytes}"
+                    )
                 if needed > file_bytes - at % file_bytes:
                     if chunk:
                         log.write(chunk_start, b"".join(chunk))
@@ -128,10 +148,17 @@ class Appender:
         return results
 
     def _encode_group(
-        self, group: Sequence[MessageFields], sizes: list[int], at: int, now_ms: int, chunk: list[bytes | memoryview],
+        self,
+        group: Sequence[MessageFields],
+        sizes: list[int],
+        at: int,
+        now_ms: int,
+        chunk: list[bytes | memoryview],
         records: list[Record],
-    ) -> PutResult:  # fmt: skip
-        """Adds the bytes and records of a group that begins at `at`; nothing is added when one of it is refused."""
+    ) -> PutResult:
+        """Adds the bytes and records of a group that begins at `at`; nothing is added when one of
+        it is refused.
+        """
         next_slots, first = self._next_slots, at
         taken: dict[tuple[str, int], int] = {}
         encoded: list[bytes | memoryview] = []
@@ -147,7 +174,9 @@ class Appender:
                 taken[key] = slot + 1
             encoded += encode_parts(message, size, slot, at, now_ms)
             code = tags_code(message.properties, topic, now_ms)
-            made.append(Record(at, size, topic, queue_id, slot, code, now_ms, flags, message.properties))
+            made.append(
+                Record(at, size, topic, queue_id, slot, code, now_ms, flags, message.properties)
+            )
             ids.append(offset_message_id(message.store_host, at))
             at += size
         next_slots.update(taken)
@@ -156,12 +185,22 @@ class Appender:
         return PutResult(first, at, made[0].queue_offset, ",".join(ids))
 
     def _encode_one(
-        self, group: Sequence[MessageFields], sizes: list[int], at: int, now_ms: int, chunk: list[bytes | memoryview],
+        self,
+        group: Sequence[MessageFields],
+        sizes: list[int],
+        at: int,
+        now_ms: int,
+        chunk: list[bytes | memoryview],
         records: list[Record],
-    ) -> PutResult:  # fmt: skip
+    ) -> PutResult:
         """`_encode_group` for a group of one: what nearly every send is."""
         message, size, slot, next_slots = group[0], sizes[0], 0, self._next_slots
-        topic, queue_id, flags, properties = message.topic, message.queue_id, message.sys_flag, message.properties
+        topic, queue_id, flags, properties = (
+            message.topic,
+            message.queue_id,
+            message.sys_flag,
+            message.properties,
+        )
         shown = has_queue_entry(flags)
         if shown:
             key = (topic, queue_id)
@@ -170,5 +209,17 @@ class Appender:
         chunk += encode_parts(message, size, slot, at, now_ms)
         if shown:
             next_slots[key] = slot + 1
-        records.append(Record(at, size, topic, queue_id, slot, tags_code(properties, topic, now_ms), now_ms, flags, properties))
+        records.append(
+            Record(
+                at,
+                size,
+                topic,
+                queue_id,
+                slot,
+                tags_code(properties, topic, now_ms),
+                now_ms,
+                flags,
+                properties,
+            )
+        )
         return PutResult(at, at + size, slot, offset_message_id(message.store_host, at))

@@ -1,6 +1,7 @@
 """The body of a send batch: units with a body and properties each.
 
-Responsible for: the byte layout of broker-wire-and-storage.md 3.10. Every bad input ends in RecordError.
+Responsible for: the byte layout of broker-wire-and-storage.md 3.10. Every bad input ends in
+RecordError.
 Refuses to know: what is stored of a unit.
 """
 
@@ -28,7 +29,9 @@ class BatchUnit:
 
 
 def decode_batch(data: bytes) -> list[BatchUnit]:
-    """Units of a send-batch body (3.10). RecordError on truncated, oversized or inconsistent bytes, or when empty."""
+    """Units of a send-batch body (3.10). RecordError on truncated, oversized or inconsistent bytes,
+    or when empty.
+    """
     units: list[BatchUnit] = []
     at = 0
     while at < len(data):
@@ -44,7 +47,11 @@ def decode_batch(data: bytes) -> list[BatchUnit]:
         properties_bytes = _U16.unpack_from(data, properties_at - 2)[0]
         if properties_bytes > PROPERTIES_BYTES_MAX or properties_at + properties_bytes != end:
             raise RecordError("batch unit lengths do not add up")
-        units.append(BatchUnit(flag, bytes(data[body_at : properties_at - 2]), bytes(data[properties_at:end])))
+        units.append(
+            BatchUnit(
+                flag, bytes(data[body_at : properties_at - 2]), bytes(data[properties_at:end])
+            )
+        )
         at = end
     if not units:
         raise RecordError("batch is empty")

@@ -1,8 +1,9 @@
 """Many messages at once, found complete: what reading a log at a start does to its long sound part.
 
-Responsible for: the completeness rule of broker-wire-and-storage.md 3.8 for runs of plain messages, body checksums included,
-at about a tenth of the price of one after the other. Refuses to know: what is wrong with a record: it stops in front of
-it, and in front of those that only scan.LogWalk may judge.
+Responsible for: the completeness rule of broker-wire-and-storage.md 3.8 for runs of plain messages,
+body checksums included, at about a tenth of the price of one after the other. Refuses to know: what
+is wrong with a record: it stops in front of it, and in front of those that only scan.LogWalk may
+judge.
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ from zlib import crc32
 import numpy as np
 
 from brokers.log.entry_runs import EntryRuns, runs_of
-from brokers.log.record_arrays import Bytes, RecordArrays, gather, leading, record_arrays, record_starts
+from brokers.log.record_arrays import (
+    Bytes,
+    RecordArrays,
+    gather,
+    leading,
+    record_arrays,
+    record_starts,
+)
 
 
 class CheckedRuns(NamedTuple):
@@ -24,7 +32,9 @@ class CheckedRuns(NamedTuple):
 
 
 def checked_runs(data: Bytes, start: int) -> CheckedRuns:
-    """Of the complete messages at the front of `data`, the log's bytes from `start` within one file."""
+    """Of the complete messages at the front of `data`, the log's bytes from `start` within one
+    file.
+    """
     at = record_starts(data)
     while len(at):
         found = record_arrays(data, start, at)
@@ -49,7 +59,9 @@ def _written(data: Bytes, found: RecordArrays) -> int:
 def _matching(data: Bytes, found: RecordArrays) -> int:
     """How many have the bodies that their checksums are of; an empty one has none to fail."""
     view = memoryview(data)
-    checks = zip(found.body_at.tolist(), found.topic_at.tolist(), found.heads["crc"].tolist(), strict=True)
+    checks = zip(
+        found.body_at.tolist(), found.topic_at.tolist(), found.heads["crc"].tolist(), strict=True
+    )
     for number, (first, last, crc) in enumerate(checks):
         if crc32(view[first:last]) & 0x7FFFFFFF != crc and first != last:
             return number

@@ -1,6 +1,8 @@
-"""The store's checkpoint file, the marker of an unfinished run, and durable replacement of small files.
+"""The store's checkpoint file, the marker of an unfinished run, and durable replacement of small
+files.
 
-Responsible for: broker-wire-and-storage.md 3.7, the `abort` marker and the `lock` file of 3.1, rule S12 for small files.
+Responsible for: broker-wire-and-storage.md 3.7, the `abort` marker and the `lock` file of 3.1, rule
+S12 for small files.
 Refuses to know: what the numbers are used for.
 """
 
@@ -24,7 +26,8 @@ RECOVERY_MARGIN_MS = 3000
 
 # times of log, queues and index; masterFlushedOffset; confirm offset
 _FIELDS = struct.Struct(">qqqqq")
-# Behind what Java brokers know: our flushed offset, and a sum over all in front of it that their writing breaks.
+# Behind what Java brokers know: our flushed offset, and a sum over all in front of it that their
+# writing breaks.
 _OURS = struct.Struct(">qI4x")
 
 
@@ -32,7 +35,8 @@ _OURS = struct.Struct(">qI4x")
 class Checkpoint:
     """Times in ms since 1970, offsets in bytes; all 0 when nothing is known.
 
-    Log and queues are durable up to `flushed_offset`; None: another broker wrote the file, which tells times only.
+    Log and queues are durable up to `flushed_offset`; None: another broker wrote the file, which
+    tells times only.
     """
 
     log_ms: int = 0
@@ -48,7 +52,9 @@ class Checkpoint:
 
 
 def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
-    """The 4096 bytes of the file. masterFlushedOffset stays 0: a Java broker would take it for its own (and tell 907)."""
+    """The 4096 bytes of the file. masterFlushedOffset stays 0: a Java broker would take it for its
+    own (and tell 907).
+    """
     times = checkpoint.log_ms, checkpoint.queues_ms, checkpoint.index_ms
     data = _FIELDS.pack(*times, 0, checkpoint.confirm_offset)
     if checkpoint.flushed_offset is not None:
@@ -61,7 +67,9 @@ def _sum(fields: bytes, flushed_offset: int) -> int:
 
 
 def decode_checkpoint(data: bytes) -> Checkpoint:
-    """Checkpoint of a file's bytes; the defaults when they are torn or make no sense: recovery then reads more."""
+    """Checkpoint of a file's bytes; the defaults when they are torn or make no sense: recovery then
+    reads more.
+    """
     if len(data) != CHECKPOINT_BYTES:
         return Checkpoint()
     log_ms, queues_ms, index_ms, master_flushed, confirm_offset = values = _FIELDS.unpack_from(data)
@@ -77,7 +85,9 @@ def decode_checkpoint(data: bytes) -> Checkpoint:
 
 
 def content_mark(root: Path) -> int:
-    """A number that says whether another broker wrote the checkpoint of this folder meanwhile; 0 without one."""
+    """A number that says whether another broker wrote the checkpoint of this folder meanwhile; 0
+    without one.
+    """
     try:
         return zlib.crc32((root / CHECKPOINT_NAME).read_bytes()[: _FIELDS.size]) or 1
     except FileNotFoundError:
@@ -98,7 +108,9 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write, sync, rename, sync of the folder (S12): after a crash the file holds the old or the new bytes."""
+    """Write, sync, rename, sync of the folder (S12): after a crash the file holds the old or the
+    new bytes.
+    """
     beside = path.with_name(path.name + ".tmp")
     fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
     try:
@@ -113,7 +125,9 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 class AbortMarker:
-    """File `abort`: there from start to orderly stop, so that its presence at a start tells of an unfinished run."""
+    """File `abort`: there from start to orderly stop, so that its presence at a start tells of an
+    unfinished run.
+    """
 
     def __init__(self, root: Path) -> None:
         self._path = root / ABORT_NAME
@@ -140,12 +154,16 @@ class StoreLock:
         path = root / "lock"
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            # flock keeps out a second store of this process too; the POSIX lock is the kind that Java brokers take.
+            # flock keeps out a second store of this process too; the POSIX lock is the kind that
+            # Java brokers take.
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(self._fd)
-            raise StoreInUse(f"{root} is in use by another broker process: stop it, or choose another store folder") from None
+            raise StoreInUse(
+                f"{root} is in use by another broker process: stop it, or choose another store "
+                "folder"
+            ) from None
         os.pwrite(self._fd, b"lock", 0)
 
     @property
@@ -153,7 +171,9 @@ class StoreLock:
         return self._fd >= 0
 
     def release(self) -> None:
-        """Harmless when it was released before: the number may be somebody else's descriptor by then."""
+        """Harmless when it was released before: the number may be somebody else's descriptor by
+        then.
+        """
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)

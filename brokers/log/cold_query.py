@@ -1,6 +1,8 @@
-"""Reading messages that may have to come from the disk, without making the log's thread wait for it.
+"""Reading messages that may have to come from the disk, without making the log's thread wait for
+it.
 
-Responsible for: telling what is in memory from what is not; a read that can go on beside the log's thread.
+Responsible for: telling what is in memory from what is not; a read that can go on beside the log's
+thread.
 Refuses to know: threads, who asks, which messages are wanted.
 """
 

@@ -1,6 +1,8 @@
-"""The commit log on disk: preallocated files of one size, one append position, kept file descriptors.
+"""The commit log on disk: preallocated files of one size, one append position, kept file
+descriptors.
 
-Responsible for: broker-wire-and-storage.md 3.3, 3.4 and the log part of 2.6; that bytes behind the end are zero after a cut.
+Responsible for: broker-wire-and-storage.md 3.3, 3.4 and the log part of 2.6; that bytes behind the
+end are zero after a cut.
 Refuses to know: queues, topics, confirm offsets, when to flush.
 
 One thread appends, reads and truncates. `flush` alone may run on another thread.
@@ -16,21 +18,39 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from brokers.log import cut_bytes, scan, segments
-from brokers.log.disk import has_room, last_used_or_unreadable_byte, new_file, passes, sync_directory, wipe, write_all
+from brokers.log.disk import (
+    has_room,
+    last_used_or_unreadable_byte,
+    new_file,
+    passes,
+    sync_directory,
+    wipe,
+    write_all,
+)
 from brokers.log.errors import DiskFull, LogError
 from brokers.log.log_folder import found_segments
 from brokers.log.next_file import NextFile
-from brokers.log.records import BLANK_BYTES_MIN, MAGIC_V1, MAGIC_V2, MESSAGE_BYTES_MIN, encode_blank, size_and_magic
+from brokers.log.records import (
+    BLANK_BYTES_MIN,
+    MAGIC_V1,
+    MAGIC_V2,
+    MESSAGE_BYTES_MIN,
+    encode_blank,
+    size_and_magic,
+)
 from brokers.log.segment_files import Segment, SegmentFiles
 
 FILE_BYTES_DEFAULT = 1 << 30
 FILE_BYTES_MIN = 1024
-# A full disk is asked again after this time: asking may mean to take and return the room of a whole file.
+# A full disk is asked again after this time: asking may mean to take and return the room of a whole
+# file.
 FULL_RETRY_S = 0.2
 
 
 class FileRange(NamedTuple):
-    """`count` bytes at `position` of an open file. Valid until the next truncate or close of the log."""
+    """`count` bytes at `position` of an open file. Valid until the next truncate or close of the
+    log.
+    """
 
     fileno: int
     position: int
@@ -38,11 +58,15 @@ class FileRange(NamedTuple):
 
 
 class CommitLog:
-    """See the module. `min_offset` .. `end_offset` is what can be read; both are equal when the log is empty."""
+    """See the module. `min_offset` .. `end_offset` is what can be read; both are equal when the log
+    is empty.
+    """
 
     def __init__(self, directory: Path | str, file_bytes: int = FILE_BYTES_DEFAULT) -> None:
         if file_bytes < FILE_BYTES_MIN:
-            raise LogError(f"commit log files of {file_bytes} bytes are too small: at least {FILE_BYTES_MIN}")
+            raise LogError(
+                f"commit log files of {file_bytes} bytes are too small: at least {FILE_BYTES_MIN}"
+            )
         self.file_bytes = file_bytes
         self.flushed_offset = 0
         self.end_offset = 0
@@ -52,7 +76,8 @@ class CommitLog:
         self._directory = Path(directory)
         self.next_file = NextFile(self._directory, file_bytes)
         self._files = SegmentFiles(file_bytes)
-        self._sync_lock = self._files.syncing  # fdatasync on one side, closing of descriptors on the other
+        # fdatasync on one side, closing of descriptors on the other
+        self._sync_lock = self._files.syncing
         self._segments = found_segments(self._directory, file_bytes)
         self._starts = [segment.start for segment in self._segments]
         self.end_offset = self.capacity_end
@@ -78,8 +103,8 @@ class CommitLog:
         return {segment.start: segment.path for segment in self._segments}
 
     def set_recovered_end(self, end: int, flushed: int = 0) -> int:
-        """After recovery: the log ends at `end` and is known to be durable up to `flushed`. Wipes what lies behind, which is
-        kept in a file beside the log.
+        """After recovery: the log ends at `end` and is known to be durable up to `flushed`. Wipes
+        what lies behind, which is kept in a file beside the log.
 
         Returns how many bytes behind `end` were in use (up to the last one that was not zero).
         """
@@ -94,7 +119,9 @@ class CommitLog:
 
     def _used_end(self, end: int) -> int:
         """Where the bytes in use behind `end` end."""
-        for segment in reversed([segment for segment in self._segments if segment.start + self.file_bytes > end]):
+        for segment in reversed(
+            [segment for segment in self._segments if segment.start + self.file_bytes > end]
+        ):
             first = max(end - segment.start, 0)
             used = last_used_or_unreadable_byte(self._fd(segment), first, self.file_bytes)
             if used > first:
@@ -104,7 +131,8 @@ class CommitLog:
     # -- appending
 
     def append(self, size: int, build: Callable[[int], bytes]) -> int:
-        """Appends one record of `size` bytes, which `build(physical offset)` makes; returns that offset.
+        """Appends one record of `size` bytes, which `build(physical offset)` makes; returns that
+        offset.
 
         The record never crosses a file: a blank record closes a file it does not fit into.
         """
@@ -113,9 +141,13 @@ class CommitLog:
         return offset
 
     def reserve(self, size: int) -> int:
-        """Offset at which the next record of `size` bytes goes; closes the file with a blank record when it must."""
+        """Offset at which the next record of `size` bytes goes; closes the file with a blank record
+        when it must.
+        """
         if size + BLANK_BYTES_MIN > self.file_bytes:
-            raise LogError(f"a record of {size} bytes does not fit a commit log file of {self.file_bytes}")
+            raise LogError(
+                f"a record of {size} bytes does not fit a commit log file of {self.file_bytes}"
+            )
         left = self.file_bytes - self.end_offset % self.file_bytes
         if segments.needs_new_file(left, size):
             self.make_file(self.end_offset + left)  # first: without it nothing moves
@@ -124,7 +156,8 @@ class CommitLog:
         return self.end_offset
 
     def write(self, offset: int, data: bytes | memoryview) -> None:
-        """Writes at the end, which `offset` must be, within one file. DiskFull: nothing of it is kept.
+        """Writes at the end, which `offset` must be, within one file. DiskFull: nothing of it is
+        kept.
 
         Any other I/O error closes the log for good.
         """
@@ -146,17 +179,23 @@ class CommitLog:
         self.next_file.log_grew(self.end_offset, self.capacity_end)
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:
-        """Appends a master's bytes unchanged. `offset` is the log's end; an empty log begins at any file start.
+        """Appends a master's bytes unchanged. `offset` is the log's end; an empty log begins at any
+        file start.
 
         Data that reaches over a file's end is split. LogError on a gap or an overlap.
         """
         if not self._starts and offset != self.end_offset:
             if offset % self.file_bytes:
-                raise LogError(f"an empty log cannot begin at {offset}: not the start of a file of {self.file_bytes} bytes")
+                raise LogError(
+                    f"an empty log cannot begin at {offset}: not the start of a file of "
+                    f"{self.file_bytes} bytes"
+                )
             self._begin_at(offset, data)
             return
         if offset != self.end_offset:
-            raise LogError(f"replicated bytes start at {offset}, but the log ends at {self.end_offset}")
+            raise LogError(
+                f"replicated bytes start at {offset}, but the log ends at {self.end_offset}"
+            )
         view = memoryview(data)
         for at, count in segments.split_by_file(offset, len(view), self.file_bytes):
             self.write(at, view[at - offset : at - offset + count])
@@ -174,7 +213,9 @@ class CommitLog:
             raise
 
     def make_file(self, start: int) -> None:
-        """The file that begins at `start` and continues the log, unless it is there. DiskFull: nothing changed."""
+        """The file that begins at `start` and continues the log, unless it is there. DiskFull:
+        nothing changed.
+        """
         if self._starts and start < self.capacity_end:
             return
         if self.disk_full is not None and time.monotonic() < self._full_until:
@@ -191,10 +232,16 @@ class CommitLog:
         self._files.keep(segment, self.flushed_offset)
 
     def _fd(self, segment: Segment) -> int:
-        return segment.fd if segment.fd >= 0 and segment.used else self._files.fd(segment, self.flushed_offset)
+        return (
+            segment.fd
+            if segment.fd >= 0 and segment.used
+            else self._files.fd(segment, self.flushed_offset)
+        )
 
     def ask_for_room(self) -> None:
-        """Forgets a refusal for want of room once there is room for a file again, though nobody writes."""
+        """Forgets a refusal for want of room once there is room for a file again, though nobody
+        writes.
+        """
         if self.disk_full is not None and has_room(self._directory, self.file_bytes):
             self.disk_full = None
 
@@ -213,17 +260,25 @@ class CommitLog:
     # -- reading
 
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """Up to `max_bytes` from `offset`; ends at the file's end and at the log's end. Empty outside the log."""
+        """Up to `max_bytes` from `offset`; ends at the file's end and at the log's end. Empty
+        outside the log.
+        """
         piece = self.file_range(offset, max_bytes)
         return os.pread(piece.fileno, piece.count, piece.position) if piece is not None else b""
 
     def file_range(self, offset: int, max_bytes: int) -> FileRange | None:
-        """Where up to `max_bytes` from `offset` lie, for sendfile; never crosses a file. None outside the log."""
+        """Where up to `max_bytes` from `offset` lie, for sendfile; never crosses a file. None
+        outside the log.
+        """
         if not self.min_offset <= offset < self.end_offset:
             return None
         segment = self._segments[bisect_right(self._starts, offset) - 1]
         position = offset - segment.start
-        return FileRange(self._fd(segment), position, min(max_bytes, self.file_bytes - position, self.end_offset - offset))
+        return FileRange(
+            self._fd(segment),
+            position,
+            min(max_bytes, self.file_bytes - position, self.end_offset - offset),
+        )
 
     def is_record_boundary(self, offset: int) -> bool:
         """Whether the log may be cut at `offset` (2.6)."""
@@ -232,7 +287,9 @@ class CommitLog:
         return scan.is_record_boundary(self.read, offset, self.end_offset, self.file_bytes)
 
     def store_ms_at(self, offset: int) -> int | None:
-        """Store time (ms since 1970) of the message at `offset`, None when no message header is readable there."""
+        """Store time (ms since 1970) of the message at `offset`, None when no message header is
+        readable there.
+        """
         head = self.read(offset, MESSAGE_BYTES_MIN)
         if len(head) < MESSAGE_BYTES_MIN or size_and_magic(head, 0)[1] not in (MAGIC_V1, MAGIC_V2):
             return None
@@ -241,10 +298,12 @@ class CommitLog:
     # -- cutting, flushing, closing
 
     def truncate(self, offset: int) -> None:
-        """The log ends at `offset` from now on, durably: later files are removed, bytes behind it are zeroed.
+        """The log ends at `offset` from now on, durably: later files are removed, bytes behind it
+        are zeroed.
 
-        An offset below the first file, or 0, empties the log (end 0); at the first file's begin that file stays, without a
-        record, for it says where the log goes on. LogError above the end.
+        An offset below the first file, or 0, empties the log (end 0); at the first file's begin
+        that file stays, without a record, for it says where the log goes on. LogError above the
+        end.
         """
         if offset > self.end_offset:
             raise LogError(f"cannot cut at {offset}: the log ends at {self.end_offset}")
@@ -260,7 +319,8 @@ class CommitLog:
             raise self.fail("truncate", error) from error
 
     def forget_before(self, offset: int) -> list[Path]:
-        """Out of use from now on: the files that end at or below `offset`, but never one that is written to.
+        """Out of use from now on: the files that end at or below `offset`, but never one that is
+        written to.
 
         Returns them, oldest first; they must be removed in that order.
         """
@@ -274,7 +334,9 @@ class CommitLog:
         return gone
 
     def _remove_files_from(self, offset: int) -> int:
-        """Removes files that start at or above `offset`, newest first; returns bytes from `offset` to the last one's data."""
+        """Removes files that start at or above `offset`, newest first; returns bytes from `offset`
+        to the last one's data.
+        """
         reach = 0
         if self._starts and self._starts[-1] >= offset:
             self.next_file.drop()
@@ -290,19 +352,26 @@ class CommitLog:
         return reach
 
     def _wipe(self, first: int, last: int) -> int:
-        """Zeroes [first, last) of the last file and syncs it; returns bytes from `first` to the last used one."""
+        """Zeroes [first, last) of the last file and syncs it; returns bytes from `first` to the
+        last used one.
+        """
         segment = self._segments[-1]
         return wipe(self._fd(segment), first - segment.start, last - segment.start)
 
     def flush(self) -> int:
-        """Makes everything appended so far durable; returns the offset up to which it is. May run on any thread."""
+        """Makes everything appended so far durable; returns the offset up to which it is. May run
+        on any thread.
+        """
         target = self.end_offset
         with self._sync_lock:
             if self.io_error is not None:
                 raise LogError(f"commit log cannot be flushed: {self.io_error}")
             try:
                 for segment in tuple(self._segments) if target > self.flushed_offset else ():
-                    if segment.start < target and segment.start + self.file_bytes > self.flushed_offset:
+                    if (
+                        segment.start < target
+                        and segment.start + self.file_bytes > self.flushed_offset
+                    ):
                         segment.sync()
             except OSError as error:  # never tried again: the kernel may have dropped the pages
                 raise self.fail("flush", error) from error

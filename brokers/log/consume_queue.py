@@ -16,34 +16,72 @@ from pathlib import Path
 
 from brokers.log import segments
 from brokers.log.commit_log import LogError
-from brokers.log.disk import PAGE_BYTES, is_page_unreadable, last_used_byte, last_used_or_unreadable_byte
+from brokers.log.disk import (
+    PAGE_BYTES,
+    is_page_unreadable,
+    last_used_byte,
+    last_used_or_unreadable_byte,
+)
 from brokers.log.errors import is_unreadable
 from brokers.log.open_files import OpenFiles
 from brokers.log.queue_entries import (
-    DAMAGED_RUN_MAX, ENTRY, ENTRY_BYTES, FILLER, FILLER_SIZE, GAP_ENTRIES_MAX, SLOT_MAX, Entry, entry_of, first_cut, first_kept, first_where,
-    is_deleted, kept_below, merged, pack_entry, place_before, reaches, stretch,
+    DAMAGED_RUN_MAX,
+    ENTRY,
+    ENTRY_BYTES,
+    FILLER,
+    FILLER_SIZE,
+    GAP_ENTRIES_MAX,
+    SLOT_MAX,
+    Entry,
+    entry_of,
+    first_cut,
+    first_kept,
+    first_where,
+    is_deleted,
+    kept_below,
+    merged,
+    pack_entry,
+    place_before,
+    reaches,
+    stretch,
     unknown_behind,
-)  # fmt: skip
+)
 
 __all__ = ["ENTRY_BYTES", "ConsumeQueue", "Entry", "pack_entry"]
 
-_REBUILT = "remove the consumequeue folder to have it made again from the log; leave the file queueEnds: it says where queues go on"
+_REBUILT = (
+    "remove the consumequeue folder to have it made again from the log; leave the file queueEnds: "
+    "it says where queues go on"
+)
 
 _log = logging.getLogger(__name__)
 
 
 class ConsumeQueue:
-    """One queue. `max_offset` is the slot of the next entry; `last_physical` the message of the newest one, -1 without.
+    """One queue. `max_offset` is the slot of the next entry; `last_physical` the message of the
+    newest one, -1 without.
 
-    `taken`: slot, place and size of a newer message whose slot another one has; whoever hears of it sets it to None.
-    `lacks_from`: messages from this place of the log on may lack their entry, None: none does that had one. `end_lost`: its
-    newest file had no bytes, so that it may have gone on behind what it has.
+    `taken`: slot, place and size of a newer message whose slot another one has; whoever hears of it
+    sets it to None. `lacks_from`: messages from this place of the log on may lack their entry,
+    None: none does that had one. `end_lost`: its newest file had no bytes, so that it may have gone
+    on behind what it has.
     """
 
     __slots__ = (
-        "_directory", "_file_bytes", "_files", "_min", "_min_for", "_path_start", "_path_text", "_starts",
-        "end_lost", "lacks_from", "last_physical", "max_offset", "taken",
-    )  # fmt: skip
+        "_directory",
+        "_file_bytes",
+        "_files",
+        "_min",
+        "_min_for",
+        "_path_start",
+        "_path_text",
+        "_starts",
+        "end_lost",
+        "lacks_from",
+        "last_physical",
+        "max_offset",
+        "taken",
+    )
 
     def __init__(self, directory: Path, file_bytes: int, files: OpenFiles) -> None:
         self._directory, self._file_bytes, self._files = directory, file_bytes, files
@@ -59,11 +97,15 @@ class ConsumeQueue:
 
     def _load(self) -> None:
         self._starts = sorted(
-            start for name in os.listdir(self._directory) if (start := segments.start_of_name(name)) is not None
+            start
+            for name in os.listdir(self._directory)
+            if (start := segments.start_of_name(name)) is not None
         )
         gap = segments.first_gap(self._starts, self._file_bytes)
         if gap is not None:
-            raise LogError(f"{self._directory}: file {segments.file_name(gap)} is missing; {_REBUILT}")
+            raise LogError(
+                f"{self._directory}: file {segments.file_name(gap)} is missing; {_REBUILT}"
+            )
         empty: list[int] = []
         for start in self._starts:
             size = os.stat(self._path(start)).st_size
@@ -79,14 +121,17 @@ class ConsumeQueue:
         self.end_lost = any(self._starts[-1:] <= [start] for start in empty)
         for start in [start for start in empty if self._starts[-1:] > [start]]:
             _log.error("%s was empty: its entries are made again from the log", self._path(start))
-            self._lacks(place_before(self.read, self._starts[0] // ENTRY_BYTES, start // ENTRY_BYTES))
+            self._lacks(
+                place_before(self.read, self._starts[0] // ENTRY_BYTES, start // ENTRY_BYTES)
+            )
 
     def _lacks(self, place: int) -> None:
         self.lacks_from = place if self.lacks_from is None else min(self.lacks_from, place)
 
     def _find_end(self) -> None:
-        """Sets the end behind the last entry; what follows the last entry is zero (cuts wipe). The only file says where the
-        queue goes on although it is empty."""
+        """Sets the end behind the last entry; what follows the last entry is zero (cuts wipe). The
+        only file says where the queue goes on although it is empty.
+        """
         self.max_offset, self.last_physical = 0, -1
         while self._starts:
             start = self._starts[-1]
@@ -105,18 +150,25 @@ class ConsumeQueue:
 
     def _path(self, start: int) -> str:
         if start != self._path_start:  # nearly always the newest file
-            self._path_start, self._path_text = start, f"{self._directory}/{segments.file_name(start)}"
+            self._path_start, self._path_text = (
+                start,
+                f"{self._directory}/{segments.file_name(start)}",
+            )
         return self._path_text
 
     def _used_bytes(self, start: int) -> int:
         return last_used_byte(self._files.fd(self._path(start)), 0, self._file_bytes)
 
     def keep_valid_below(self, physical_offset: int, durable_end: int | None = None) -> None:
-        """After a loss of power: keeps the entries up to the last one of a message below `physical_offset`. `durable_end`:
-        entries in front of this slot had been durable, None where that is not known."""
+        """After a loss of power: keeps the entries up to the last one of a message below
+        `physical_offset`. `durable_end`: entries in front of this slot had been durable, None where
+        that is not known.
+        """
         if not self._starts:
             return
-        kept = kept_below(self.read, self._starts[0] // ENTRY_BYTES, self.max_offset, physical_offset)
+        kept = kept_below(
+            self.read, self._starts[0] // ENTRY_BYTES, self.max_offset, physical_offset
+        )
         if kept.end < self.max_offset:
             self._cut(kept.end)
         if kept.lacks_from is not None and (durable_end is None or kept.end < durable_end):
@@ -128,8 +180,9 @@ class ConsumeQueue:
         return physical if size > 0 else 1 << 62
 
     def mark_unsynced(self, physical_offset: int, *, cut: bool = False) -> None:
-        """Files with entries at or above `physical_offset` may not be durable: an earlier run wrote them. `cut`: it may have wiped
-        entries, too, which a loss of power would bring back."""
+        """Files with entries at or above `physical_offset` may not be durable: an earlier run wrote
+        them. `cut`: it may have wiped entries, too, which a loss of power would bring back.
+        """
         if cut and self._starts:
             self._files.mark_unsynced(self._path(self._starts[-1]))
         if self.last_physical >= physical_offset:
@@ -139,10 +192,11 @@ class ConsumeQueue:
                     return
 
     def append(self, slot: int, entries: bytes | bytearray, last_physical: int) -> int:
-        """Writes consecutive entries from `slot`; those already there are skipped. Returns how many were new.
+        """Writes consecutive entries from `slot`; those already there are skipped. Returns how many
+        were new.
 
-        A queue without entries begins in the file of `slot`, with filler entries before it (3.5). Where none is in a place
-        that has one, it gets it.
+        A queue without entries begins in the file of `slot`, with filler entries before it (3.5).
+        Where none is in a place that has one, it gets it.
         """
         if slot != self.max_offset and self.is_bare():
             self._drop()
@@ -161,12 +215,15 @@ class ConsumeQueue:
         return len(entries) // ENTRY_BYTES
 
     def is_bare(self) -> bool:
-        """Whether it has no message, only a place to go on: one that begins further to the front may come from a master."""
+        """Whether it has no message, only a place to go on: one that begins further to the front
+        may come from a master.
+        """
         return self.last_physical < 0 and self.min_offset(0) >= self.max_offset
 
     def enter(self, slot: int, entry: bytes, physical: int) -> bool:
-        """A message of this log that was passed over when the queue was made gets its entry, in front of all others if need
-        be; False: the slot has one. OSError, LogError."""
+        """A message of this log that was passed over when the queue was made gets its entry, in
+        front of all others if need be; False: the slot has one. OSError, LogError.
+        """
         end = self.max_offset
         if slot >= end or self.is_bare():
             self.append(slot, entry, physical)
@@ -175,7 +232,9 @@ class ConsumeQueue:
             return True
         while self._starts[0] > slot * ENTRY_BYTES:
             start = self._starts[0] - self._file_bytes
-            self._files.write(self._path(start), FILLER * (self._file_bytes // ENTRY_BYTES), 0, self._file_bytes)
+            self._files.write(
+                self._path(start), FILLER * (self._file_bytes // ENTRY_BYTES), 0, self._file_bytes
+            )
             self._starts.insert(0, start)
         there = self.read(slot, 1)
         if not there or 0 < there[0].size != FILLER_SIZE:
@@ -189,11 +248,14 @@ class ConsumeQueue:
         self.max_offset = slot
 
     def lose_up_to(self, slot: int, newest: int) -> None:
-        """It goes on at `slot`; in front of that entries are lost, the last one of the message at `newest`: nobody's slots until
-        the log was asked. OSError, LogError."""
+        """It goes on at `slot`; in front of that entries are lost, the last one of the message at
+        `newest`: nobody's slots until the log was asked. OSError, LogError.
+        """
         newest = max(newest, self.last_physical)
         if slot * ENTRY_BYTES > SLOT_MAX or not self._starts:
-            raise LogError(f"{self._directory}: it has no entry that queue offset {slot} could follow")
+            raise LogError(
+                f"{self._directory}: it has no entry that queue offset {slot} could follow"
+            )
         self._write(self.max_offset, pack_entry(newest, 0, 0) * (slot - self.max_offset))
         self.max_offset, self.last_physical = slot, newest
 
@@ -205,10 +267,16 @@ class ConsumeQueue:
     def _mend(self, slot: int, entries: bytes | bytearray) -> None:
         """Entries that were lost, or come late, get in where zeros or markers of a gap are."""
         at, mended = 0, False
-        for offset, count in segments.split_by_file(slot * ENTRY_BYTES, len(entries), self._file_bytes):
+        for offset, count in segments.split_by_file(
+            slot * ENTRY_BYTES, len(entries), self._file_bytes
+        ):
             piece, at = entries[at : at + count], at + count
             start = segments.file_start(offset, self._file_bytes)
-            there = _read(self._files.fd(self._path(start)), offset - start, count) if offset >= self._starts[0] else piece
+            there = (
+                _read(self._files.fd(self._path(start)), offset - start, count)
+                if offset >= self._starts[0]
+                else piece
+            )
             right = there
             if there != piece:
                 right = merged(there, piece)
@@ -220,8 +288,12 @@ class ConsumeQueue:
             self._set_end(self.max_offset)
 
     def _look_for_taken(self, slot: int, there: bytes, entries: bytes | bytearray) -> None:
-        """A message behind all that this queue has cannot have the slot of one of them: two masters gave it."""
-        pairs = enumerate(zip(ENTRY.iter_unpack(there), ENTRY.iter_unpack(entries), strict=True), slot)
+        """A message behind all that this queue has cannot have the slot of one of them: two masters
+        gave it.
+        """
+        pairs = enumerate(
+            zip(ENTRY.iter_unpack(there), ENTRY.iter_unpack(entries), strict=True), slot
+        )
         for at, (old, (physical, size, _)) in pairs:
             if old[:2] != (physical, size) and 0 <= self.last_physical < physical:
                 self.taken = self.taken or (at, physical, size)
@@ -234,13 +306,16 @@ class ConsumeQueue:
             first = segments.file_start(slot * ENTRY_BYTES, self._file_bytes) // ENTRY_BYTES
         elif slot - first > GAP_ENTRIES_MAX:
             raise LogError(f"{self._directory}: queue offset jumps from {first} to {slot}")
-        # Behind an entry none may be missing: such slots are nobody's until the log was asked, never passed over.
+        # Behind an entry none may be missing: such slots are nobody's until the log was asked,
+        # never passed over.
         lost = FILLER if self.last_physical < 0 else pack_entry(self.last_physical, 0, 0)
         self._write(first, lost * (slot - first))
 
     def _write(self, slot: int, entries: bytes | bytearray) -> None:
         at = 0
-        for offset, count in segments.split_by_file(slot * ENTRY_BYTES, len(entries), self._file_bytes):
+        for offset, count in segments.split_by_file(
+            slot * ENTRY_BYTES, len(entries), self._file_bytes
+        ):
             start = segments.file_start(offset, self._file_bytes)
             create = 0
             if not self._starts or start > self._starts[-1]:
@@ -252,8 +327,10 @@ class ConsumeQueue:
             at += count
 
     def read(self, slot: int, count: int) -> list[Entry]:
-        """Up to `count` entries from `slot`, fewer at a file's end and at the queue's end. Those that the disk cannot give are
-        zeros, which say nothing: their messages are asked for, and nobody else's."""
+        """Up to `count` entries from `slot`, fewer at a file's end and at the queue's end. Those
+        that the disk cannot give are zeros, which say nothing: their messages are asked for, and
+        nobody else's.
+        """
         count = min(count, self.max_offset - slot)
         offset = slot * ENTRY_BYTES
         if count <= 0 or not self._starts or offset < self._starts[0]:
@@ -278,31 +355,44 @@ class ConsumeQueue:
             self._write(slot, entries)
 
     def _write_pages(self, offset: int, count: int) -> None:
-        """Zeros on whole pages: of a page that cannot be read only all of it can be written, and then it is another one."""
+        """Zeros on whole pages: of a page that cannot be read only all of it can be written, and
+        then it is another one.
+        """
         for at, size in segments.split_by_file(offset, count, self._file_bytes):
             start = segments.file_start(at, self._file_bytes)
             fd, first = self._files.fd(self._path(start)), at - start - (at - start) % PAGE_BYTES
             for page in range(first, at - start + size, PAGE_BYTES):
                 if is_page_unreadable(fd, page):
-                    self._files.write(self._path(start), bytes(min(PAGE_BYTES, self._file_bytes - page)), page)
+                    self._files.write(
+                        self._path(start), bytes(min(PAGE_BYTES, self._file_bytes - page)), page
+                    )
 
     def next_file(self, slot: int) -> int:
         """First slot of the file behind that of `slot`."""
         return (slot * ENTRY_BYTES // self._file_bytes + 1) * self._file_bytes // ENTRY_BYTES
 
     def min_offset(self, log_min_offset: int) -> int:
-        """Slot of the first entry whose message the log still has; `max_offset` when there is none."""
+        """Slot of the first entry whose message the log still has; `max_offset` when there is
+        none.
+        """
         if self._min_for != log_min_offset or self._min >= self.max_offset:
             first = self._starts[0] // ENTRY_BYTES if self._starts else 0
-            self._min, self._min_for = first_kept(self.read, first, self.max_offset, log_min_offset), log_min_offset
+            self._min, self._min_for = (
+                first_kept(self.read, first, self.max_offset, log_min_offset),
+                log_min_offset,
+            )
         return self._min
 
     def first_slot_where(self, first: int, predicate: Callable[[Entry], bool]) -> int:
-        """Lowest slot from `first` whose entry fulfils `predicate` (false before, true from there on); end when none."""
+        """Lowest slot from `first` whose entry fulfils `predicate` (false before, true from there
+        on); end when none.
+        """
         return first_where(self.read, first, self.max_offset, predicate)
 
     def trim(self, log_min_offset: int) -> None:
-        """Removes the files of which the log has no message any more; the newest one stays and says where to go on."""
+        """Removes the files of which the log has no message any more; the newest one stays and says
+        where to go on.
+        """
         while len(self._starts) > 1:
             border = self._starts[1] // ENTRY_BYTES
             # Filler says nothing of the messages before it; a message behind it does.
@@ -314,7 +404,9 @@ class ConsumeQueue:
             self._files.remove(self._path(self._starts.pop(0)))
 
     def truncate(self, physical_offset: int, leads: Callable[[int], object]) -> None:
-        """Removes entries of messages at or above `physical_offset`, wiping their bytes. `leads`: as with `first_cut`."""
+        """Removes entries of messages at or above `physical_offset`, wiping their bytes. `leads`:
+        as with `first_cut`.
+        """
         if not self._starts:
             return
         first = self._starts[0] // ENTRY_BYTES
@@ -332,22 +424,32 @@ class ConsumeQueue:
             self._files.remove(self._path(self._starts.pop()))
         start = self._starts[-1]
         position = max(slot * ENTRY_BYTES - start, 0)
-        used = last_used_or_unreadable_byte(self._files.fd(self._path(start)), position, self._file_bytes)
+        used = last_used_or_unreadable_byte(
+            self._files.fd(self._path(start)), position, self._file_bytes
+        )
         if used > position:
             self._write_over((start + position) // ENTRY_BYTES, bytes(used - position))
         self._set_end((start + position) // ENTRY_BYTES)
 
 
 def _read(fd: int, position: int, count: int) -> bytes:
-    """Entries as they are there; zeros for each that lies on a page that cannot be read, be it in part."""
+    """Entries as they are there; zeros for each that lies on a page that cannot be read, be it in
+    part.
+    """
     try:
         return os.pread(fd, count, position)
     except OSError as error:
         if not is_unreadable(error):
             raise
     last = position + count
-    bad = [page for page in range(position - position % PAGE_BYTES, last, PAGE_BYTES) if is_page_unreadable(fd, page)]
+    bad = [
+        page
+        for page in range(position - position % PAGE_BYTES, last, PAGE_BYTES)
+        if is_page_unreadable(fd, page)
+    ]
     return b"".join(
-        bytes(ENTRY_BYTES) if any(page < at + ENTRY_BYTES and at < page + PAGE_BYTES for page in bad) else os.pread(fd, ENTRY_BYTES, at)
+        bytes(ENTRY_BYTES)
+        if any(page < at + ENTRY_BYTES and at < page + PAGE_BYTES for page in bad)
+        else os.pread(fd, ENTRY_BYTES, at)
         for at in range(position, last, ENTRY_BYTES)
     )

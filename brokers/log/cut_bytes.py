@@ -1,6 +1,8 @@
-"""What a start cuts off a log, kept beside it: nobody serves these bytes, a person may want to look at them.
+"""What a start cuts off a log, kept beside it: nobody serves these bytes, a person may want to look
+at them.
 
-Responsible for: a bounded number of files of bounded size, named by where they stood. Refuses to know: why they were cut.
+Responsible for: a bounded number of files of bounded size, named by where they stood. Refuses to
+know: why they were cut.
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ _log = logging.getLogger(__name__)
 
 
 def keep(root: Path, read: Callable[[int, int], bytes], first: int, last: int) -> Path | None:
-    """Copies [first, last) of a log, as far as it may and can be read, to a file of the folder under `root`. None when the disk
-    refuses: a start goes on without. `read`: as of `LogWalk`."""
+    """Copies [first, last) of a log, as far as it may and can be read, to a file of the folder
+    under `root`. None when the disk refuses: a start goes on without. `read`: as of `LogWalk`.
+    """
     folder = root / FOLDER_NAME
     try:
         folder.mkdir(exist_ok=True)
@@ -39,9 +42,21 @@ def keep(root: Path, read: Callable[[int, int], bytes], first: int, last: int) -
         for old in sorted(folder.iterdir(), key=_number)[:-FILES_MAX]:
             old.unlink()
     except OSError as error:
-        _log.error("%d bytes that are cut behind %d cannot be kept in %s: %s", last - first, first, folder, error)
+        _log.error(
+            "%d bytes that are cut behind %d cannot be kept in %s: %s",
+            last - first,
+            first,
+            folder,
+            error,
+        )
         return None
-    _log.warning("%d bytes behind the log's end %d are cut; %d of them are kept in %s", last - first, first, at - first, path)
+    _log.warning(
+        "%d bytes behind the log's end %d are cut; %d of them are kept in %s",
+        last - first,
+        first,
+        at - first,
+        path,
+    )
     return path
 
 

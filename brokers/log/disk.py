@@ -1,6 +1,8 @@
-"""What the file system is asked for beyond reading and writing: durable names, wiped ranges, where data ends, room.
+"""What the file system is asked for beyond reading and writing: durable names, wiped ranges, where
+data ends, room.
 
-Responsible for: doing these without reading what was never written; telling what passes, a full disk, from a broken one.
+Responsible for: doing these without reading what was never written; telling what passes, a full
+disk, from a broken one.
 Refuses to know: what the files hold.
 """
 
@@ -28,7 +30,9 @@ def is_full(error: OSError) -> bool:
 
 
 def passes(error: OSError) -> bool:
-    """Whether something ran out that comes back: room on the disk, descriptors, memory. All else is a broken disk."""
+    """Whether something ran out that comes back: room on the disk, descriptors, memory. All else is
+    a broken disk.
+    """
     return error.errno in _FULL or error.errno in _SHORT
 
 
@@ -39,9 +43,11 @@ def has_room(folder: Path, size: int) -> bool:
 
 
 def new_file(path: Path, size: int) -> int:
-    """Makes a file of `size` zero bytes that has its room already, durably with its name; returns its descriptor.
+    """Makes a file of `size` zero bytes that has its room already, durably with its name; returns
+    its descriptor.
 
-    OSError, and no file, when that fails. Where the room is plainly missing none of it is taken, not even for a moment.
+    OSError, and no file, when that fails. Where the room is plainly missing none of it is taken,
+    not even for a moment.
     """
     if not has_room(path.parent, size):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
@@ -63,7 +69,9 @@ def new_file(path: Path, size: int) -> int:
 
 
 def write_all(fd: int, data: bytes | bytearray | memoryview, position: int) -> None:
-    """Writes all of `data`, or OSError: then nothing of it stays but zeros, as far as the disk lets them be written."""
+    """Writes all of `data`, or OSError: then nothing of it stays but zeros, as far as the disk lets
+    them be written.
+    """
     view, done = memoryview(data), 0
     try:
         while done < len(view):
@@ -85,10 +93,12 @@ def _write_zeros(fd: int, first: int, last: int) -> None:
 
 
 def wipe(fd: int, first: int, last: int) -> int:
-    """Zeroes [first, last) of a file and syncs it; returns the bytes from `first` to the last one that was not zero.
+    """Zeroes [first, last) of a file and syncs it; returns the bytes from `first` to the last one
+    that was not zero.
 
-    A full disk that writes elsewhere than where the bytes were (btrfs, ZFS) has no room for zeros either: there the rest of
-    the file is cut off and becomes a hole, if nothing behind `last` is in use.
+    A full disk that writes elsewhere than where the bytes were (btrfs, ZFS) has no room for zeros
+    either: there the rest of the file is cut off and becomes a hole, if nothing behind `last` is in
+    use.
     """
     used = last_used_or_unreadable_byte(fd, first, last)
     try:
@@ -116,7 +126,9 @@ def is_page_unreadable(fd: int, position: int) -> bool:
 
 
 def last_used_or_unreadable_byte(fd: int, first: int, last: int) -> int:
-    """As `last_used_byte`, of bytes that go anyway: where the disk cannot read them, all may have been in use."""
+    """As `last_used_byte`, of bytes that go anyway: where the disk cannot read them, all may have
+    been in use.
+    """
     try:
         return last_used_byte(fd, first, last)
     except OSError as error:
@@ -126,7 +138,9 @@ def last_used_or_unreadable_byte(fd: int, first: int, last: int) -> int:
 
 
 def last_used_byte(fd: int, first: int, last: int) -> int:
-    """Position behind the last byte in [first, last) of a file that is not zero; `first` when all are zero."""
+    """Position behind the last byte in [first, last) of a file that is not zero; `first` when all
+    are zero.
+    """
     for begin, end in reversed(_data_ranges(fd, first, last)):
         window = WINDOW_BYTES_MIN
         while end > begin:
@@ -139,7 +153,9 @@ def last_used_byte(fd: int, first: int, last: int) -> int:
 
 
 def _data_ranges(fd: int, first: int, last: int) -> list[tuple[int, int]]:
-    """Where [first, last) of a file was ever written to, ascending; where the file system keeps no book, all of it."""
+    """Where [first, last) of a file was ever written to, ascending; where the file system keeps no
+    book, all of it.
+    """
     found: list[tuple[int, int]] = []
     at = first
     while at < last:

@@ -1,7 +1,9 @@
-"""Room on the disk of a store: how much is used, and a little that is kept back for what must be written on a full one.
+"""Room on the disk of a store: how much is used, and a little that is kept back for what must be
+written on a full one.
 
-Responsible for: the words for a full disk, and the spare file that is given up so that epochs and cuts can be noted when
-nothing else can be written. Refuses to know: who fills the disk, what is written.
+Responsible for: the words for a full disk, and the spare file that is given up so that epochs and
+cuts can be noted when nothing else can be written. Refuses to know: who fills the disk, what is
+written.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ Result = TypeVar("Result")
 
 
 def used_ratio(path: Path) -> float:
-    """Share of the partition that is in use, 0 to 1, as RocketMQ counts it; 0 when the system does not tell."""
+    """Share of the partition that is in use, 0 to 1, as RocketMQ counts it; 0 when the system does
+    not tell.
+    """
     try:
         space = os.statvfs(path)
     except OSError:
@@ -39,15 +43,17 @@ def full_remark(store_root: Path) -> str:
     queues = used_ratio(store_root / "consumequeue")
     index = used_ratio(store_root / "index") or queues
     return (
-        "service not available now. It may be caused by one of the following reasons: the broker's disk is full"
-        f" [CL: {log:5.2f} CQ: {queues:5.2f} INDEX: {index:5.2f}], messages are put to the slave, message store has"
-        " been shut down, etc."
+        "service not available now. It may be caused by one of the following reasons: the "
+        f"broker's disk is full [CL: {log:5.2f} CQ: {queues:5.2f} INDEX: {index:5.2f}], messages "
+        "are put to the slave, message store has been shut down, etc."
     )
 
 
 @contextlib.contextmanager
 def full_disk_told(what: str) -> Iterator[None]:
-    """An OSError that passes, for want of room or of descriptors, becomes DiskFull; `what` could not be done."""
+    """An OSError that passes, for want of room or of descriptors, becomes DiskFull; `what` could
+    not be done.
+    """
     try:
         yield
     except OSError as error:
@@ -64,7 +70,9 @@ class Spare:
         self._size = size
 
     def run(self, write: Callable[[], Result]) -> Result:
-        """What `write` does; once more with the spare's room when there is none. OSError as before when that fails too."""
+        """What `write` does; once more with the spare's room when there is none. OSError as before
+        when that fails too.
+        """
         try:
             return write()
         except OSError as error:

@@ -1,10 +1,13 @@
-"""From log order to queues: gives every confirmed message its consume queue entry, and its keys to the index.
+"""From log order to queues: gives every confirmed message its consume queue entry, and its keys to
+the index.
 
-Responsible for: the dispatch rule of broker-wire-and-storage.md 3.5, in log order, each message once.
+Responsible for: the dispatch rule of broker-wire-and-storage.md 3.5, in log order, each message
+once.
 Refuses to know: how the confirm offset came about, who waits for the entries, how keys are indexed.
 
-What this process appended itself is remembered until it is confirmed, so that the log need not be read back for it. What a
-master sent is read back; long runs of it in pieces whose entries are made with arrays, elsewhere if one likes.
+What this process appended itself is remembered until it is confirmed, so that the log need not be
+read back for it. What a master sent is read back; long runs of it in pieces whose entries are made
+with arrays, elsewhere if one likes.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ from brokers.log.scan import LogWalk
 if TYPE_CHECKING:
     from brokers.log.entry_runs import EntryRuns, QueueRun
 
-# Unconfirmed messages kept in memory (about 150 bytes each); beyond it they are read back from the log.
+# Unconfirmed messages kept in memory (about 150 bytes each); beyond it they are read back from the
+# log.
 PENDING_RECORDS_MAX = 100_000
 INDEXED_AT_ONCE = 4096
 # So many messages that no queue can show wait to be told.
@@ -51,7 +55,9 @@ def before_arrays() -> None:
 
 
 class Piece(NamedTuple):
-    """Bytes of the log from `start`, which may have entries now, as all below `limit`. `place`: where they lie, at this moment."""
+    """Bytes of the log from `start`, which may have entries now, as all below `limit`. `place`:
+    where they lie, at this moment.
+    """
 
     start: int
     limit: int
@@ -61,9 +67,12 @@ class Piece(NamedTuple):
     def run(self) -> EntryRuns:
         """Makes the entries, at once. OSError when the bytes cannot be read."""
         before_arrays()
-        from brokers.log.entry_runs import entry_runs  # numpy only where long runs come: a tenth of a second
+        # numpy only where long runs come: a tenth of a second
+        from brokers.log.entry_runs import entry_runs
 
-        return entry_runs(os.pread(self.place.fileno, self.place.count, self.place.position), self.start)
+        return entry_runs(
+            os.pread(self.place.fileno, self.place.count, self.place.position), self.start
+        )
 
 
 class _Run:
@@ -78,7 +87,9 @@ class _Run:
 
 
 class Dispatcher:
-    """`dispatched_offset`: every message that ends at or below it has its entry. `index` None: keys are not indexed."""
+    """`dispatched_offset`: every message that ends at or below it has its entry. `index` None: keys
+    are not indexed.
+    """
 
     def __init__(self, log: CommitLog, queues: ConsumeQueues) -> None:
         self._log = log
@@ -88,9 +99,11 @@ class Dispatcher:
         self._reported = -1
         self._life = 0  # pieces of an older one are of no use
         self.index: MessageIndex | None = None
-        # While a start reads what was read before: whether the message of a slot, place and size has its entry elsewhere.
+        # While a start reads what was read before: whether the message of a slot, place and size
+        # has its entry elsewhere.
         self.misplaced: Callable[[Key, int, int, int], bool] | None = None
-        self.hidden: deque[BadRecord] = deque(maxlen=HIDDEN_MAX)  # messages no queue shows; whoever tells of them takes them out
+        # messages no queue shows; whoever tells of them takes them out
+        self.hidden: deque[BadRecord] = deque(maxlen=HIDDEN_MAX)
         self.dispatched_offset = 0
         self.last_store_ms = 0
 
@@ -120,7 +133,9 @@ class Dispatcher:
         return bool(self._pending) and self.dispatched_offset >= self._pending_start
 
     def dispatch_to(self, confirm_offset: int) -> list[QueueGrowth]:
-        """Builds entries of all messages that end at or below `confirm_offset`: [(topic, queue id, new end slot)]."""
+        """Builds entries of all messages that end at or below `confirm_offset`: [(topic, queue id,
+        new end slot)].
+        """
         target = min(confirm_offset, self._log.end_offset)
         before = self.dispatched_offset
         if target <= before:
@@ -133,7 +148,9 @@ class Dispatcher:
         return [(topic, queue_id, end) for (topic, queue_id), end in grown.items()]
 
     def _refused(self, before: int, error: OSError) -> None:
-        """Entries are repeatable and the log holds everything: tried again with the next confirm offset."""
+        """Entries are repeatable and the log holds everything: tried again with the next confirm
+        offset.
+        """
         self.restart_at(before)
         self._say(before, f"queue files cannot be written: {error}; free space or replace the disk")
 
@@ -160,9 +177,13 @@ class Dispatcher:
 
     def _walk(self, target: int, grown: dict[tuple[str, int], int], *, few: bool = False) -> None:
         """One message after the other."""
-        walk = LogWalk(self._log.read, self.dispatched_offset, target, self._log.file_bytes, check_body=False)
+        walk = LogWalk(
+            self._log.read, self.dispatched_offset, target, self._log.file_bytes, check_body=False
+        )
         records = iter(walk) if not few else _few(walk)
-        grown.update(self.build(records if self.index is None else self._indexed(records, walk, self.index)))
+        grown.update(
+            self.build(records if self.index is None else self._indexed(records, walk, self.index))
+        )
         self.dispatched_offset = walk.end
         if walk.reason and not walk.incomplete:
             self._say(walk.end, f"{walk.reason}; start this replica with an empty store")
@@ -170,7 +191,8 @@ class Dispatcher:
     # -- long runs
 
     def next_piece(self, confirm_offset: int, most_bytes: int = 0) -> Piece | None:
-        """The first part, PIECE_BYTES or `most_bytes`, of a long way to `confirm_offset`; None when it is short.
+        """The first part, PIECE_BYTES or `most_bytes`, of a long way to `confirm_offset`; None when
+        it is short.
 
         The key index is not told of its messages: it follows by itself.
         """
@@ -240,10 +262,11 @@ class Dispatcher:
         return taken
 
     def build(self, records: Iterable[Record]) -> dict[tuple[str, int], int]:
-        """Writes the entries of `records` (in log order) and returns the new end slot of every queue that grew.
+        """Writes the entries of `records` (in log order) and returns the new end slot of every
+        queue that grew.
 
-        Entries of one log file are written before those of the next, so that after a kill only the file that holds the
-        highest dispatched message can lack some.
+        Entries of one log file are written before those of the next, so that after a kill only the
+        file that holds the highest dispatched message can lack some.
         """
         grown: dict[tuple[str, int], int] = {}
         runs: dict[tuple[str, int], _Run] = {}
@@ -269,12 +292,16 @@ class Dispatcher:
         self._write_runs(runs, grown)
         return grown
 
-    def _write_runs(self, runs: dict[tuple[str, int], _Run], grown: dict[tuple[str, int], int]) -> None:
+    def _write_runs(
+        self, runs: dict[tuple[str, int], _Run], grown: dict[tuple[str, int], int]
+    ) -> None:
         for key, run in runs.items():
             self._write_run(key, run, grown)
         runs.clear()
 
-    def _write_run(self, key: tuple[str, int], run: _Run | QueueRun, grown: dict[tuple[str, int], int]) -> None:
+    def _write_run(
+        self, key: tuple[str, int], run: _Run | QueueRun, grown: dict[tuple[str, int], int]
+    ) -> None:
         if self.misplaced is not None and self._is_misplaced(key, run, self.misplaced):
             return
         queue = self._queues.get_or_create(*key)
@@ -289,7 +316,9 @@ class Dispatcher:
         except LogError as error:  # the other queues go on
             self._say(run.last_physical, str(error))
 
-    def _is_misplaced(self, key: Key, run: _Run | QueueRun, misplaced: Callable[[Key, int, int, int], bool]) -> bool:
+    def _is_misplaced(
+        self, key: Key, run: _Run | QueueRun, misplaced: Callable[[Key, int, int, int], bool]
+    ) -> bool:
         queue = self._queues.get(*key)
         if queue is not None and run.first_slot < queue.max_offset:
             return False  # its slot is taken, and stays so
@@ -298,8 +327,16 @@ class Dispatcher:
 
     def _tell_taken(self, key: tuple[str, int], slot: int, physical: int, size: int) -> None:
         place = Place(physical, size, key[0].encode("utf-8", "surrogateescape"), key[1], slot)
-        self.hidden.append(BadRecord(place, "its place in the queue is taken by another message", proven=False))
-        _log.error("message at %d is not shown: slot %d of queue %d of %s is taken by another one", physical, slot, key[1], key[0])
+        self.hidden.append(
+            BadRecord(place, "its place in the queue is taken by another message", proven=False)
+        )
+        _log.error(
+            "message at %d is not shown: slot %d of queue %d of %s is taken by another one",
+            physical,
+            slot,
+            key[1],
+            key[0],
+        )
 
 
 def _few(walk: LogWalk) -> Iterator[Record]:

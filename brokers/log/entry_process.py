@@ -1,6 +1,7 @@
 """A process beside the broker that makes queue entries: the broker's side.
 
-Responsible for: its start and its end, one question at a time; that it is never waited for without end.
+Responsible for: its start and its end, one question at a time; that it is never waited for without
+end.
 Refuses to know: when entries are wanted, where they go, what they hold.
 
 With a thread instead, receiving and making entries would take turns at one interpreter.
@@ -37,8 +38,9 @@ _log = logging.getLogger(__name__)
 
 
 class EntryProcess:
-    """Made with a running event loop. `told` hears from the loop of each answer that nobody waited for: None when there is none,
-    because the process is gone or could not read."""
+    """Made with a running event loop. `told` hears from the loop of each answer that nobody waited
+    for: None when there is none, because the process is gone or could not read.
+    """
 
     def __init__(self, told: Callable[[EntryRuns | None], None]) -> None:
         """Starts it. OSError when no process can be started."""
@@ -74,9 +76,13 @@ class EntryProcess:
         return self._ready and not self._asked and self.is_alive
 
     def ask(self, place: FileRange, start: int) -> bool:
-        """Entries of these bytes of the log, which begin at `start`; False when the process is gone."""
+        """Entries of these bytes of the log, which begin at `start`; False when the process is
+        gone.
+        """
         try:
-            socket.send_fds(self._link, [QUESTION.pack(start, place.position, place.count)], [place.fileno])
+            socket.send_fds(
+                self._link, [QUESTION.pack(start, place.position, place.count)], [place.fileno]
+            )
         except OSError as error:
             self._lost(str(error))
             return False
@@ -84,7 +90,9 @@ class EntryProcess:
         return True
 
     def wait(self, within_s: float = ANSWER_WITHIN_S) -> EntryRuns | None:
-        """The answer to what was asked; None as with `told`, and when it takes too long, which ends the process."""
+        """The answer to what was asked; None as with `told`, and when it takes too long, which ends
+        the process.
+        """
         deadline = self._loop.time() + within_s
         poll = select.poll()
         poll.register(self._link, select.POLLIN)
@@ -117,7 +125,10 @@ class EntryProcess:
         if not self._ready and len(self._data) >= LENGTH.size:
             self._ready = True
             del self._data[: LENGTH.size]
-        return len(self._data) >= LENGTH.size and len(self._data) - LENGTH.size >= LENGTH.unpack_from(self._data)[0]
+        return (
+            len(self._data) >= LENGTH.size
+            and len(self._data) - LENGTH.size >= LENGTH.unpack_from(self._data)[0]
+        )
 
     def _answer(self) -> EntryRuns | None:
         data, self._data, self._asked = self._data, bytearray(), False
@@ -135,5 +146,6 @@ class EntryProcess:
             self._loop.remove_reader(self._link.fileno())
             self._link.close()
             self._child.kill()  # it holds nothing that could be lost
-            with contextlib.suppress(subprocess.TimeoutExpired):  # it hangs in a read of a dead disk: the system ends it
+            # it hangs in a read of a dead disk: the system ends it
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 self._child.wait(END_WAIT_S)

@@ -1,8 +1,9 @@
 """Queue entries of many messages at once, with arrays.
 
-Responsible for: from the bytes of a run of messages the same entries as one message after the other gives (records.py,
-dispatch.py), at about a twentieth of the price. Refuses to know: files, queues, what is wrong with a record: it stops in
-front of the first one that is not a plain version 1 message, and who walks record by record says why.
+Responsible for: from the bytes of a run of messages the same entries as one message after the other
+gives (records.py, dispatch.py), at about a twentieth of the price. Refuses to know: files, queues,
+what is wrong with a record: it stops in front of the first one that is not a plain version 1
+message, and who walks record by record says why.
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ import numpy as np
 
 from brokers.log.properties import SCHEDULE_TOPIC, tag_hash, tags_code
 from brokers.log.queue_entries import ENTRY_BYTES
-from brokers.log.record_arrays import Bytes, Ints, RecordArrays, gather, record_arrays, record_starts
+from brokers.log.record_arrays import (
+    Bytes,
+    Ints,
+    RecordArrays,
+    gather,
+    record_arrays,
+    record_starts,
+)
 from brokers.log.records import SYS_FLAG_PREPARED, SYS_FLAG_ROLLBACK, SYS_FLAG_TRANSACTION_MASK
 
 # So many different topics are told apart with arrays; messages of others are looked at one by one.
@@ -39,7 +47,9 @@ class QueueRun(NamedTuple):
 
 
 class EntryRuns(NamedTuple):
-    """Entries of the messages up to log offset `end`, of each queue in log order; store time (ms) of the last message."""
+    """Entries of the messages up to log offset `end`, of each queue in log order; store time (ms)
+    of the last message.
+    """
 
     end: int
     runs: list[QueueRun]
@@ -47,7 +57,9 @@ class EntryRuns(NamedTuple):
 
 
 def entry_runs(data: Bytes, start: int) -> EntryRuns:
-    """Of the complete messages at the front of `data`, the log's bytes from `start` within one file."""
+    """Of the complete messages at the front of `data`, the log's bytes from `start` within one
+    file.
+    """
     at = record_starts(data)
     while len(at):
         found = record_arrays(data, start, at)
@@ -61,10 +73,14 @@ def runs_of(data: Bytes, start: int, found: RecordArrays) -> EntryRuns:
     """The same of records that were found to be plain messages, at least one."""
     topics, topic_of = _topics(data, found.topic_at, found.topic_bytes)
     codes = _tags_codes(data, found.properties_at, found.properties_bytes)
-    for number in np.flatnonzero(topic_of == topics.index(SCHEDULE_TOPIC)) if SCHEDULE_TOPIC in topics else ():
+    for number in (
+        np.flatnonzero(topic_of == topics.index(SCHEDULE_TOPIC)) if SCHEDULE_TOPIC in topics else ()
+    ):
         text = bytes(data[found.properties_at[number] : found.end[number]])
         codes[number] = tags_code(text, SCHEDULE_TOPIC, found.store_ms(data, int(number)))
-    return EntryRuns(start + int(found.end[-1]), _runs(topics, topic_of, found, codes), found.store_ms(data, -1))
+    return EntryRuns(
+        start + int(found.end[-1]), _runs(topics, topic_of, found, codes), found.store_ms(data, -1)
+    )
 
 
 def _topics(data: Bytes, topic_at: Ints, topic_bytes: Ints) -> tuple[list[str], Ints]:
@@ -83,7 +99,9 @@ def _topics(data: Bytes, topic_at: Ints, topic_bytes: Ints) -> tuple[list[str], 
     known = {name: number for number, name in enumerate(names)}
     for number in left.tolist():
         at = int(topic_at[number]) + 1
-        topic_of[number] = known.setdefault(bytes(data[at : at + int(topic_bytes[number])]), len(known))
+        topic_of[number] = known.setdefault(
+            bytes(data[at : at + int(topic_bytes[number])]), len(known)
+        )
     return [name.decode("utf-8", "surrogateescape") for name in known], topic_of
 
 
@@ -97,7 +115,11 @@ def _tags_codes(data: Bytes, properties_at: Ints, properties_bytes: Ints) -> Int
     singly = np.flatnonzero(~at_once)
     if width and len(rows):
         texts = gather(data, properties_at[rows], f"V{width}").tobytes()
-        hit, hit_row = _tags_in(texts, width, properties_bytes[rows]) if b"TAGS\x01" in texts else (rows[:0], rows[:0])
+        hit, hit_row = (
+            _tags_in(texts, width, properties_bytes[rows])
+            if b"TAGS\x01" in texts
+            else (rows[:0], rows[:0])
+        )
         if len(hit):
             # The last of several counts, unless it is empty: rare enough.
             several = np.unique(hit_row[1:][hit_row[1:] == hit_row[:-1]])
@@ -114,7 +136,9 @@ def _tags_codes(data: Bytes, properties_at: Ints, properties_bytes: Ints) -> Int
 
 
 def _tags_in(texts: bytes, width: int, lengths: Ints) -> tuple[Ints, Ints]:
-    """Where in `texts`, rows of `width` bytes of which `lengths` count, the name TAGS ends; and the row of each place."""
+    """Where in `texts`, rows of `width` bytes of which `lengths` count, the name TAGS ends; and the
+    row of each place.
+    """
     flat = np.frombuffer(texts, np.uint8)
     hit = np.flatnonzero(flat == 1)
     hit = hit[hit >= 4]
@@ -129,7 +153,9 @@ _UNKNOWN = -(1 << 62)  # no hash of a tag
 
 
 def _hash_values(texts: bytes, hit: Ints, value_bytes: Ints) -> Ints:
-    """Hash of the values behind `hit`, each at most that many bytes long; _UNKNOWN for empty ones and when they are too many."""
+    """Hash of the values behind `hit`, each at most that many bytes long; _UNKNOWN for empty ones
+    and when they are too many.
+    """
     codes = np.full(len(hit), _UNKNOWN, np.int64)
     left = np.arange(len(hit))
     for _ in range(TAGS_MAX):
@@ -159,16 +185,31 @@ def _runs(topics: list[str], topic_of: Ints, found: RecordArrays, codes: Ints) -
         return []
     queue_id = heads["queue_id"][shown].astype(np.int64)
     key = topic_of[shown] << 32 | queue_id & 0xFFFFFFFF
-    small = len(topics) < 128 and queue_id.min() >= 0 and queue_id.max() < 256  # sorted by buckets, then
-    order = np.argsort((topic_of[shown] << 8 | queue_id).astype(np.int16) if small else key, kind="stable")
+    # sorted by buckets, then
+    small = len(topics) < 128 and queue_id.min() >= 0 and queue_id.max() < 256
+    order = np.argsort(
+        (topic_of[shown] << 8 | queue_id).astype(np.int16) if small else key, kind="stable"
+    )
     shown, key = shown[order], key[order]
     slot = heads["slot"][shown].astype(np.int64)
     entries = np.empty(len(shown), _ENTRY)
-    entries["physical"], entries["size"], entries["tags_code"] = heads["physical"][shown], heads["size"][shown], codes[shown]
+    entries["physical"], entries["size"], entries["tags_code"] = (
+        heads["physical"][shown],
+        heads["size"][shown],
+        codes[shown],
+    )
     new = np.flatnonzero((key[1:] != key[:-1]) | (slot[1:] != slot[:-1] + 1)) + 1
     made: list[QueueRun] = []
     for first, last in zip((0, *new.tolist()), (*new.tolist(), len(shown)), strict=True):
         head = heads[shown[first]]
         topic, physical = topics[int(key[first]) >> 32], int(entries["physical"][last - 1])
-        made.append(QueueRun(topic, int(head["queue_id"]), int(slot[first]), entries[first:last].tobytes(), physical))
+        made.append(
+            QueueRun(
+                topic,
+                int(head["queue_id"]),
+                int(slot[first]),
+                entries[first:last].tobytes(),
+                physical,
+            )
+        )
     return made

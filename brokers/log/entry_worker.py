@@ -1,10 +1,12 @@
 """The process that makes queue entries for a broker which copies a long log: the child's side.
 
-Responsible for: reading the bytes it is pointed to, answering with their entries; ending with its broker, or when it was not
-asked for a while. Refuses to know: queues, the store, what is done with the entries.
+Responsible for: reading the bytes it is pointed to, answering with their entries; ending with its
+broker, or when it was not asked for a while. Refuses to know: queues, the store, what is done with
+the entries.
 
-A question is QUESTION and the descriptor of the log's file; an answer is its length and the pickled EntryRuns, or None when
-the bytes cannot be read. The first answer, of length 0, says that the process is ready.
+A question is QUESTION and the descriptor of the log's file; an answer is its length and the pickled
+EntryRuns, or None when the bytes cannot be read. The first answer, of length 0, says that the
+process is ready.
 """
 
 from __future__ import annotations
@@ -31,8 +33,11 @@ IDLE_S = 30.0
 
 
 def entries_of(fileno: int, start: int, position: int, count: int) -> EntryRuns:
-    """Of the complete messages among `count` bytes of a file, from its `position`, which is `start` in the log. OSError."""
-    from brokers.log.entry_runs import EntryRuns, entry_runs  # arrays are loaded once the broker has its process
+    """Of the complete messages among `count` bytes of a file, from its `position`, which is `start`
+    in the log. OSError.
+    """
+    # arrays are loaded once the broker has its process
+    from brokers.log.entry_runs import EntryRuns, entry_runs
 
     made = EntryRuns(start, [], 0)
     buffer = bytearray(min(count, STEP_BYTES))
@@ -73,5 +78,6 @@ def _answer(link: socket.socket) -> bool:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the broker, whose end is this one's
+    # Ctrl-C is for the broker, whose end is this one's
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     serve(socket.socket(fileno=sys.stdin.fileno()))

@@ -1,6 +1,7 @@
 """How a store refuses.
 
-Responsible for: telling what ran out and comes back, mostly the disk, from everything that does not. Refuses to know: what was asked.
+Responsible for: telling what ran out and comes back, mostly the disk, from everything that does
+not. Refuses to know: what was asked.
 """
 
 from __future__ import annotations
@@ -11,14 +12,19 @@ _UNREADABLE = frozenset({errno.EIO, errno.ENODATA, errno.EBADMSG, errno.EUCLEAN}
 
 
 class LogError(Exception):
-    """The log refuses: files that do not fit together, an offset outside, an earlier I/O error. One line, with the way out."""
+    """The log refuses: files that do not fit together, an offset outside, an earlier I/O error. One
+    line, with the way out.
+    """
 
 
 class DiskFull(LogError):
-    """No room for these bytes, on the disk or among descriptors and memory: none was kept. The log goes on as it was and
-    takes bytes again once there is."""
+    """No room for these bytes, on the disk or among descriptors and memory: none was kept. The log
+    goes on as it was and takes bytes again once there is.
+    """
 
 
 def is_unreadable(error: OSError) -> bool:
-    """Whether the disk cannot give these bytes, now or later: its sectors, or what it keeps about them, are damaged."""
+    """Whether the disk cannot give these bytes, now or later: its sectors, or what it keeps about
+    them, are damaged.
+    """
     return error.errno in _UNREADABLE

@@ -1,7 +1,7 @@
 """Who waits for the log to be on the disk.
 
-Responsible for: one flush for all that wait, each waiter told exactly once. Refuses to know: threads, clocks, files; a
-waiter is whatever `release` is called with.
+Responsible for: one flush for all that wait, each waiter told exactly once. Refuses to know:
+threads, clocks, files; a waiter is whatever `release` is called with.
 """
 
 from __future__ import annotations
@@ -48,10 +48,17 @@ class FlushQueue(Generic[W]):
         """The flush is over. What it should have covered and did not was cut away while it ran."""
         covered, self._under_way, self._flushing = self._under_way, [], False
         for end_offset, waiter in covered:
-            self._release(waiter, Flushed.DURABLE if end_offset <= flushed_offset else Flushed.FAILED)
+            self._release(
+                waiter, Flushed.DURABLE if end_offset <= flushed_offset else Flushed.FAILED
+            )
 
     def failed(self) -> None:
         """The disk refused: whoever waits has nothing to wait for."""
-        lost, self._under_way, self._waiting, self._flushing = self._under_way + self._waiting, [], [], False
+        lost, self._under_way, self._waiting, self._flushing = (
+            self._under_way + self._waiting,
+            [],
+            [],
+            False,
+        )
         for _, waiter in lost:
             self._release(waiter, Flushed.FAILED)

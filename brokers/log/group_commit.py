@@ -1,6 +1,7 @@
 """Group commit: one fdatasync for all that wait, on a thread of its own.
 
-Responsible for: starting the next flush when one is over and somebody waits, ending each wait in time.
+Responsible for: starting the next flush when one is over and somebody waits, ending each wait in
+time.
 Refuses to know: what was written, who answers whom.
 """
 
@@ -18,8 +19,10 @@ _log = logging.getLogger(__name__)
 
 
 class GroupCommit:
-    """`flush()` makes what is written durable and returns up to where, on any thread; `failed(reason)` is told of a disk
-    that refused. Needs a running event loop; everything is called on it."""
+    """`flush()` makes what is written durable and returns up to where, on any thread;
+    `failed(reason)` is told of a disk that refused. Needs a running event loop; everything is
+    called on it.
+    """
 
     def __init__(self, flush: Callable[[], int], failed: Callable[[str], None]) -> None:
         self._flush, self._failed = flush, failed
@@ -29,7 +32,9 @@ class GroupCommit:
         self.flushes = 0
 
     def request(self, end_offset: int, timeout_ms: int) -> asyncio.Future[Flushed]:
-        """Done when everything below `end_offset` is on the disk, or when it will not be in time."""
+        """Done when everything below `end_offset` is on the disk, or when it will not be in
+        time.
+        """
         future: asyncio.Future[Flushed] = self._loop.create_future()
         timer = self._loop.call_later(timeout_ms / 1000, _release, future, Flushed.TIMED_OUT)
         future.add_done_callback(lambda _: timer.cancel())

@@ -1,12 +1,15 @@
 """How long this broker has held each file of its log: the clock that retention goes by.
 
-Responsible for: what age a file has, from how long the broker ran. Refuses to know: clocks, files, which files go.
+Responsible for: what age a file has, from how long the broker ran. Refuses to know: clocks, files,
+which files go.
 
-Store times are some master's wall clock, and the wall clock here is another: either may jump by years, for a moment or
-for good. What neither can change is how long this broker ran with a file in its store. So a file's age is that, over all
-runs; time in which the broker did not run is not counted. A file goes later than a sound wall clock would have it, never
-sooner; a replica that copied its log just now holds all of it for the whole reserved time, as RocketMQ does, which goes by
-the times of files (3.4). An idle log gets older like any other. The table of cases is in tests/unit/brokers/log/test_held_time.py.
+Store times are some master's wall clock, and the wall clock here is another: either may jump by
+years, for a moment or for good. What neither can change is how long this broker ran with a file in
+its store. So a file's age is that, over all runs; time in which the broker did not run is not
+counted. A file goes later than a sound wall clock would have it, never sooner; a replica that
+copied its log just now holds all of it for the whole reserved time, as RocketMQ does, which goes by
+the times of files (3.4). An idle log gets older like any other. The table of cases is in
+tests/unit/brokers/log/test_held_time.py.
 """
 
 from __future__ import annotations
@@ -21,8 +24,9 @@ HELD_TIME_FILE = "heldTime.json"
 
 
 class Begun(NamedTuple):
-    """`store_ms`: store time of a file's first message, which tells it from another file of the same name; `at_ms`: on the
-    held clock, when the broker first saw that message in it."""
+    """`store_ms`: store time of a file's first message, which tells it from another file of the
+    same name; `at_ms`: on the held clock, when the broker first saw that message in it.
+    """
 
     store_ms: int
     at_ms: int
@@ -30,13 +34,19 @@ class Begun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HeldTime:
-    """`ran_ms`: how long the broker ran with this store, over all runs; `begun`: by the start of each file."""
+    """`ran_ms`: how long the broker ran with this store, over all runs; `begun`: by the start of
+    each file.
+    """
 
     ran_ms: int = 0
     begun: Mapping[int, Begun] = field(default_factory=dict)
 
-    def after(self, more_ms: int, starts: Sequence[int], store_ms_at: Callable[[int], int | None]) -> HeldTime:
-        """`more_ms` later by a clock that only grows, with files at `starts`, ascending; `store_ms_at`: of their first messages."""
+    def after(
+        self, more_ms: int, starts: Sequence[int], store_ms_at: Callable[[int], int | None]
+    ) -> HeldTime:
+        """`more_ms` later by a clock that only grows, with files at `starts`, ascending;
+        `store_ms_at`: of their first messages.
+        """
         ran_ms, begun = self.ran_ms + max(more_ms, 0), dict[int, Begun]()
         for number, start in enumerate(starts):
             known = self.begun.get(start)
@@ -56,14 +66,19 @@ class HeldTime:
 
     def document(self) -> dict[str, object]:
         """As JSON."""
-        return {"ranMs": self.ran_ms, "files": {str(start): list(begun) for start, begun in self.begun.items()}}
+        return {
+            "ranMs": self.ran_ms,
+            "files": {str(start): list(begun) for start, begun in self.begun.items()},
+        }
 
 
 def held_time_of(document: object) -> HeldTime:
     """What `document` gave. ValueError, in one line, when it is none."""
     match document:
         case {"ranMs": int(ran_ms), "files": dict(files)} if ran_ms >= 0:
-            return HeldTime(ran_ms, {_start(name): _begun(value, ran_ms) for name, value in files.items()})
+            return HeldTime(
+                ran_ms, {_start(name): _begun(value, ran_ms) for name, value in files.items()}
+            )
     raise ValueError("not the held time of a log")
 
 

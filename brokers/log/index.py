@@ -1,9 +1,11 @@
 """The key index of a store: which messages have a key, newest first.
 
-Responsible for: the row of index files, that it follows the log without gaps, and where it goes on after a restart.
+Responsible for: the row of index files, that it follows the log without gaps, and where it goes on
+after a restart.
 Refuses to know: what is asked for it, messages beyond their keys, when to flush.
 
-The index is never in the way: what it cannot write now, or did not keep at the last end, is read from the log later.
+The index is never in the way: what it cannot write now, or did not keep at the last end, is read
+from the log later.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ ENTRIES_MAX_DEFAULT = 20_000_000
 NAME_DIGITS = 17
 # So many messages are indexed in one go: half the price of doing it a few at a time.
 TOGETHER = 256
-# Nobody is to wait for one who asks for the old ones of a key that all have: entries read, in all files together.
+# Nobody is to wait for one who asks for the old ones of a key that all have: entries read, in all
+# files together.
 STEPS_MAX = 10_000
 FILES_SEARCHED_MAX = 64
 
@@ -35,8 +38,9 @@ _log = logging.getLogger(__name__)
 
 
 class KeySearch:
-    """Offsets of messages that may have a key, newest first. To be gone through once, on any thread; holds descriptors until
-    then, or until `close`."""
+    """Offsets of messages that may have a key, newest first. To be gone through once, on any
+    thread; holds descriptors until then, or until `close`.
+    """
 
     def __init__(self, wanted: int, begin_ms: int, end_ms: int) -> None:
         self._wanted, self._begin_ms, self._end_ms = wanted, begin_ms, end_ms
@@ -64,9 +68,14 @@ class MessageIndex:
     """One thread puts and finds; the job of `flush_job` may run on another, one at a time."""
 
     def __init__(
-        self, root: Path, log_min: Callable[[], int], slots: int = SLOTS_DEFAULT, entries_max: int = ENTRIES_MAX_DEFAULT,
-        *, sound: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        root: Path,
+        log_min: Callable[[], int],
+        slots: int = SLOTS_DEFAULT,
+        entries_max: int = ENTRIES_MAX_DEFAULT,
+        *,
+        sound: bool = False,
+    ) -> None:
         """`sound`: the last run ended in an orderly way. OSError when the folder cannot be used."""
         self._folder, self._note = root / "index", root / "indexPosition"
         self._log_min, self._slots, self._entries_max = log_min, slots, entries_max
@@ -115,7 +124,9 @@ class MessageIndex:
     # -- following the log
 
     def put(self, start: int, records: Sequence[Record], end: int) -> None:
-        """`records` are the messages of the log's bytes [start, end). Ignored when something in front of them is missing."""
+        """`records` are the messages of the log's bytes [start, end). Ignored when something in
+        front of them is missing.
+        """
         position = self.position
         if start > position or end <= position:
             return
@@ -149,7 +160,9 @@ class MessageIndex:
 
     def _add_file(self, now_ms: int) -> None:
         """Named by time, behind the one before it."""
-        stamp = datetime.fromtimestamp(now_ms / 1000).strftime("%Y%m%d%H%M%S") + f"{now_ms % 1000:03d}"
+        stamp = (
+            datetime.fromtimestamp(now_ms / 1000).strftime("%Y%m%d%H%M%S") + f"{now_ms % 1000:03d}"
+        )
         name = max(int(stamp), self._last_name + 1)
         file = IndexFile(self._folder / f"{name:0{NAME_DIGITS}d}", self._slots, self._entries_max)
         file.load_slots(sound=True)
@@ -170,7 +183,11 @@ class MessageIndex:
                 self._lower(offset)
                 self._position = self._settled = offset
             except OSError as error:
-                _log.error("the key index cannot be cut, it is built anew from %d: %s", self._forget_from(offset), error)
+                _log.error(
+                    "the key index cannot be cut, it is built anew from %d: %s",
+                    self._forget_from(offset),
+                    error,
+                )
 
     def _lower(self, offset: int) -> None:
         for file in self._files:
@@ -180,7 +197,9 @@ class MessageIndex:
         self._write_note(offset, self.newest.end_offset)
 
     def _forget_from(self, offset: int) -> int:
-        """Removes the files that know of messages from `offset` on: what cannot be put right must not stay."""
+        """Removes the files that know of messages from `offset` on: what cannot be put right must
+        not stay.
+        """
         self._note.unlink(missing_ok=True)
         while self._files and self._files[-1].header.end_offset >= offset:
             self._remove(self._files.pop())
@@ -196,13 +215,18 @@ class MessageIndex:
 
     def trim(self) -> None:
         """Deletes the files that only know of messages the log no longer has."""
-        while len(self._files) > 1 and not self._files[0].takes_more and self._files[0].header.end_offset < self._log_min():
+        while (
+            len(self._files) > 1
+            and not self._files[0].takes_more
+            and self._files[0].header.end_offset < self._log_min()
+        ):
             self._remove(self._files.pop(0))
 
     # -- asking
 
     def find(self, topic: str, key: str, begin_ms: int, end_ms: int) -> "KeySearch":
-        """Log offsets of messages that may have the key, newest first; who reads them has to look. OSError.
+        """Log offsets of messages that may have the key, newest first; who reads them has to look.
+        OSError.
 
         Of files that tell only of other times nothing is read.
         """
@@ -212,7 +236,11 @@ class MessageIndex:
         try:
             for file in reversed(self._files):
                 header = file.header
-                if header.begin_ms <= end_ms and header.end_ms + 1000 > begin_ms and len(search.chains) < FILES_SEARCHED_MAX:
+                if (
+                    header.begin_ms <= end_ms
+                    and header.end_ms + 1000 > begin_ms
+                    and len(search.chains) < FILES_SEARCHED_MAX
+                ):
                     search.chains.append(file.chain(wanted))
         except OSError:
             search.close()
@@ -224,7 +252,12 @@ class MessageIndex:
     def flush_job(self) -> Callable[[], None]:
         """What makes the index durable. Taken on the index's thread, to be called on any."""
         self.settle()
-        position, indexed, cuts, files = self._position, self.newest.end_offset, self._cuts, list(self._files)
+        position, indexed, cuts, files = (
+            self._position,
+            self.newest.end_offset,
+            self._cuts,
+            list(self._files),
+        )
 
         def run() -> None:
             with self._flushing:
@@ -259,7 +292,9 @@ class MessageIndex:
             self._files.clear()
 
 
-def open_index(root: Path, log: CommitLog, slots: int, entries_max: int, *, sound: bool) -> MessageIndex | None:
+def open_index(
+    root: Path, log: CommitLog, slots: int, entries_max: int, *, sound: bool
+) -> MessageIndex | None:
     """The index of a store whose log is recovered; None, told once, when it cannot be used."""
     try:
         index = MessageIndex(root, lambda: log.min_offset, slots, entries_max, sound=sound)

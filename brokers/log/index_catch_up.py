@@ -1,4 +1,5 @@
-"""Indexing what the index missed: after a kill, a full disk, or when it is switched on over an old log.
+"""Indexing what the index missed: after a kill, a full disk, or when it is switched on over an old
+log.
 
 Responsible for: reading the log in small pieces from where the index ends to where queues end.
 Refuses to know: threads, pauses between the pieces.
@@ -39,16 +40,27 @@ class IndexCatchUp:
 
         def run() -> tuple[list[Record], int, int]:
             data = read()
-            walk = LogWalk(lambda at, count: data[at - start : at - start + count], start, limit, file_bytes, check_body=False)
-            return list(walk), walk.end, _behind(data, start, file_bytes) if walk.end == start else start
+            walk = LogWalk(
+                lambda at, count: data[at - start : at - start + count],
+                start,
+                limit,
+                file_bytes,
+                check_body=False,
+            )
+            return (
+                list(walk),
+                walk.end,
+                _behind(data, start, file_bytes) if walk.end == start else start,
+            )
 
         return run
 
     def take(self, start: int, records: list[Record], end: int, behind: int) -> bool:
-        """`start`: the index's position when the piece was made; nothing counts when it has moved since.
+        """`start`: the index's position when the piece was made; nothing counts when it has moved
+        since.
 
-        A damaged record is passed over: it has no key until the index is made anew. False when the log cannot be read
-        there, or the index not written: a pause is in place.
+        A damaged record is passed over: it has no key until the index is made anew. False when the
+        log cannot be read there, or the index not written: a pause is in place.
         """
         if start != self._index.position:
             return True
@@ -68,7 +80,9 @@ class IndexCatchUp:
 
 
 def _behind(data: bytes, start: int, file_bytes: int) -> int:
-    """Where reading can go on behind a damaged record at `start`: at the next one, or with the next file if `data` reach it."""
+    """Where reading can go on behind a damaged record at `start`: at the next one, or with the next
+    file if `data` reach it.
+    """
     following = next_record(data, start, start + 1)
     if following is not None:
         return following

@@ -1,10 +1,13 @@
-"""One file of the key index: header, hash slots, entries, each pointing to the one before it in its slot.
+"""One file of the key index: header, hash slots, entries, each pointing to the one before it in its
+slot.
 
-Responsible for: broker-wire-and-storage.md 3.6 byte for byte; a file that an end without warning left behind is usable.
+Responsible for: broker-wire-and-storage.md 3.6 byte for byte; a file that an end without warning
+left behind is usable.
 Refuses to know: keys, messages, which file comes next.
 
-Entries go to the file at once. Slots are kept in memory and written by a flush, and the header last: what it counts is
-there. Slots that point beyond that count are put right when the file is opened, over the entries they lead to.
+Entries go to the file at once. Slots are kept in memory and written by a flush, and the header
+last: what it counts is there. Slots that point beyond that count are put right when the file is
+opened, over the entries they lead to.
 """
 
 from __future__ import annotations
@@ -36,7 +39,9 @@ _ZERO_PAGE = bytes(PAGE_SLOTS * SLOT_BYTES)
 
 
 class Header(NamedTuple):
-    """Times in ms, offsets in bytes of the first and last message; slots in use; number of the next entry (from 1)."""
+    """Times in ms, offsets in bytes of the first and last message; slots in use; number of the next
+    entry (from 1).
+    """
 
     begin_ms: int = 0
     end_ms: int = 0
@@ -47,7 +52,9 @@ class Header(NamedTuple):
 
 
 Row = tuple[int, int, int, int]
-"""An entry: hash of the key, log offset, seconds since the file's first message, the entry before it in its slot."""
+"""An entry: hash of the key, log offset, seconds since the file's first message, the entry before
+it in its slot.
+"""
 
 
 class Chain(NamedTuple):
@@ -59,8 +66,9 @@ class Chain(NamedTuple):
     number: int
 
     def walk(self, key_hash: int, begin_ms: int, end_ms: int) -> Iterator[int | None]:
-        """Log offsets of messages with that hash, newest first, one second too many rather than too few; None for each entry
-        that is another's."""
+        """Log offsets of messages with that hash, newest first, one second too many rather than too
+        few; None for each entry that is another's.
+        """
         number = self.number
         while 0 < number < self.header.next_entry:
             found, offset, seconds, before = _row(self.fd, self.entries_at, number)
@@ -97,7 +105,10 @@ class IndexFile:
             raise
 
     def _load(self) -> None:
-        size, wanted = os.fstat(self._fd).st_size, self._entries_at + ENTRY_BYTES * self._entries_max
+        size, wanted = (
+            os.fstat(self._fd).st_size,
+            self._entries_at + ENTRY_BYTES * self._entries_max,
+        )
         if size == 0:
             os.ftruncate(self._fd, wanted)  # sparse
         elif size != wanted:
@@ -115,7 +126,9 @@ class IndexFile:
     # -- writing
 
     def load_slots(self, *, sound: bool) -> None:
-        """Before the first append. Unless all is `sound`, slots that point to what the header does not count are led back."""
+        """Before the first append. Unless all is `sound`, slots that point to what the header does
+        not count are led back.
+        """
         slots = memoryview(bytearray(self._slot_count * SLOT_BYTES)).cast("i")
         for first in range(0, self._slot_count, PAGE_SLOTS):
             count = min(PAGE_SLOTS, self._slot_count - first)
@@ -169,7 +182,9 @@ class IndexFile:
             self.header = Header(begin_ms, keys[-1][2], begin_offset, keys[-1][1], used, entry)
 
     def flush(self) -> None:
-        """Makes the file hold all that was appended, durably. May run on any thread, one at a time."""
+        """Makes the file hold all that was appended, durably. May run on any thread, one at a
+        time.
+        """
         with self._copying:
             header, pages = self.header, sorted(self._dirty)
             self._dirty.clear()
@@ -215,12 +230,16 @@ class IndexFile:
         return _row(self._fd, self._entries_at, number)
 
     def chain(self, key_hash: int) -> "Chain":
-        """The entries of the slot of a hash as they are now, newest first, with a descriptor of its own. OSError."""
+        """The entries of the slot of a hash as they are now, newest first, with a descriptor of its
+        own. OSError.
+        """
         slot, slots = key_hash % self._slot_count, self._slots
         if slots is not None:
             number = slots[slot]
         else:
-            (number,) = _SLOT.unpack(os.pread(self._fd, SLOT_BYTES, HEADER_BYTES + slot * SLOT_BYTES))
+            (number,) = _SLOT.unpack(
+                os.pread(self._fd, SLOT_BYTES, HEADER_BYTES + slot * SLOT_BYTES)
+            )
         return Chain(os.dup(self._fd), self._entries_at, self.header, number)
 
     def close(self) -> None:
@@ -229,7 +248,9 @@ class IndexFile:
 
 
 def overwrite(fd: int, data: bytes, position: int) -> None:
-    """OSError when the disk does not take all of it; what it took stays, for zeros (`disk.write_all`) would undo what stood there."""
+    """OSError when the disk does not take all of it; what it took stays, for zeros
+    (`disk.write_all`) would undo what stood there.
+    """
     if os.pwrite(fd, data, position) != len(data):
         raise OSError(errno.ENOSPC, "short write")
 

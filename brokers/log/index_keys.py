@@ -1,6 +1,7 @@
 """Which texts of a message the index knows, and their hashes.
 
-Responsible for: the indexed text and its hash of broker-wire-and-storage.md 3.6, at a price that every message can pay.
+Responsible for: the indexed text and its hash of broker-wire-and-storage.md 3.6, at a price that
+every message can pay.
 Refuses to know: files, queries.
 """
 
@@ -17,7 +18,8 @@ _NAMED = re.compile(rb"(?<![^\x02])(?:UNIQ_KEY\x01([^\x02]+)|KEYS\x01([^\x02]+))
 
 _MASK = 0xFFFFFFFF
 _SIGN = 0x80000000
-# Java's string hash is the text read as a number in base 31, but for digits above 30: each is 31 times one plus another.
+# Java's string hash is the text read as a number in base 31, but for digits above 30: each is 31
+# times one plus another.
 _BASE = 31
 _DIGITS = b"0123456789abcdefghijklmnopqrstu"
 _HIGH = bytes(_DIGITS[number // _BASE] for number in range(256))
@@ -48,7 +50,9 @@ def _topic_hash(topic: str) -> int:
 
 
 def key_hash(topic: str, key: bytes) -> int:
-    """Of `topic#key`, `key` in UTF-8: the absolute value of Java's string hash, 0 where that is still negative."""
+    """Of `topic#key`, `key` in UTF-8: the absolute value of Java's string hash, 0 where that is
+    still negative.
+    """
     size = len(key)
     if size <= _NUMBER_MAX and key.isascii():
         value = _topic_hash(topic) * _POWERS[size]
@@ -63,10 +67,19 @@ def key_hash(topic: str, key: bytes) -> int:
 def keys_of_records(records: Iterable[Record]) -> list[IndexedKey]:
     """What the index holds of `records`, in their order. Rollback messages are not indexed.
 
-    Every message of a broker passes here: a unique key of 32 upper-case hex digits and one short word are quick.
+    Every message of a broker passes here: a unique key of 32 upper-case hex digits and one short
+    word are quick.
     """
     found: list[IndexedKey] = []
-    add, of, named, upper, high, low, powers = found.append, key_hash, _NAMED, _UPPER, _HIGH, _LOW, _POWERS
+    add, of, named, upper, high, low, powers = (
+        found.append,
+        key_hash,
+        _NAMED,
+        _UPPER,
+        _HIGH,
+        _LOW,
+        _POWERS,
+    )
     last_topic, topic_hash, unique_base = "", 0, 0
     for physical, _, topic, _, _, _, store_ms, flags, properties in records:
         if not properties or flags & 0xC == SYS_FLAG_ROLLBACK:
@@ -85,14 +98,28 @@ def keys_of_records(records: Iterable[Record]) -> list[IndexedKey]:
                 if len(unique) != 32:
                     raise ValueError
                 value = (unique_base + int(unique.translate(upper), 31)) & 0xFFFFFFFF
-                add((value if value < 0x80000000 else (0x100000000 - value) & 0x7FFFFFFF, physical, store_ms))
+                add(
+                    (
+                        value if value < 0x80000000 else (0x100000000 - value) & 0x7FFFFFFF,
+                        physical,
+                        store_ms,
+                    )
+                )
             except ValueError:
                 add((of(topic, unique), physical, store_ms))
         if words:
             if len(words) < 64 and b" " not in words and words.isascii():
                 value = 31 * int(words.translate(high), 31) + int(words.translate(low), 31)
                 value = (value + topic_hash * powers[len(words)]) & 0xFFFFFFFF
-                add((value if value < 0x80000000 else (0x100000000 - value) & 0x7FFFFFFF, physical, store_ms))
+                add(
+                    (
+                        value if value < 0x80000000 else (0x100000000 - value) & 0x7FFFFFFF,
+                        physical,
+                        store_ms,
+                    )
+                )
             else:
-                found += [(of(topic, word), physical, store_ms) for word in words.split(b" ") if word]
+                found += [
+                    (of(topic, word), physical, store_ms) for word in words.split(b" ") if word
+                ]
     return found

@@ -1,9 +1,11 @@
 """Whether stored bytes are the message that was stored: checked whenever one is read.
 
-Responsible for: what can be known without another copy (place, lengths, checksum of the body, the queue it belongs to).
+Responsible for: what can be known without another copy (place, lengths, checksum of the body, the
+queue it belongs to).
 Refuses to know: where the bytes come from, what is done with a damaged message.
 
-The format has no checksum over headers and properties: damage there shows only where it changes a place or a length.
+The format has no checksum over headers and properties: damage there shows only where it changes a
+place or a length.
 """
 
 from __future__ import annotations
@@ -13,7 +15,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from zlib import crc32
 
-from brokers.log.records import BODY_BYTES_MAX, MAGIC_V1, MAGIC_V2, SYS_FLAG_BORN_HOST_V6, SYS_FLAG_STORE_HOST_V6, TOPIC_BYTES_MAX_V1
+from brokers.log.records import (
+    BODY_BYTES_MAX,
+    MAGIC_V1,
+    MAGIC_V2,
+    SYS_FLAG_BORN_HOST_V6,
+    SYS_FLAG_STORE_HOST_V6,
+    TOPIC_BYTES_MAX_V1,
+)
 
 # No message that a broker of ours took is larger.
 RECORD_BYTES_MAX = BODY_BYTES_MAX + 3 * 65_536
@@ -29,7 +38,9 @@ _BODY_LENGTH_AT = 84  # with two IPv4 hosts
 
 
 class Place(NamedTuple):
-    """Where a message is to lie: offset and size in bytes; and its queue, None when it was not found through one."""
+    """Where a message is to lie: offset and size in bytes; and its queue, None when it was not
+    found through one.
+    """
 
     offset: int
     size: int
@@ -39,7 +50,9 @@ class Place(NamedTuple):
 
 
 class BadRecord(NamedTuple):
-    """A message that must not be served, and what is wrong with it. `proven`: a record is known to begin there."""
+    """A message that must not be served, and what is wrong with it. `proven`: a record is known to
+    begin there.
+    """
 
     place: Place
     reason: str
@@ -71,7 +84,9 @@ def problem(data: memoryview | bytes, place: Place) -> str:
         return "its lengths do not add up"
     if body_end > body_at and crc32(data[body_at:body_end]) & 0x7FFFFFFF != crc:
         return "its body does not fit the checksum"
-    if queue_id is not None and (queue != queue_id or number != slot or data[topic_at:topic_end] != topic):
+    if queue_id is not None and (
+        queue != queue_id or number != slot or data[topic_at:topic_end] != topic
+    ):
         if not topic.startswith(LIGHT_QUEUE_PREFIX):
             return "it belongs to another queue or place there"
     return ""
@@ -83,20 +98,41 @@ class QueueCheck:
     def __init__(self, topic: str, queue_id: int) -> None:
         self._topic = topic.encode("utf-8", "surrogateescape")
         self._queue_id = queue_id
-        self._topic_block = bytes((len(self._topic),)) + self._topic if len(self._topic) <= TOPIC_BYTES_MAX_V1 else b""
+        self._topic_block = (
+            bytes((len(self._topic),)) + self._topic
+            if len(self._topic) <= TOPIC_BYTES_MAX_V1
+            else b""
+        )
 
     def place(self, slot: int, offset: int, size: int) -> Place:
         return Place(offset, size, self._topic, self._queue_id, slot)
 
     def sound_until(
-        self, data: memoryview, start: int, chosen: Sequence[tuple[int, tuple[int, int, int]]], first: int, stop: int
+        self,
+        data: memoryview,
+        start: int,
+        chosen: Sequence[tuple[int, tuple[int, int, int]]],
+        first: int,
+        stop: int,
     ) -> tuple[int, bool]:
-        """(up to which of chosen[first:stop] `problem` has nothing to say for certain, whether these are just `data`).
+        """(up to which of chosen[first:stop] `problem` has nothing to say for certain, whether
+        these are just `data`).
 
         `data` lies at `start`. Every message of a pull passes here, so it is written out.
         """
-        unpack, topic_block, queue_id, begins = _COMMON.unpack_from, self._topic_block, self._queue_id, data.obj.startswith
-        head_bytes, topic_bytes, available, end, row = _BODY_LENGTH_AT + 4, len(topic_block), len(data), 0, True
+        unpack, topic_block, queue_id, begins = (
+            _COMMON.unpack_from,
+            self._topic_block,
+            self._queue_id,
+            data.obj.startswith,
+        )
+        head_bytes, topic_bytes, available, end, row = (
+            _BODY_LENGTH_AT + 4,
+            len(topic_block),
+            len(data),
+            0,
+            True,
+        )
         for number in range(first, stop):
             slot, (offset, size, _) = chosen[number]
             at = offset - start
@@ -110,11 +146,17 @@ class QueueCheck:
                 topic_at = body_at + body_bytes
                 behind = topic_at + topic_bytes
                 if (
-                    position != offset or slot_there != slot or total != size or magic != MAGIC_V1 or flags & _V6 or body_bytes < 0
-                    or queue != queue_id or not begins(topic_block, topic_at)
+                    position != offset
+                    or slot_there != slot
+                    or total != size
+                    or magic != MAGIC_V1
+                    or flags & _V6
+                    or body_bytes < 0
+                    or queue != queue_id
+                    or not begins(topic_block, topic_at)
                     or behind + 2 + (data[behind] << 8 | data[behind + 1]) != end
                     or crc32(data[body_at:topic_at]) & 0x7FFFFFFF != crc
-                ):  # fmt: skip
+                ):
                     return number, False
             except (struct.error, IndexError):
                 return number, False
@@ -123,16 +165,24 @@ class QueueCheck:
     def problem(self, data: memoryview, at: int, slot: int, offset: int, size: int) -> str:
         """`problem` of the bytes at `at` of `data`."""
         try:
-            total, magic, crc, queue, number, position, flags, body_bytes = _COMMON.unpack_from(data, at)
+            total, magic, crc, queue, number, position, flags, body_bytes = _COMMON.unpack_from(
+                data, at
+            )
             body_at = at + _BODY_LENGTH_AT + 4
             topic_at = body_at + body_bytes
             topic_end = topic_at + len(self._topic_block)
             if (
-                position == offset and number == slot and total == size and magic == MAGIC_V1 and not flags & _V6 and body_bytes >= 0
-                and queue == self._queue_id and data[topic_at:topic_end] == self._topic_block
+                position == offset
+                and number == slot
+                and total == size
+                and magic == MAGIC_V1
+                and not flags & _V6
+                and body_bytes >= 0
+                and queue == self._queue_id
+                and data[topic_at:topic_end] == self._topic_block
                 and topic_end + 2 + _U16.unpack_from(data, topic_end)[0] == at + size <= len(data)
                 and crc32(data[body_at:topic_at]) & 0x7FFFFFFF == crc
-            ):  # fmt: skip
+            ):
                 return ""
         except struct.error:
             pass

@@ -1,4 +1,5 @@
-"""The JSON configuration files of a broker (folder `config`): tolerant reading, durable writing, one older copy.
+"""The JSON configuration files of a broker (folder `config`): tolerant reading, durable writing,
+one older copy.
 
 Responsible for: broker-wire-and-storage.md 3.9: the `.bak` copy, fastjson's dialect, rule S12.
 Refuses to know: what topics, groups or offsets are.
@@ -31,7 +32,9 @@ _log = logging.getLogger(__name__)
 
 
 class JsonFile:
-    """One document, a JSON object. Keys are text: unquoted integer keys of the Java side become their digits."""
+    """One document, a JSON object. Keys are text: unquoted integer keys of the Java side become
+    their digits.
+    """
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -40,7 +43,8 @@ class JsonFile:
         self._lock = threading.Lock()
 
     def load(self) -> dict[str, object] | None:
-        """The document, of the `.bak` copy when the file is missing, empty or broken; None when neither exists.
+        """The document, of the `.bak` copy when the file is missing, empty or broken; None when
+        neither exists.
 
         LogError when there is something but nothing readable: never taken for an empty table.
         """
@@ -54,7 +58,12 @@ class JsonFile:
                 try:
                     document = _as_object(loads(data, OWN_FILE_BYTES_MAX))
                     if path is self._backup:
-                        _log.warning("%s is missing, empty or damaged (%s): its older copy %s is read", self.path, broken, path.name)
+                        _log.warning(
+                            "%s is missing, empty or damaged (%s): its older copy %s is read",
+                            self.path,
+                            broken,
+                            path.name,
+                        )
                     return document
                 except JsonRejected as error:
                     broken = broken or f"{path}: {error}"
@@ -62,18 +71,27 @@ class JsonFile:
                 self._worth_keeping = False
         if broken is None:
             return None
-        raise LogError(f"{broken}; restore the file, or remove it and its .bak copy to start with an empty table")
+        raise LogError(
+            f"{broken}; restore the file, or remove it and its .bak copy to start with an empty "
+            "table"
+        )
 
     def decoded(self, decode: Callable[[object], Table]) -> Table | None:
-        """The document as `decode` has it, which raises ValueError; LogError, with the way out, then and when damaged."""
+        """The document as `decode` has it, which raises ValueError; LogError, with the way out,
+        then and when damaged.
+        """
         document = self.load()
         try:
             return None if document is None else decode(document)
         except ValueError as error:
-            raise LogError(f"{self.path}: {error}; restore the file, or remove it to start with an empty table") from None
+            raise LogError(
+                f"{self.path}: {error}; restore the file, or remove it to start with an empty table"
+            ) from None
 
     def save(self, document: dict[str, object] | bytes) -> None:
-        """Keeps the current file as `.bak`, then replaces it; each step is durable before the next. On any thread."""
+        """Keeps the current file as `.bak`, then replaces it; each step is durable before the next.
+        On any thread.
+        """
         with self._lock:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if self._worth_keeping and self.path.exists():

@@ -1,6 +1,7 @@
 """Messages by place and by key, checked before anybody gets them.
 
-Responsible for: reading one message at an offset; choosing those that really have a key and a time; damage on the way.
+Responsible for: reading one message at an offset; choosing those that really have a key and a time;
+damage on the way.
 Refuses to know: who asks, requests, what is done about damage.
 """
 
@@ -33,26 +34,41 @@ class Readable(Protocol):
 
 
 def message_at(log: Readable, offset: int, readable_end: int) -> bytes | BadRecord | None:
-    """The message that begins at `offset` and ends at or below `readable_end`; None when none begins there."""
+    """The message that begins at `offset` and ends at or below `readable_end`; None when none
+    begins there.
+    """
     try:
         head = log.read(offset, MESSAGE_BYTES_MIN)
         if len(head) < MESSAGE_BYTES_MIN:
             return None
         size, magic = size_and_magic(head, 0)
         begins = magic in (MAGIC_V1, MAGIC_V2) and int.from_bytes(head[28:36], "big") == offset
-        if not begins or not MESSAGE_BYTES_MIN <= size <= min(RECORD_BYTES_MAX, readable_end - offset):
+        if not begins or not MESSAGE_BYTES_MIN <= size <= min(
+            RECORD_BYTES_MAX, readable_end - offset
+        ):
             return None
         data = log.read(offset, size)
     except OSError as error:
-        return BadRecord(Place(offset, MESSAGE_BYTES_MIN), f"it cannot be read: {error.strerror or error}")
+        return BadRecord(
+            Place(offset, MESSAGE_BYTES_MIN), f"it cannot be read: {error.strerror or error}"
+        )
     reason = problem(data, Place(offset, size))
     return BadRecord(Place(offset, size), reason) if reason else data
 
 
 def messages_with_key(
-    log: Readable, candidates: Iterable[int], topic: str, key: str, limit: int, begin_ms: int, end_ms: int, readable_end: int
+    log: Readable,
+    candidates: Iterable[int],
+    topic: str,
+    key: str,
+    limit: int,
+    begin_ms: int,
+    end_ms: int,
+    readable_end: int,
 ) -> Found:
-    """Up to `limit` messages of a topic with a key, stored between two times (ms), in the order of `candidates`."""
+    """Up to `limit` messages of a topic with a key, stored between two times (ms), in the order of
+    `candidates`.
+    """
     wanted = key.encode("utf-8", "surrogateescape")
     found = Found([], [])
     left = ANSWER_BYTES_MAX

@@ -1,6 +1,8 @@
-"""The log file behind the newest one, made before it is needed: taking its room and making it durable can last.
+"""The log file behind the newest one, made before it is needed: taking its room and making it
+durable can last.
 
-Responsible for: making it beside the thread of the log, under its real name, as RocketMQ does; taking it back.
+Responsible for: making it beside the thread of the log, under its real name, as RocketMQ does;
+taking it back.
 Refuses to know: what the log is written for, when a file is full.
 """
 
@@ -16,8 +18,9 @@ from brokers.log.disk import has_room, new_file
 
 
 class NextFile:
-    """At most one file, made only while `ahead` and where the disk has room for one more. A start finds one that was left
-    behind by a kill: it is empty."""
+    """At most one file, made only while `ahead` and where the disk has room for one more. A start
+    finds one that was left behind by a kill: it is empty.
+    """
 
     def __init__(self, directory: Path, file_bytes: int) -> None:
         self.ahead = False
@@ -27,8 +30,14 @@ class NextFile:
         self._made: Future[int] | None = None
 
     def log_grew(self, end: int, capacity_end: int) -> None:
-        """The newest file reaches up to `capacity_end`: once it is half full the next one is made."""
-        if not self.ahead or capacity_end == self._start or 2 * (capacity_end - end) > self._file_bytes:
+        """The newest file reaches up to `capacity_end`: once it is half full the next one is
+        made.
+        """
+        if (
+            not self.ahead
+            or capacity_end == self._start
+            or 2 * (capacity_end - end) > self._file_bytes
+        ):
             return
         self.drop()
         self._start = capacity_end
@@ -40,7 +49,9 @@ class NextFile:
         return self._directory / segments.file_name(start)
 
     def take(self, start: int) -> int | None:
-        """Its descriptor, the caller's from now on; waits while it is being made. None: there is none."""
+        """Its descriptor, the caller's from now on; waits while it is being made. None: there is
+        none.
+        """
         if start != self._start:
             self.drop()
         made, self._made, self._start = self._made, None, -1

@@ -19,7 +19,9 @@ OPEN_FILES_MAX = 256
 
 
 class OpenFiles:
-    """Least recently used descriptors, at most `limit`, and which files and folders await a sync."""
+    """Least recently used descriptors, at most `limit`, and which files and folders await a
+    sync.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -29,7 +31,9 @@ class OpenFiles:
         self._given_back: deque[tuple[list[str], list[str]]] = deque()
 
     def fd(self, path: str, create_bytes: int = 0) -> int:
-        """Descriptor of a file, valid until the next call; made with that size when `create_bytes` is given."""
+        """Descriptor of a file, valid until the next call; made with that size when `create_bytes`
+        is given.
+        """
         fd = self._fds.get(path)
         if fd is not None:
             self._fds.move_to_end(path)
@@ -38,7 +42,8 @@ class OpenFiles:
         fd = os.open(path, flags, 0o644)
         if create_bytes:
             try:
-                os.ftruncate(fd, create_bytes)  # sparse: thousands of queues must not cost their full size
+                # sparse: thousands of queues must not cost their full size
+                os.ftruncate(fd, create_bytes)
             except OSError:
                 os.close(fd)
                 raise
@@ -48,8 +53,12 @@ class OpenFiles:
             os.close(self._fds.popitem(last=False)[1])
         return fd
 
-    def write(self, path: str, data: bytes | bytearray, position: int, create_bytes: int = 0) -> None:
-        """Writes all of `data`; OSError when the disk does not take it: then nothing of it stays."""
+    def write(
+        self, path: str, data: bytes | bytearray, position: int, create_bytes: int = 0
+    ) -> None:
+        """Writes all of `data`; OSError when the disk does not take it: then nothing of it
+        stays.
+        """
         write_all(self.fd(path, create_bytes), data, position)
         self._dirty.add(path)
 
@@ -64,7 +73,9 @@ class OpenFiles:
         self._dirty_folders.update((queue, topic, os.path.dirname(topic)))
 
     def take_unsynced(self) -> tuple[list[str], list[str]]:
-        """(files, folders) written since the last call; the caller makes them durable with `sync_files`."""
+        """(files, folders) written since the last call; the caller makes them durable with
+        `sync_files`.
+        """
         while self._given_back:
             files, folders = self._given_back.popleft()
             self._dirty.update(files)
@@ -75,7 +86,9 @@ class OpenFiles:
         return taken
 
     def give_back(self, files: list[str], folders: list[str]) -> None:
-        """What was taken and could not be opened to be made durable: taken once more. May be called on any thread."""
+        """What was taken and could not be opened to be made durable: taken once more. May be called
+        on any thread.
+        """
         self._given_back.append((files, folders))
 
     def remove(self, path: str) -> None:
@@ -88,7 +101,9 @@ class OpenFiles:
             os.unlink(path)
 
     def forget(self, folder: Path) -> None:
-        """Closes the files of a folder, which will have another name; they await no sync any more."""
+        """Closes the files of a folder, which will have another name; they await no sync any
+        more.
+        """
         for path in [path for path in self._fds if Path(path).parent == folder]:
             os.close(self._fds.pop(path))
         self._dirty = {path for path in self._dirty if Path(path).parent != folder}
@@ -101,9 +116,11 @@ class OpenFiles:
 
 
 def sync_files(files: list[str], folders: list[str]) -> None:
-    """Makes files and names durable. May run on any thread: opens its own descriptors, one at a time.
+    """Makes files and names durable. May run on any thread: opens its own descriptors, one at a
+    time.
 
-    DiskFull when none is to be had: then nothing is lost, and all of it may be asked for again. OSError: a sync failed.
+    DiskFull when none is to be had: then nothing is lost, and all of it may be asked for again.
+    OSError: a sync failed.
     """
     for path in files:
         _sync(path, os.O_RDONLY, os.fdatasync)

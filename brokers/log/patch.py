@@ -1,6 +1,8 @@
-"""Replacing the bytes of a damaged message by those another replica has, and of a damaged blank record by what it must be.
+"""Replacing the bytes of a damaged message by those another replica has, and of a damaged blank
+record by what it must be.
 
-Responsible for: that only whole, sound bytes at their place get in. Refuses to know: where they come from.
+Responsible for: that only whole, sound bytes at their place get in. Refuses to know: where they
+come from.
 """
 
 from __future__ import annotations
@@ -14,22 +16,34 @@ from brokers.log.records import BLANK_BYTES_MIN, MESSAGE_BYTES_MIN, encode_blank
 from brokers.log.segments import file_start
 
 
-def patch(log: CommitLog, place: Place, data: bytes, confirm_offset: int) -> Callable[[], None] | None:
-    """Writes `data` at `place`; returns what makes that durable, for any thread. None when it does not belong there.
+def patch(
+    log: CommitLog, place: Place, data: bytes, confirm_offset: int
+) -> Callable[[], None] | None:
+    """Writes `data` at `place`; returns what makes that durable, for any thread. None when it does
+    not belong there.
 
-    Only confirmed bytes are replaced: those are the same on every replica of the set. OSError when the disk refuses.
+    Only confirmed bytes are replaced: those are the same on every replica of the set. OSError when
+    the disk refuses.
     """
     piece = log.file_range(place.offset, place.size)
-    if piece is None or piece.count != place.size or len(data) != place.size or problem(data, place):
+    if (
+        piece is None
+        or piece.count != place.size
+        or len(data) != place.size
+        or problem(data, place)
+    ):
         return None
     if place.offset + place.size > confirm_offset:
         return None
     return _written(piece, data)
 
 
-def patch_blank(log: CommitLog, offset: int, confirm_offset: int, told: bytes = b"") -> Callable[[], None] | None:
-    """As `patch`, of a blank record at `offset` (3.3). `told`: what another replica has there; without it only a rest of a
-    file into which no message fits is known to be one."""
+def patch_blank(
+    log: CommitLog, offset: int, confirm_offset: int, told: bytes = b""
+) -> Callable[[], None] | None:
+    """As `patch`, of a blank record at `offset` (3.3). `told`: what another replica has there;
+    without it only a rest of a file into which no message fits is known to be one.
+    """
     file_end = file_start(offset, log.file_bytes) + log.file_bytes
     left = file_end - offset
     if left < BLANK_BYTES_MIN or file_end > confirm_offset:

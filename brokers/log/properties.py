@@ -1,6 +1,8 @@
-"""Message properties: the text form `key 0x01 value 0x02 ...`, Java string hashes, tag codes and delay levels.
+"""Message properties: the text form `key 0x01 value 0x02 ...`, Java string hashes, tag codes and
+delay levels.
 
-Responsible for: broker-wire-and-storage.md 3.2 (properties string), 3.5 (tagsCode) and 5.1 (delay levels).
+Responsible for: broker-wire-and-storage.md 3.2 (properties string), 3.5 (tagsCode) and 5.1 (delay
+levels).
 Refuses to know: records, files, who sets which property and why.
 """
 
@@ -18,12 +20,33 @@ _MS = 1000
 # Level n is entry n - 1 (5.1).
 DELAY_LEVELS_MS = tuple(
     seconds * _MS
-    for seconds in (1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
+    for seconds in (
+        1,
+        5,
+        10,
+        30,
+        60,
+        120,
+        180,
+        240,
+        300,
+        360,
+        420,
+        480,
+        540,
+        600,
+        1200,
+        1800,
+        3600,
+        7200,
+    )
 )
 
 
 def encode_properties(properties: Mapping[str, str]) -> bytes:
-    """Text form of `properties`, in their order. ValueError when a key or value cannot be written."""
+    """Text form of `properties`, in their order. ValueError when a key or value cannot be
+    written.
+    """
     parts: list[str] = []
     for key, value in properties.items():
         if not key or not value:
@@ -35,12 +58,16 @@ def encode_properties(properties: Mapping[str, str]) -> bytes:
 
 
 def decode_properties(data: bytes) -> dict[str, str]:
-    """Properties of a text form; entries without name or value are dropped, the last of equal names wins (as in Java)."""
+    """Properties of a text form; entries without name or value are dropped, the last of equal names
+    wins (as in Java).
+    """
     found: dict[str, str] = {}
     for entry in data.split(PROPERTY_SEPARATOR):
         name, separator, value = entry.partition(NAME_VALUE_SEPARATOR)
         if separator and name and value:
-            found[name.decode("utf-8", "surrogateescape")] = value.decode("utf-8", "surrogateescape")
+            found[name.decode("utf-8", "surrogateescape")] = value.decode(
+                "utf-8", "surrogateescape"
+            )
     return found
 
 
@@ -77,7 +104,9 @@ def tag_hash(tag: bytes) -> int:
 
 
 def tags_code(properties: bytes, topic: str, store_ms: int) -> int:
-    """The i64 of a consume queue entry (3.5): hash of the tag, 0 without one, deliver time (ms) of a delayed message."""
+    """The i64 of a consume queue entry (3.5): hash of the tag, 0 without one, deliver time (ms) of
+    a delayed message.
+    """
     if topic == SCHEDULE_TOPIC:
         level = delay_level(properties)
         if level:
@@ -89,7 +118,9 @@ def tags_code(properties: bytes, topic: str, store_ms: int) -> int:
 
 
 def delay_level(properties: bytes) -> int:
-    """Delay level 1 to 18 asked for by property DELAY; 0 = none. A level above the highest counts as the highest."""
+    """Delay level 1 to 18 asked for by property DELAY; 0 = none. A level above the highest counts
+    as the highest.
+    """
     text = property_value(properties, b"DELAY")
     if text is None or len(text) > 10:
         return 0

@@ -1,6 +1,8 @@
-"""Reading messages through a consume queue: by offset with the result table of the protocol, and by time.
+"""Reading messages through a consume queue: by offset with the result table of the protocol, and by
+time.
 
-Responsible for: broker-wire-and-storage.md 4.5 (store results, selection limits) and 4.6 (search by time).
+Responsible for: broker-wire-and-storage.md 4.5 (store results, selection limits) and 4.6 (search by
+time).
 Refuses to know: response codes, subscriptions beyond a set of tag hashes, who asks.
 """
 
@@ -54,7 +56,8 @@ class GetStatus(Enum):
 class GetResult:
     """`body`: the stored messages one behind the other. Offsets are slots of the queue.
 
-    `refused`: the message at `next_offset` is damaged; what is in front of it is answered, itself it never is.
+    `refused`: the message at `next_offset` is damaged; what is in front of it is answered, itself
+    it never is.
     """
 
     status: GetStatus
@@ -78,13 +81,20 @@ class Selection(NamedTuple):
 
 
 def select(
-    log: CommitLog, queue: ConsumeQueue | None, offset: int, max_messages: int, codes: Collection[int] | None,
-    memory_bytes: int, check: QueueCheck,
-) -> GetResult | Selection:  # fmt: skip
-    """Messages of `queue` from slot `offset`: at most `max_messages`, filtered by the low 32 bits of tags codes.
+    log: CommitLog,
+    queue: ConsumeQueue | None,
+    offset: int,
+    max_messages: int,
+    codes: Collection[int] | None,
+    memory_bytes: int,
+    check: QueueCheck,
+) -> GetResult | Selection:
+    """Messages of `queue` from slot `offset`: at most `max_messages`, filtered by the low 32 bits
+    of tags codes.
 
-    `codes` None or empty = all (signed 32-bit Java hashes). Messages further than `memory_bytes` behind the log's end
-    count as cold and get the smaller limits. A result when there is nothing to read.
+    `codes` None or empty = all (signed 32-bit Java hashes). Messages further than `memory_bytes`
+    behind the log's end count as cold and get the smaller limits. A result when there is nothing to
+    read.
     """
     if queue is None:
         return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
@@ -102,19 +112,34 @@ def select(
     first = queue.read(offset, at_first)
     if not first:
         return GetResult(GetStatus.OFFSET_FOUND_NULL, min(queue.next_file(offset), high), low, high)
-    chosen, next_offset = _select(_entries(queue, offset, first, at_first, examined), offset, max_messages, codes, log.end_offset - memory_bytes)
+    chosen, next_offset = _select(
+        _entries(queue, offset, first, at_first, examined),
+        offset,
+        max_messages,
+        codes,
+        log.end_offset - memory_bytes,
+    )
     if not chosen:
         return GetResult(GetStatus.NO_MATCHED_MESSAGE, next_offset, low, high)
     return Selection(queue, check, chosen, next_offset, low, high)
 
 
 def get_messages(
-    log: CommitLog, queue: ConsumeQueue | None, offset: int, max_messages: int, codes: Collection[int] | None,
-    memory_bytes: int, check: QueueCheck,
-) -> GetResult:  # fmt: skip
+    log: CommitLog,
+    queue: ConsumeQueue | None,
+    offset: int,
+    max_messages: int,
+    codes: Collection[int] | None,
+    memory_bytes: int,
+    check: QueueCheck,
+) -> GetResult:
     """`select`, and what it chose, read at once."""
     selection = select(log, queue, offset, max_messages, codes, memory_bytes, check)
-    return selection if isinstance(selection, GetResult) else answer(log, selection, fetch(log.read, log.file_bytes, selection))
+    return (
+        selection
+        if isinstance(selection, GetResult)
+        else answer(log, selection, fetch(log.read, log.file_bytes, selection))
+    )
 
 
 def answer(log: CommitLog, selection: Selection, fetched: Fetched) -> GetResult:
@@ -126,7 +151,9 @@ def answer(log: CommitLog, selection: Selection, fetched: Fetched) -> GetResult:
     if count < len(chosen):
         slot, entry = chosen[count]
         if count == 0 and refused is None:
-            return GetResult(GetStatus.MESSAGE_WAS_REMOVING, _behind_file(log, queue, slot, entry), low, high)
+            return GetResult(
+                GetStatus.MESSAGE_WAS_REMOVING, _behind_file(log, queue, slot, entry), low, high
+            )
         if count == 0:
             return GetResult(GetStatus.RECORD_REFUSED, slot, low, high, refused=refused)
         next_offset = slot  # what could not be read now is asked for again
@@ -140,8 +167,13 @@ def _joined(pieces: list[memoryview]) -> bytes:
 
 
 def _is_deleted(log: CommitLog, queue: ConsumeQueue, slot: int) -> bool:
-    """Whether the message of a slot went meanwhile. An entry that is kept and leads out of the log is damaged."""
-    return log.min_offset == log.end_offset or not queue.min_offset(log.min_offset) <= slot < queue.max_offset
+    """Whether the message of a slot went meanwhile. An entry that is kept and leads out of the log
+    is damaged.
+    """
+    return (
+        log.min_offset == log.end_offset
+        or not queue.min_offset(log.min_offset) <= slot < queue.max_offset
+    )
 
 
 def _behind_file(log: CommitLog, queue: ConsumeQueue, slot: int, entry: Entry) -> int:
@@ -150,15 +182,23 @@ def _behind_file(log: CommitLog, queue: ConsumeQueue, slot: int, entry: Entry) -
     return queue.first_slot_where(slot + 1, lambda later: later.physical_offset >= file_end)
 
 
-def _entries(queue: ConsumeQueue, offset: int, first: list[Entry], at_first: int, examined: int) -> Iterator[Entry]:
-    """Up to `examined` entries of one file: more than a few are read only when nearly all are passed over."""
+def _entries(
+    queue: ConsumeQueue, offset: int, first: list[Entry], at_first: int, examined: int
+) -> Iterator[Entry]:
+    """Up to `examined` entries of one file: more than a few are read only when nearly all are
+    passed over.
+    """
     yield from first
     if len(first) == at_first:
         yield from queue.read(offset + at_first, examined - at_first)
 
 
 def _select(
-    entries: Iterable[Entry], offset: int, max_messages: int, codes: Collection[int] | None, cold_below: int
+    entries: Iterable[Entry],
+    offset: int,
+    max_messages: int,
+    codes: Collection[int] | None,
+    cold_below: int,
 ) -> tuple[list[tuple[int, Entry]], int]:
     """(slots and entries to answer with, slot behind the last one examined)."""
     chosen: list[tuple[int, Entry]] = []
@@ -167,7 +207,11 @@ def _select(
     for entry in entries:
         physical, size, tags_code = entry
         if count:
-            most, most_bytes = (cold_max, COLD_BODY_BYTES_MAX) if physical < cold_below else (hot_max, BODY_BYTES_MAX)
+            most, most_bytes = (
+                (cold_max, COLD_BODY_BYTES_MAX)
+                if physical < cold_below
+                else (hot_max, BODY_BYTES_MAX)
+            )
             if count >= most or total + size > most_bytes:
                 break
         offset += 1
@@ -184,7 +228,9 @@ def _low_32(value: int) -> int:
 
 
 class Fetched(NamedTuple):
-    """The bytes of the first `count` of the chosen messages, and why the next one is not among them."""
+    """The bytes of the first `count` of the chosen messages, and why the next one is not among
+    them.
+    """
 
     pieces: list[memoryview]
     count: int
@@ -192,7 +238,9 @@ class Fetched(NamedTuple):
 
 
 def fetch(read: Callable[[int, int], bytes], file_bytes: int, selection: Selection) -> Fetched:
-    """Reads and checks what was chosen, with one read for messages that lie close together. May run on any thread."""
+    """Reads and checks what was chosen, with one read for messages that lie close together. May run
+    on any thread.
+    """
     chosen, check = selection.chosen, selection.check
     pieces: list[memoryview] = []
     for first, stop, last in spans(chosen, file_bytes):
@@ -211,7 +259,9 @@ def fetch(read: Callable[[int, int], bytes], file_bytes: int, selection: Selecti
                 if why and stop - first > 1:  # the disk refused all of it: one by one
                     return _one_by_one(read, selection, pieces, number)
                 pieces.append(data[begin:end])
-                return Fetched(pieces, number, BadRecord(check.place(slot, physical, size), why or reason))
+                return Fetched(
+                    pieces, number, BadRecord(check.place(slot, physical, size), why or reason)
+                )
             if at != end:
                 pieces.append(data[begin:end])
                 begin = at
@@ -220,7 +270,9 @@ def fetch(read: Callable[[int, int], bytes], file_bytes: int, selection: Selecti
     return Fetched(pieces, len(chosen), None)
 
 
-def _one_by_one(read: Callable[[int, int], bytes], selection: Selection, pieces: list[memoryview], number: int) -> Fetched:
+def _one_by_one(
+    read: Callable[[int, int], bytes], selection: Selection, pieces: list[memoryview], number: int
+) -> Fetched:
     for slot, entry in selection.chosen[number:]:
         alone = fetch(read, 1 << 62, selection._replace(chosen=[(slot, entry)]))
         pieces += alone.pieces
@@ -240,9 +292,11 @@ def _read(read: Callable[[int, int], bytes], offset: int, count: int) -> tuple[m
 
 
 def spans(chosen: list[tuple[int, Entry]], file_bytes: int) -> list[tuple[int, int, int]]:
-    """[first, stop) of the messages that one read gives, and where it ends: near to each other, in order, in one file.
+    """[first, stop) of the messages that one read gives, and where it ends: near to each other, in
+    order, in one file.
 
-    An entry that cannot be one of a message there is read by itself: it must not spoil those beside it.
+    An entry that cannot be one of a message there is read by itself: it must not spoil those beside
+    it.
     """
     found: list[tuple[int, int, int]] = []
     at = 0
@@ -264,11 +318,13 @@ def spans(chosen: list[tuple[int, Entry]], file_bytes: int) -> list[tuple[int, i
 
 
 def offset_by_time(log: CommitLog, queue: ConsumeQueue, timestamp_ms: int, *, upper: bool) -> int:
-    """Slot by store time: the first at or after `timestamp_ms`; with `upper` the last at or before it (4.6).
+    """Slot by store time: the first at or after `timestamp_ms`; with `upper` the last at or before
+    it (4.6).
 
-    Slots without a message count as the next one that has one. A later master's clock may be behind that of the one before,
-    so times may fall: in front of what was found TIME_PROBES slots are looked at, and where they fall, and who reads from
-    there on gets messages twice rather than too few. A stretch of later times between two of them is missed.
+    Slots without a message count as the next one that has one. A later master's clock may be behind
+    that of the one before, so times may fall: in front of what was found TIME_PROBES slots are
+    looked at, and where they fall, and who reads from there on gets messages twice rather than too
+    few. A stretch of later times between two of them is missed.
     """
     low, high = queue.min_offset(log.min_offset), queue.max_offset
     if low >= high:
@@ -287,7 +343,9 @@ def offset_by_time(log: CommitLog, queue: ConsumeQueue, timestamp_ms: int, *, up
         fallen = slot
         if slot < high and time_of(slot) < time_of(before):
             from_ms = time_of(before)
-            fallen = before + bisect_left(range(before, slot), True, key=lambda one: time_of(one) < from_ms)
+            fallen = before + bisect_left(
+                range(before, slot), True, key=lambda one: time_of(one) < from_ms
+            )
         if fallen > before and time_of(fallen - 1) >= timestamp_ms:
             return before + bisect_left(range(before, fallen), timestamp_ms, key=time_of)
         before = slot
@@ -295,13 +353,18 @@ def offset_by_time(log: CommitLog, queue: ConsumeQueue, timestamp_ms: int, *, up
 
 
 def _next_store_ms(log: CommitLog, queue: ConsumeQueue, slot: int, high: int) -> int:
-    """Store time of the first message at or behind `slot`; NO_TIME when there is none, or damage hides it."""
+    """Store time of the first message at or behind `slot`; NO_TIME when there is none, or damage
+    hides it.
+    """
     for _ in range(DAMAGED_RUN_MAX):
         slot = behind_mute(queue.read, slot, high)
         entries = queue.read(slot, 1) if slot < high else []
         if not entries:
             break
-        if entries[0].size > 0 and (found := log.store_ms_at(entries[0].physical_offset)) is not None:
+        if (
+            entries[0].size > 0
+            and (found := log.store_ms_at(entries[0].physical_offset)) is not None
+        ):
             return found
         slot += 1
     return NO_TIME

@@ -1,9 +1,12 @@
-"""Where each consume queue goes on, kept beside the queues: their files are not the only memory of queue offsets.
+"""Where each consume queue goes on, kept beside the queues: their files are not the only memory of
+queue offsets.
 
-Responsible for: a small file with a checksum, replaced atomically (S12); what it says of queues whose files end lower or are
-gone. Refuses to know: how a queue is made again, who gives queue offsets.
+Responsible for: a small file with a checksum, replaced atomically (S12); what it says of queues
+whose files end lower or are gone. Refuses to know: how a queue is made again, who gives queue
+offsets.
 
-A queue whose messages have all expired cannot be made again from the log: without its end, offsets would be given twice.
+A queue whose messages have all expired cannot be made again from the log: without its end, offsets
+would be given twice.
 """
 
 from __future__ import annotations
@@ -21,8 +24,8 @@ from brokers.log.queue_entries import SLOT_MAX
 
 QUEUE_ENDS_NAME = "queueEnds"
 FILE_BYTES_MAX = 256 << 20
-# Not every checkpoint writes the file: messages behind it are still in the log, and say what it does not. With many queues
-# fewer do, for it grows with them.
+# Not every checkpoint writes the file: messages behind it are still in the log, and say what it
+# does not. With many queues fewer do, for it grows with them.
 CHECKPOINTS_BETWEEN = 10
 QUEUES_AT_ONCE = 2000
 # So many entries at the end of a queue are taken for lost ones that the log may still give.
@@ -37,7 +40,9 @@ Key = tuple[str, int]
 
 
 class QueueEnd(NamedTuple):
-    """The slot of the next message, and the place in the log of the newest one, -1 where the log had none."""
+    """The slot of the next message, and the place in the log of the newest one, -1 where the log
+    had none.
+    """
 
     slot: int
     last_physical: int
@@ -53,7 +58,10 @@ class Remembered(NamedTuple):
 def encode(remembered: Remembered) -> bytes:
     """A line with a checksum over what follows: the offset, then a line for each queue."""
     lines = [f"{remembered.offset}"]
-    lines += [f"{topic} {queue_id} {slot} {last}" for (topic, queue_id), (slot, last) in remembered.ends.items()]
+    lines += [
+        (f"{topic} {queue_id} {slot} {last}")
+        for (topic, queue_id), (slot, last) in remembered.ends.items()
+    ]
     body = "\n".join(lines).encode()
     return _HEAD + f"{zlib.crc32(body):08x}\n".encode() + body
 
@@ -66,14 +74,19 @@ def decode(data: bytes) -> Remembered | None:
     try:
         offset, *lines = body.decode().split("\n")
         rows = (line.split(" ") for line in lines)
-        ends = {(topic, int(queue_id)): QueueEnd(int(slot), int(last)) for topic, queue_id, slot, last in rows}
+        ends = {
+            (topic, int(queue_id)): QueueEnd(int(slot), int(last))
+            for topic, queue_id, slot, last in rows
+        }
         return Remembered(int(offset), ends)
     except ValueError:
         return None
 
 
 def lacks_from(queues: ConsumeQueues, ends: Mapping[Key, QueueEnd], log_min: int) -> int | None:
-    """Where in the log messages begin that had durable entries which are gone; None when none is missing."""
+    """Where in the log messages begin that had durable entries which are gone; None when none is
+    missing.
+    """
     found: int | None = None
     for key, (slot, last) in ends.items():
         queue = queues.get(*key)
@@ -84,8 +97,9 @@ def lacks_from(queues: ConsumeQueues, ends: Mapping[Key, QueueEnd], log_min: int
 
 
 class QueueEnds:
-    """`floors`: ends that are higher than what the files of their queues say. `remembered` None: no file, or none that can be
-    believed. `unsaved`: what was noted is not in the file yet."""
+    """`floors`: ends that are higher than what the files of their queues say. `remembered` None: no
+    file, or none that can be believed. `unsaved`: what was noted is not in the file yet.
+    """
 
     def __init__(self, root: Path) -> None:
         self._path = root / QUEUE_ENDS_NAME
@@ -101,7 +115,9 @@ class QueueEnds:
         except FileNotFoundError:
             return None
         if found is None:
-            _log.error("%s is damaged: where queues go on is known from their files only", self._path)
+            _log.error(
+                "%s is damaged: where queues go on is known from their files only", self._path
+            )
         return found
 
     @property
@@ -122,28 +138,42 @@ class QueueEnds:
         self.place(queues)
 
     def settle_cut(self, queues: ConsumeQueues, to_offset: int) -> None:
-        """The log was cut there. No queue goes back to where it was remembered in front of that: a damaged entry may have looked
-        like one of a message that was cut."""
+        """The log was cut there. No queue goes back to where it was remembered in front of that: a
+        damaged entry may have looked like one of a message that was cut.
+        """
         if self.remembered is not None and self.remembered.offset <= to_offset:
             self._note_lost(queues, to_offset)
 
     def _note_lost(self, queues: ConsumeQueues, log_end: int) -> None:
-        """Where the newest message is in the log and its entry is not there, the slots up to it are nobody's until the log was
-        asked. Where the disk refuses, the floor alone says where the queue goes on."""
+        """Where the newest message is in the log and its entry is not there, the slots up to it are
+        nobody's until the log was asked. Where the disk refuses, the floor alone says where the
+        queue goes on.
+        """
         for key, (slot, newest) in (self.ends or {}).items():
             queue = queues.get(*key)
-            if queue is None or queue.is_bare() or not queue.max_offset < slot <= queue.max_offset + LOST_MAX:
+            if (
+                queue is None
+                or queue.is_bare()
+                or not queue.max_offset < slot <= queue.max_offset + LOST_MAX
+            ):
                 continue
             if not queue.last_physical < newest < log_end:
                 continue
             try:
                 queue.lose_up_to(slot, newest)
             except (OSError, LogError) as error:
-                _log.error("%s/%d goes on at %d, and its lost entries cannot be marked: %s", *key, slot, error)
+                _log.error(
+                    "%s/%d goes on at %d, and its lost entries cannot be marked: %s",
+                    *key,
+                    slot,
+                    error,
+                )
                 self.floors[key] = max(slot, self.floors.get(key, 0))
 
     def place(self, queues: ConsumeQueues) -> None:
-        """Queues without messages begin at their floors; floors that their queues have reached are forgotten."""
+        """Queues without messages begin at their floors; floors that their queues have reached are
+        forgotten.
+        """
         for key, slot in list(self.floors.items()):
             queue = queues.get_or_create(*key)
             if queue is not None and queue.max_offset < slot and queue.is_bare():
@@ -156,7 +186,9 @@ class QueueEnds:
         return self._saved < self._noted
 
     def note(self, queues: ConsumeQueues, told: Mapping[Key, int]) -> None:
-        """Another replica knows these ends: none of these queues goes on in front of it. The next checkpoint writes them."""
+        """Another replica knows these ends: none of these queues goes on in front of it. The next
+        checkpoint writes them.
+        """
         for key, slot in told.items():
             queue = queues.get_or_create(*key) if slot <= SLOT_MAX else None
             if queue is None or max(queue.max_offset, self.floors.get(key, 0)) >= slot:
@@ -168,18 +200,27 @@ class QueueEnds:
             self._noted += 1
 
     def note_committed(self, queues: ConsumeQueues, committed: Mapping[Key, int]) -> None:
-        """Consumers have read up to there. Where the log has messages of a queue these say where it goes on; of the others
-        consumers know what nobody else may know."""
+        """Consumers have read up to there. Where the log has messages of a queue these say where it
+        goes on; of the others consumers know what nobody else may know.
+        """
         ahead = {}
         for key, slot in committed.items():
             queue = queues.get(*key)
-            if 0 < slot <= COMMITTED_MAX and (queue is None or (queue.max_offset < slot and queue.is_bare())):
+            if 0 < slot <= COMMITTED_MAX and (
+                queue is None or (queue.max_offset < slot and queue.is_bare())
+            ):
                 ahead[key] = slot
         self.note(queues, ahead)
 
     def without_messages(self, queues: ConsumeQueues, log_min: int) -> Remembered:
-        """What a log that begins at `log_min` does not say: where queues go on of which it has no message."""
-        ends = {key: QueueEnd(queue.max_offset, -1) for key, queue in queues if queue.max_offset and queue.last_physical < log_min}
+        """What a log that begins at `log_min` does not say: where queues go on of which it has no
+        message.
+        """
+        ends = {
+            key: QueueEnd(queue.max_offset, -1)
+            for key, queue in queues
+            if queue.max_offset and queue.last_physical < log_min
+        }
         for key, slot in self.floors.items():
             if key not in ends or ends[key].slot < slot:
                 ends[key] = QueueEnd(slot, -1)
@@ -191,13 +232,19 @@ class QueueEnds:
             self.floors[key] = max(queue.max_offset, self.floors.get(key, 0))
 
     def taken(self, queues: ConsumeQueues, *, at_once: bool) -> dict[Key, QueueEnd] | None:
-        """What a checkpoint that begins now should write; None: not this time. `at_once`: the last one of a life."""
+        """What a checkpoint that begins now should write; None: not this time. `at_once`: the last
+        one of a life.
+        """
         self._left -= 1
         if not at_once and self._left > 0 and not self.unsaved:
             return None
         self._taken = self._noted
         self._left = CHECKPOINTS_BETWEEN + len(queues) // QUEUES_AT_ONCE
-        ends = {key: QueueEnd(queue.max_offset, queue.last_physical) for key, queue in queues if queue.max_offset}
+        ends = {
+            key: QueueEnd(queue.max_offset, queue.last_physical)
+            for key, queue in queues
+            if queue.max_offset
+        }
         for key, slot in self.floors.items():
             if key not in ends or ends[key].slot < slot:
                 ends[key] = QueueEnd(slot, ends[key].last_physical if key in ends else -1)

@@ -12,11 +12,13 @@ from typing import NamedTuple
 
 ENTRY_BYTES = 20
 FILLER_SIZE = 0x7FFFFFFF
-# A replicated message may jump this far ahead in its queue; more means the log is not what it says it is.
+# A replicated message may jump this far ahead in its queue; more means the log is not what it says
+# it is.
 GAP_ENTRIES_MAX = 10_000_000
 # So many damaged entries in a row are seen through.
 DAMAGED_RUN_MAX = 16
-# Entries of a page of memory and a few more: what a lost write damages at once, and a cut sees through.
+# Entries of a page of memory and a few more: what a lost write damages at once, and a cut sees
+# through.
 PAGE_ENTRIES = 4096 // ENTRY_BYTES + 4
 # So many entries of a row of filler are looked at with one read.
 FILLER_AT_ONCE = 4096
@@ -50,9 +52,13 @@ def is_kept(entry: Entry, log_min_offset: int) -> bool:
 
 
 def is_deleted(entry: Entry, log_min_offset: int) -> bool:
-    """Whether it says of a message that it is gone. What cannot be an entry, or is all zeros, says nothing."""
+    """Whether it says of a message that it is gone. What cannot be an entry, or is all zeros, says
+    nothing.
+    """
     physical, size, _ = entry
-    return 0 <= size != FILLER_SIZE and 0 <= physical < log_min_offset and (physical, size) != (0, 0)
+    return (
+        0 <= size != FILLER_SIZE and 0 <= physical < log_min_offset and (physical, size) != (0, 0)
+    )
 
 
 Read = Callable[[int, int], list[Entry]]
@@ -64,16 +70,22 @@ def is_filler(entry: Entry) -> bool:
 
 
 def first_where(
-    read: Read, low: int, high: int, predicate: Callable[[Entry], bool], mute: Callable[[Entry], bool] = is_filler
+    read: Read,
+    low: int,
+    high: int,
+    predicate: Callable[[Entry], bool],
+    mute: Callable[[Entry], bool] = is_filler,
 ) -> int:
-    """Lowest slot of [low, high) whose entry fulfils `predicate` (false before, true from there on); `high` when none.
+    """Lowest slot of [low, high) whose entry fulfils `predicate` (false before, true from there
+    on); `high` when none.
 
-    A `mute` entry counts as the one behind it, and at the end as one that fulfils it. `read(slot, count)`: entries from a
-    slot on.
+    A `mute` entry counts as the one behind it, and at the end as one that fulfils it. `read(slot,
+    count)`: entries from a slot on.
     """
     while low < high:
         middle = (low + high) // 2
-        at = behind_mute(read, middle, high, mute)  # what stands at `high` fulfils it, or nothing stands there
+        # what stands at `high` fulfils it, or nothing stands there
+        at = behind_mute(read, middle, high, mute)
         entries = read(at, 1) if at < high else []
         if at >= high or (entries and predicate(entries[0])):
             high = middle
@@ -83,8 +95,9 @@ def first_where(
 
 
 def behind_mute(read: Read, slot: int, end: int, mute: Callable[[Entry], bool] = is_filler) -> int:
-    """The first slot from `slot` on that is not `mute`, `end` when there is none. Each is looked at: behind one row of filler
-    another may follow, and what lies between must not be passed over."""
+    """The first slot from `slot` on that is not `mute`, `end` when there is none. Each is looked
+    at: behind one row of filler another may follow, and what lies between must not be passed over.
+    """
     count = 1
     while slot < end:
         entries = read(slot, min(count, end - slot))
@@ -98,18 +111,28 @@ def behind_mute(read: Read, slot: int, end: int, mute: Callable[[Entry], bool] =
 def first_kept(read: Read, first: int, end: int, log_min_offset: int) -> int:
     """Slot of the first entry whose message the log still has; `end` when there is none.
 
-    A damaged entry may look like one of a deleted message; it must not hide those in front of it, which say the contrary. One
-    that says nothing, as filler does of which a loss of power left zeros, hides none either.
+    A damaged entry may look like one of a deleted message; it must not hide those in front of it,
+    which say the contrary. One that says nothing, as filler does of which a loss of power left
+    zeros, hides none either.
     """
 
     def mute(entry: Entry) -> bool:
-        return is_filler(entry) or not (entry.physical_offset >= log_min_offset or is_deleted(entry, log_min_offset))
+        return is_filler(entry) or not (
+            entry.physical_offset >= log_min_offset or is_deleted(entry, log_min_offset)
+        )
 
     behind = end
     while True:
         slot = first_where(read, first, end, lambda entry: is_kept(entry, log_min_offset), mute)
         before = range(max(first, slot - DAMAGED_RUN_MAX - 1), slot)
-        end = next((one for one in before if any(is_kept(entry, log_min_offset) for entry in read(one, 1))), -1)
+        end = next(
+            (
+                one
+                for one in before
+                if any(is_kept(entry, log_min_offset) for entry in read(one, 1))
+            ),
+            -1,
+        )
         if end < 0:
             return slot if slot >= behind else behind_mute(read, slot, behind)
 
@@ -117,7 +140,9 @@ def first_kept(read: Read, first: int, end: int, log_min_offset: int) -> int:
 def stretch(read: Read, low: int, high: int) -> list[Entry]:
     """The entries of [low, high), over the borders of files."""
     entries: list[Entry] = []
-    while low + len(entries) < high and (more := read(low + len(entries), high - low - len(entries))):
+    while low + len(entries) < high and (
+        more := read(low + len(entries), high - low - len(entries))
+    ):
         entries += more
     return entries
 
@@ -127,11 +152,15 @@ def reaches(entries: Sequence[Entry], physical_offset: int) -> bool:
     return any(physical >= physical_offset and size != FILLER_SIZE for physical, size, _ in entries)
 
 
-def first_cut(read: Read, first: int, end: int, physical_offset: int, leads: Callable[[int], object]) -> int:
-    """Lowest slot of [first, end) behind every entry of a message below `physical_offset`; `end` when there is no other.
+def first_cut(
+    read: Read, first: int, end: int, physical_offset: int, leads: Callable[[int], object]
+) -> int:
+    """Lowest slot of [first, end) behind every entry of a message below `physical_offset`; `end`
+    when there is no other.
 
-    `leads(slot)`: whether the log has the message that the entry of a slot speaks of. Only such entries are believed where it
-    matters: a damaged one in front of the border may point beyond it, one behind it to anywhere below.
+    `leads(slot)`: whether the log has the message that the entry of a slot speaks of. Only such
+    entries are believed where it matters: a damaged one in front of the border may point beyond it,
+    one behind it to anywhere below.
     """
     low = first
     while True:
@@ -141,10 +170,15 @@ def first_cut(read: Read, first: int, end: int, physical_offset: int, leads: Cal
             break
         low = behind + 1
     before = _last_below(read, max(low, slot - PAGE_ENTRIES), slot, physical_offset, leads)
-    if before is not None or low > first:  # of those in front nothing is known: filler, or their messages are deleted
+    # of those in front nothing is known: filler, or their messages are deleted
+    if before is not None or low > first:
         return _behind_ordered(read, low if before is None else before + 1, slot, physical_offset)
-    while slot < end and (entries := read(slot, PAGE_ENTRIES)):  # filler says where the queue begins
-        filled = next((number for number, entry in enumerate(entries) if entry.size != FILLER_SIZE), len(entries))
+    # filler says where the queue begins
+    while slot < end and (entries := read(slot, PAGE_ENTRIES)):
+        filled = next(
+            (number for number, entry in enumerate(entries) if entry.size != FILLER_SIZE),
+            len(entries),
+        )
         slot += filled
         if filled < len(entries):
             break
@@ -152,10 +186,13 @@ def first_cut(read: Read, first: int, end: int, physical_offset: int, leads: Cal
 
 
 def _behind_ordered(read: Read, low: int, end: int, physical_offset: int) -> int:
-    """The slot behind the last entry of [low, end) that leads to a place below the cut, in order: its message may be damaged, and
-    a slot that was given stays taken. `low` when there is none."""
+    """The slot behind the last entry of [low, end) that leads to a place below the cut, in order:
+    its message may be damaged, and a slot that was given stays taken. `low` when there is none.
+    """
     behind = low
-    newest = max((physical for physical, size, _ in read(low - 1, 1) if 0 < size != FILLER_SIZE), default=-1)
+    newest = max(
+        (physical for physical, size, _ in read(low - 1, 1) if 0 < size != FILLER_SIZE), default=-1
+    )
     for slot, (physical, size, _) in enumerate(stretch(read, low, end), low):
         if 0 < size != FILLER_SIZE and newest < physical < physical_offset:
             behind, newest = slot + 1, physical
@@ -163,8 +200,9 @@ def _behind_ordered(read: Read, low: int, end: int, physical_offset: int) -> int
 
 
 def unknown_behind(read: Read, slot: int, end: int, physical_offset: int) -> int:
-    """How many entries from `slot` on, where a cut at `physical_offset` would end the queue, may be damaged ones of messages in
-    front of it: up to the first that leads behind the cut in order."""
+    """How many entries from `slot` on, where a cut at `physical_offset` would end the queue, may be
+    damaged ones of messages in front of it: up to the first that leads behind the cut in order.
+    """
     entries = stretch(read, slot, min(slot + DAMAGED_RUN_MAX + 1, end))
     for number, (physical, size, _) in enumerate(entries):
         following = entries[number + 1].physical_offset if number + 1 < len(entries) else NOWHERE
@@ -174,23 +212,29 @@ def unknown_behind(read: Read, slot: int, end: int, physical_offset: int) -> int
 
 
 class Kept(NamedTuple):
-    """Entries in front of slot `end` stay. `lacks_from`: messages from this place of the log on may have lost theirs, although
-    they were durable; None: none has."""
+    """Entries in front of slot `end` stay. `lacks_from`: messages from this place of the log on may
+    have lost theirs, although they were durable; None: none has.
+    """
 
     end: int
     lacks_from: int | None
 
 
 def kept_below(read: Read, first: int, end: int, physical_offset: int) -> Kept:
-    """What stays of [first, end) when only entries of messages below `physical_offset` are known to be durable.
+    """What stays of [first, end) when only entries of messages below `physical_offset` are known to
+    be durable.
 
-    That is everything up to the last of these, whatever is damaged in between: behind it nobody would make it again. Read
-    from the end, so that it costs what does not stay.
+    That is everything up to the last of these, whatever is damaged in between: behind it nobody
+    would make it again. Read from the end, so that it costs what does not stay.
     """
     filled, behind, newest = first, first, -1
     for slot, (physical, size, _) in _from_the_end(read, first, end):
-        if newest >= 0 and (size == FILLER_SIZE or 0 <= physical < newest and (physical > 0 or size > 0)):
-            break  # in order with the one before it: an entry that lost its first bytes points too far to the front
+        if newest >= 0 and (
+            size == FILLER_SIZE or 0 <= physical < newest and (physical > 0 or size > 0)
+        ):
+            # in order with the one before it: an entry that lost its first bytes points too far to
+            # the front
+            break
         if size == FILLER_SIZE:
             filled = max(filled, slot + 1)
         elif size > 0 and 0 <= physical < physical_offset:
@@ -203,12 +247,16 @@ def kept_below(read: Read, first: int, end: int, physical_offset: int) -> Kept:
 def place_before(read: Read, first: int, slot: int) -> int:
     """Place in the log of the newest message with an entry in [first, slot); 0 without."""
     entries = (entry for _, entry in _from_the_end(read, first, slot))
-    return next((physical for physical, size, _ in entries if 0 < size != FILLER_SIZE and physical >= 0), 0)
+    return next(
+        (physical for physical, size, _ in entries if 0 < size != FILLER_SIZE and physical >= 0), 0
+    )
 
 
 def merged(there: bytes, others: bytes | bytearray) -> bytes:
     """The entries that are `there`, and where none is, those of `others` for the same slots."""
-    pairs = zip(ENTRY.iter_unpack(there.ljust(len(others), b"\0")), ENTRY.iter_unpack(others), strict=True)
+    pairs = zip(
+        ENTRY.iter_unpack(there.ljust(len(others), b"\0")), ENTRY.iter_unpack(others), strict=True
+    )
     return b"".join(ENTRY.pack(*(other if old[1] <= 0 else old)) for old, other in pairs)
 
 
@@ -220,7 +268,9 @@ def _from_the_end(read: Read, first: int, end: int) -> Iterator[tuple[int, Entry
         high = low
 
 
-def _last_below(read: Read, low: int, high: int, physical_offset: int, leads: Callable[[int], object]) -> int | None:
+def _last_below(
+    read: Read, low: int, high: int, physical_offset: int, leads: Callable[[int], object]
+) -> int | None:
     """Newest slot of [low, high) whose entry leads to a message below `physical_offset`."""
     entries = stretch(read, low, high)
     for number in range(len(entries) - 1, -1, -1):

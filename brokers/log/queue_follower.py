@@ -1,10 +1,12 @@
-"""Queues that follow the log: short ways at once, long ones piece by piece beside the process that owns the store.
+"""Queues that follow the log: short ways at once, long ones piece by piece beside the process that
+owns the store.
 
-Responsible for: that confirmed messages become readable without keeping received bytes waiting; a bounded lag; when it is
-worth a process of its own. Refuses to know: how entries are made, who reads them, roles.
+Responsible for: that confirmed messages become readable without keeping received bytes waiting; a
+bounded lag; when it is worth a process of its own. Refuses to know: how entries are made, who reads
+them, roles.
 
-The entries of a piece are made by that process, or here while there is none, and written here. Whatever happens to the log
-meanwhile, the dispatcher takes only what still fits.
+The entries of a piece are made by that process, or here while there is none, and written here.
+Whatever happens to the log meanwhile, the dispatcher takes only what still fits.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from brokers.log.store import MessageStore
 if TYPE_CHECKING:
     from brokers.log.entry_runs import EntryRuns
 
-# Confirmed bytes that may be not yet readable; beyond it whoever brings more waits (some 10 ms of work).
+# Confirmed bytes that may be not yet readable; beyond it whoever brings more waits (some 10 ms of
+# work).
 LAG_BYTES_MAX = 8 * 1024 * 1024
 # So long a slave waits for more: a few messages at a time cost ten times as much.
 PATIENCE_MS = 10
@@ -37,10 +40,15 @@ _log = logging.getLogger(__name__)
 
 
 class QueueFollower:
-    """`grown` hears of the queues that grew. All on the store's thread, with a running event loop once ways are long."""
+    """`grown` hears of the queues that grew. All on the store's thread, with a running event loop
+    once ways are long.
+    """
 
     def __init__(
-        self, store: MessageStore, grown: Callable[[list[QueueGrowth]], None], hurried: Callable[[], bool] = lambda: False
+        self,
+        store: MessageStore,
+        grown: Callable[[list[QueueGrowth]], None],
+        hurried: Callable[[], bool] = lambda: False,
     ) -> None:
         """`hurried`: whether somebody may wait for these messages, as at a master."""
         self._store, self._grown, self._hurried = store, grown, hurried
@@ -57,8 +65,9 @@ class QueueFollower:
         return self._store.confirm_offset - self._store.dispatched_offset
 
     def confirmed(self, offset: int) -> None:
-        """Messages up to here may be read: at once what this process appended, in a moment what a master sent, together with
-        what comes with it."""
+        """Messages up to here may be read: at once what this process appended, in a moment what a
+        master sent, together with what comes with it.
+        """
         self._store.note_confirmed(offset)
         if self._store.dispatcher.remembers:
             self._follow(LAG_BYTES_MAX)
@@ -66,14 +75,23 @@ class QueueFollower:
             self._follow_soon()
 
     def _follow_soon(self) -> None:
-        if self._closed or not self.lag_bytes or self._under_way is not None and self.lag_bytes <= LAG_BYTES_MAX:
+        if (
+            self._closed
+            or not self.lag_bytes
+            or self._under_way is not None
+            and self.lag_bytes <= LAG_BYTES_MAX
+        ):
             return
         soon = self.lag_bytes >= PIECE_BYTES or self._hurried()
         if self._due is None or (soon and not self._due_soon):
             if self._due is not None:
                 self._due.cancel()
             loop = asyncio.get_running_loop()
-            self._due = loop.call_soon(self._now) if soon else loop.call_later(PATIENCE_MS / 1000, self._now)
+            self._due = (
+                loop.call_soon(self._now)
+                if soon
+                else loop.call_later(PATIENCE_MS / 1000, self._now)
+            )
             self._due_soon = soon
 
     def _now(self) -> None:
@@ -81,7 +99,9 @@ class QueueFollower:
         self._follow(LAG_BYTES_MAX)
 
     def catch_up(self) -> None:
-        """Everything confirmed is readable when this returns, as far as the log and the disk let it."""
+        """Everything confirmed is readable when this returns, as far as the log and the disk let
+        it.
+        """
         self._follow(0)
 
     def _follow(self, lag_bytes_max: int) -> None:
@@ -100,9 +120,13 @@ class QueueFollower:
                 return
 
     def _begin(self) -> bool:
-        """Hands over the next piece, or does it here; what is short is done. Whether there may be more to do."""
+        """Hands over the next piece, or does it here; what is short is done. Whether there may be
+        more to do.
+        """
         helper = self._ready_helper()
-        piece = self._store.dispatcher.next_piece(self._store.confirm_offset, HANDED_BYTES if helper else 0)
+        piece = self._store.dispatcher.next_piece(
+            self._store.confirm_offset, HANDED_BYTES if helper else 0
+        )
         if piece is None:
             if self.lag_bytes:
                 self._grown(self._store.dispatch_to(self._store.confirm_offset))
@@ -126,12 +150,15 @@ class QueueFollower:
             self._follow_soon()
 
     def _end(self, made: EntryRuns | None) -> bool:
-        """Takes the entries of the piece that is under way; whether that led anywhere. None: it has to be begun again, here."""
+        """Takes the entries of the piece that is under way; whether that led anywhere. None: it has
+        to be begun again, here.
+        """
         assert self._under_way is not None
         piece, self._under_way = self._under_way, None
         if made is None:
             again = self._store.dispatcher.next_piece(self._store.confirm_offset)
-            return again is None or self._make_here(again)  # None: the log was cut, what is left of it is short
+            # None: the log was cut, what is left of it is short
+            return again is None or self._make_here(again)
         return self._take(piece, made)
 
     def _take(self, piece: Piece, made: EntryRuns) -> bool:
@@ -148,7 +175,9 @@ class QueueFollower:
         return self._helper if self._helper is not None and self._helper.is_free else None
 
     def _count_piece(self) -> None:
-        """One more was made here. Many within a second: a process is worth it, unless it would take this one's processor."""
+        """One more was made here. Many within a second: a process is worth it, unless it would take
+        this one's processor.
+        """
         now_s = asyncio.get_running_loop().time()
         if now_s - self._second_from_s > 1.0:
             self._second_from_s, self._pieces = now_s, 0
@@ -160,7 +189,9 @@ class QueueFollower:
             try:
                 self._helper = EntryProcess(self._told)
             except OSError as error:
-                _log.warning("queue entries are made here, no process can be started for it: %s", error)
+                _log.warning(
+                    "queue entries are made here, no process can be started for it: %s", error
+                )
 
     def close(self) -> None:
         """Leaves what is not done."""

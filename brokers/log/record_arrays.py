@@ -1,7 +1,10 @@
-"""The records of a stretch of log as arrays: where each begins, what its head says, where its parts lie.
+"""The records of a stretch of log as arrays: where each begins, what its head says, where its parts
+lie.
 
-Responsible for: the lengths and places of many plain version 1 messages at once, as records.py has them for one.
-Refuses to know: files, queues, what is wrong with a record: it stops in front of the first one that is not plain.
+Responsible for: the lengths and places of many plain version 1 messages at once, as records.py has
+them for one.
+Refuses to know: files, queues, what is wrong with a record: it stops in front of the first one that
+is not plain.
 """
 
 from __future__ import annotations
@@ -32,8 +35,9 @@ _size_at = struct.Struct(">i").unpack_from
 
 
 class RecordArrays(NamedTuple):
-    """An item for each record, places relative to the data they were found in. `topic_at`: of the topic's length, where the body
-    ends."""
+    """An item for each record, places relative to the data they were found in. `topic_at`: of the
+    topic's length, where the body ends.
+    """
 
     at: Ints
     heads: NDArray[Any]
@@ -47,11 +51,15 @@ class RecordArrays(NamedTuple):
 
     def store_ms(self, data: Bytes, number: int) -> int:
         """When that record was stored."""
-        return _STORE_MS.unpack_from(data, int(self.at[number]) + (68 if self.flags[number] & 0x10 else 56))[0]
+        return _STORE_MS.unpack_from(
+            data, int(self.at[number]) + (68 if self.flags[number] & 0x10 else 56)
+        )[0]
 
 
 def record_starts(data: Bytes) -> Ints:
-    """Where whole records may begin: the chain of sizes from the front, as long as they make sense."""
+    """Where whole records may begin: the chain of sizes from the front, as long as they make
+    sense.
+    """
     found: list[Ints] = []
     one_by_one: list[int] = []
     total, size_at = len(data), _size_at
@@ -72,7 +80,9 @@ def record_starts(data: Bytes) -> Ints:
 
 
 def _same_size(data: Bytes, at: int, size: int, reach: int) -> int:
-    """How many records of `size` follow each other from `at`, as far as `reach`: whole ones only."""
+    """How many records of `size` follow each other from `at`, as far as `reach`: whole ones
+    only.
+    """
     count = min(reach, (len(data) - at) // size)
     if count < 2:
         return 0
@@ -94,7 +104,9 @@ def gather(data: Bytes, at: Ints, item: str) -> NDArray[Any]:
 
 
 def record_arrays(data: Bytes, start: int, at: Ints) -> RecordArrays | int:
-    """Of the records at `at` of `data`, the log's bytes from `start`; or how many of them are plain messages, when not all."""
+    """Of the records at `at` of `data`, the log's bytes from `start`; or how many of them are plain
+    messages, when not all.
+    """
     heads = gather(data, at, f"V{_HEAD.itemsize}").view(_HEAD)
     size, flags = heads["size"].astype(np.int64), heads["flags"].astype(np.int64)
     end = at + size
@@ -117,4 +129,6 @@ def record_arrays(data: Bytes, start: int, at: Ints) -> RecordArrays | int:
     good = (properties_bytes <= PROPERTIES_BYTES_MAX) & (properties_at + properties_bytes == end)
     if not good.all():
         return leading(good)
-    return RecordArrays(at, heads, flags, body_at, topic_at, topic_bytes, properties_at, properties_bytes, end)
+    return RecordArrays(
+        at, heads, flags, body_at, topic_at, topic_bytes, properties_at, properties_bytes, end
+    )

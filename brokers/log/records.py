@@ -1,6 +1,7 @@
 """Records of the commit log: messages version 1 and 2, blank records, offset message ids.
 
-Responsible for: the byte layouts of broker-wire-and-storage.md 3.2, 3.3 and 5.5. Every bad input ends in RecordError.
+Responsible for: the byte layouts of broker-wire-and-storage.md 3.2, 3.3 and 5.5. Every bad input
+ends in RecordError.
 Refuses to know: files, positions in a log beyond the number written into a record, queues.
 """
 
@@ -38,7 +39,8 @@ SYS_FLAG_STORE_HOST_V6 = 0x20
 _HOSTS_V6 = SYS_FLAG_BORN_HOST_V6 | SYS_FLAG_STORE_HOST_V6
 
 _HEAD = struct.Struct(">iIIiiqqiq")  # up to and with bornTimestamp
-_BEFORE_BODY_V4 = struct.Struct(">iIIiiqqiq8sq8siqi")  # everything in front of the body, with two IPv4 hosts
+# everything in front of the body, with two IPv4 hosts
+_BEFORE_BODY_V4 = struct.Struct(">iIIiiqqiq8sq8siqi")
 _MIDDLE = struct.Struct(">iqi")  # reconsumeTimes, preparedTransactionOffset, body length
 _I64 = struct.Struct(">q")
 _U16 = struct.Struct(">H")
@@ -55,9 +57,11 @@ class RecordError(Exception):
 
 
 class MessageFields(Struct, frozen=True, gc=False):
-    """A message to be stored: everything that is known before its place is. A compiled record: every send makes one.
+    """A message to be stored: everything that is known before its place is. A compiled record:
+    every send makes one.
 
-    Hosts are packed (see `host_bytes`): 4 or 16 address bytes and an i32 port. Times are ms since 1970.
+    Hosts are packed (see `host_bytes`): 4 or 16 address bytes and an i32 port. Times are ms since
+    1970.
     """
 
     topic: str
@@ -75,7 +79,9 @@ class MessageFields(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """A message read back: its fields and what the log added. `size` and offsets in bytes, times in ms since 1970."""
+    """A message read back: its fields and what the log added. `size` and offsets in bytes, times in
+    ms since 1970.
+    """
 
     fields: MessageFields
     size: int
@@ -101,7 +107,9 @@ class Record(NamedTuple):
 
 
 def host_bytes(address: str, port: int) -> bytes:
-    """Packed host of the stored form. ValueError when `address` is not a numeric IPv4 or IPv6 address."""
+    """Packed host of the stored form. ValueError when `address` is not a numeric IPv4 or IPv6
+    address.
+    """
     return ipaddress.ip_address(address).packed + struct.pack(">i", port)
 
 
@@ -162,39 +170,72 @@ def message_size(message: MessageFields) -> int:
 
 
 def encode_message(
-    message: MessageFields, size: int, queue_offset: int, physical_offset: int, store_ms: int, body_crc: int | None = None
+    message: MessageFields,
+    size: int,
+    queue_offset: int,
+    physical_offset: int,
+    store_ms: int,
+    body_crc: int | None = None,
 ) -> bytes:
     """Stored form of `message` at its place; `size` must come from `message_size`.
 
-    The host-length bits of sysFlag are set from the hosts. Prepared and rollback messages store queue offset 0.
-    `body_crc` is computed unless given (a re-encoded record keeps the one it had).
+    The host-length bits of sysFlag are set from the hosts. Prepared and rollback messages store
+    queue offset 0. `body_crc` is computed unless given (a re-encoded record keeps the one it had).
     """
     return b"".join(encode_parts(message, size, queue_offset, physical_offset, store_ms, body_crc))
 
 
 def encode_parts(
-    message: MessageFields, size: int, queue_offset: int, physical_offset: int, store_ms: int, body_crc: int | None = None
+    message: MessageFields,
+    size: int,
+    queue_offset: int,
+    physical_offset: int,
+    store_ms: int,
+    body_crc: int | None = None,
 ) -> tuple[bytes, bytes | memoryview, bytes]:
-    """As `encode_message`: what stands before the body, the body itself, not copied, and what stands behind it."""
+    """As `encode_message`: what stands before the body, the body itself, not copied, and what
+    stands behind it.
+    """
     magic, topic = _topic_block(message.topic)
-    born_host, store_host, body, properties = message.born_host, message.store_host, message.body, message.properties
+    born_host, store_host, body, properties = (
+        message.born_host,
+        message.store_host,
+        message.body,
+        message.properties,
+    )
     crc = crc32(body) & 0x7FFFFFFF if body_crc is None else body_crc
     behind = topic + _U16.pack(len(properties)) + properties
     if len(born_host) == 8 == len(store_host):
         try:
             before = _BEFORE_BODY_V4.pack(
-                size, magic, crc, message.queue_id, message.flag, queue_offset, physical_offset, message.sys_flag & ~_HOSTS_V6,
-                message.born_ms, born_host, store_ms, store_host, message.reconsume_times, message.prepared_transaction_offset,
+                size,
+                magic,
+                crc,
+                message.queue_id,
+                message.flag,
+                queue_offset,
+                physical_offset,
+                message.sys_flag & ~_HOSTS_V6,
+                message.born_ms,
+                born_host,
+                store_ms,
+                store_host,
+                message.reconsume_times,
+                message.prepared_transaction_offset,
                 len(body),
-            )  # fmt: skip
+            )
         except struct.error as error:
             raise RecordError(f"a number does not fit its field: {error}") from None
     else:
-        before = _before_body(message, (size, magic, crc), (queue_offset, physical_offset), store_ms)
+        before = _before_body(
+            message, (size, magic, crc), (queue_offset, physical_offset), store_ms
+        )
     return before, body, behind
 
 
-def _before_body(message: MessageFields, head: tuple[int, int, int], place: tuple[int, int], store_ms: int) -> bytes:
+def _before_body(
+    message: MessageFields, head: tuple[int, int, int], place: tuple[int, int], store_ms: int
+) -> bytes:
     """With hosts of any kind."""
     born_host, store_host = message.born_host, message.store_host
     if len(born_host) not in _HOST_LENGTHS or len(store_host) not in _HOST_LENGTHS:
@@ -205,8 +246,12 @@ def _before_body(message: MessageFields, head: tuple[int, int, int], place: tupl
     if len(store_host) == 20:
         sys_flag |= SYS_FLAG_STORE_HOST_V6
     try:
-        packed = _HEAD.pack(*head, message.queue_id, message.flag, *place, sys_flag, message.born_ms)
-        middle = _MIDDLE.pack(message.reconsume_times, message.prepared_transaction_offset, len(message.body))
+        packed = _HEAD.pack(
+            *head, message.queue_id, message.flag, *place, sys_flag, message.born_ms
+        )
+        middle = _MIDDLE.pack(
+            message.reconsume_times, message.prepared_transaction_offset, len(message.body)
+        )
     except struct.error as error:
         raise RecordError(f"a number does not fit its field: {error}") from None
     return b"".join((packed, born_host, _I64.pack(store_ms), store_host, middle))
@@ -219,7 +264,9 @@ def encode_stored(stored: StoredMessage) -> bytes:
 
 
 class _Layout(NamedTuple):
-    """Where the parts of one message lie, relative to the buffer. Only made when lengths add up to the total size."""
+    """Where the parts of one message lie, relative to the buffer. Only made when lengths add up to
+    the total size.
+    """
 
     head: tuple[int, ...]
     store_ms: int
@@ -233,7 +280,9 @@ class _Layout(NamedTuple):
 
 
 def _layout(data: bytes | memoryview, at: int) -> _Layout:
-    """Lengths of the message at `at`, checked against its total size and the buffer (3.8). RecordError otherwise."""
+    """Lengths of the message at `at`, checked against its total size and the buffer (3.8).
+    RecordError otherwise.
+    """
     if len(data) - at < MESSAGE_BYTES_MIN:
         raise RecordError("record is shorter than any message")
     head = _HEAD.unpack_from(data, at)
@@ -252,7 +301,9 @@ def _layout(data: bytes | memoryview, at: int) -> _Layout:
     topic_at = body_at + body_bytes + (1 if magic == MAGIC_V1 else 2)
     if body_bytes < 0 or topic_at > end:
         raise RecordError("body runs past the record")
-    topic_bytes = data[topic_at - 1] if magic == MAGIC_V1 else _U16.unpack_from(data, topic_at - 2)[0]
+    topic_bytes = (
+        data[topic_at - 1] if magic == MAGIC_V1 else _U16.unpack_from(data, topic_at - 2)[0]
+    )
     if magic == MAGIC_V1 and topic_bytes > TOPIC_BYTES_MAX_V1:
         raise RecordError("topic of a version 1 record is too long")
     properties_at = topic_at + topic_bytes + 2
@@ -262,7 +313,9 @@ def _layout(data: bytes | memoryview, at: int) -> _Layout:
     if properties_bytes > PROPERTIES_BYTES_MAX or properties_at + properties_bytes != end:
         raise RecordError("lengths do not add up to the size of the record")
     store_ms = _I64.unpack_from(data, store_ms_at)[0]
-    return _Layout(head, store_ms, at + 48, store_ms_at + 8, middle_at, body_at, topic_at, properties_at, end)
+    return _Layout(
+        head, store_ms, at + 48, store_ms_at + 8, middle_at, body_at, topic_at, properties_at, end
+    )
 
 
 def _body_end(layout: _Layout) -> int:
@@ -282,7 +335,9 @@ def _topic_text(name: bytes) -> str:
 
 
 def read_record(data: bytes, at: int, *, check_body: bool) -> Record:
-    """What the dispatcher needs of the message at `at` of `data`. RecordError when it is not complete and valid."""
+    """What the dispatcher needs of the message at `at` of `data`. RecordError when it is not
+    complete and valid.
+    """
     layout = _layout(data, at)
     if check_body:
         _check_body(data, layout)
@@ -290,7 +345,17 @@ def read_record(data: bytes, at: int, *, check_body: bool) -> Record:
     topic = _topic_text(bytes(data[layout.topic_at : layout.properties_at - 2]))
     properties = bytes(data[layout.properties_at : layout.end])
     code = tags_code(properties, topic, layout.store_ms)
-    return Record(physical_offset, size, topic, queue_id, queue_offset, code, layout.store_ms, sys_flag, properties)
+    return Record(
+        physical_offset,
+        size,
+        topic,
+        queue_id,
+        queue_offset,
+        code,
+        layout.store_ms,
+        sys_flag,
+        properties,
+    )
 
 
 def decode_message(data: bytes, at: int = 0, *, check_body: bool = True) -> StoredMessage:
@@ -318,7 +383,9 @@ def decode_message(data: bytes, at: int = 0, *, check_body: bool = True) -> Stor
 
 
 def decode_messages(data: bytes) -> list[StoredMessage]:
-    """Messages that follow each other without gap, as a pull answers them (3.11). RecordError on anything else."""
+    """Messages that follow each other without gap, as a pull answers them (3.11). RecordError on
+    anything else.
+    """
     found: list[StoredMessage] = []
     at = 0
     while at < len(data):

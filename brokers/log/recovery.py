@@ -21,24 +21,47 @@ from brokers.log.recovery_damage import Written
 from brokers.log.recovery_read import read_to_the_end
 from brokers.log.records import MAGIC_V1, MAGIC_V2, MESSAGE_BYTES_MIN, size_and_magic
 from brokers.log.recovery_plan import (
-    DAMAGED_MAX, Confirmed, FileFacts, Known, RecoveryReport, plan, scan_from, settle, settle_empty,
-)  # fmt: skip
+    DAMAGED_MAX,
+    Confirmed,
+    FileFacts,
+    Known,
+    RecoveryReport,
+    plan,
+    scan_from,
+    settle,
+    settle_empty,
+)
 from brokers.log.scan import LogWalk
 
 __all__ = ["RecoveryReport", "recover"]
 
 
 def recover(
-    log: CommitLog, queues: ConsumeQueues, dispatcher: Dispatcher, checkpoint: Checkpoint, *, abnormal: bool, same_boot: bool,
-    ends: Mapping[tuple[str, int], QueueEnd] | None = None, ends_offset: int = 0,
-) -> RecoveryReport:  # fmt: skip
-    """Finds the end of the log, cuts what lies behind, and has the queues hold every message known to be confirmed.
+    log: CommitLog,
+    queues: ConsumeQueues,
+    dispatcher: Dispatcher,
+    checkpoint: Checkpoint,
+    *,
+    abnormal: bool,
+    same_boot: bool,
+    ends: Mapping[tuple[str, int], QueueEnd] | None = None,
+    ends_offset: int = 0,
+) -> RecoveryReport:
+    """Finds the end of the log, cuts what lies behind, and has the queues hold every message known
+    to be confirmed.
 
-    `same_boot`: the machine did not restart since the last write, so nothing written can be missing. Otherwise only
-    what the checkpoint calls durable is trusted. `ends`: where the queues went on, as far as that was made durable;
-    `ends_offset`: no message in front of it is missing in them.
+    `same_boot`: the machine did not restart since the last write, so nothing written can be
+    missing. Otherwise only what the checkpoint calls durable is trusted. `ends`: where the queues
+    went on, as far as that was made durable; `ends_offset`: no message in front of it is missing in
+    them.
     """
-    known = Known(checkpoint.recovery_ms, checkpoint.flushed_offset, checkpoint.confirm_offset, abnormal, same_boot)
+    known = Known(
+        checkpoint.recovery_ms,
+        checkpoint.flushed_offset,
+        checkpoint.confirm_offset,
+        abnormal,
+        same_boot,
+    )
     if not log.file_starts:
         cut_queues(log, queues, -1)
         dispatcher.restart_at(0)
@@ -49,9 +72,14 @@ def recover(
     dispatched = last_dispatched(log, queues)
     start = scan_from(made, files, dispatched, min(lacking, default=None))
     walk = LogWalk(
-        log.read, start, log.capacity_end, log.file_bytes, check_body=True, written_end=made.written_end,
+        log.read,
+        start,
+        log.capacity_end,
+        log.file_bytes,
+        check_body=True,
+        written_end=made.written_end,
         torn_from=made.flushed_offset if made.power_lost else None,
-    )  # fmt: skip
+    )
     read = Confirmed(walk, made, dispatched)
     dispatcher.restart_at(start)
     dispatcher.misplaced = partial(_noted, Misplaced(log, queues), read)
@@ -64,20 +92,36 @@ def recover(
         sync_files(*queues.take_unsynced())
     queues.mark_unsynced(made.flushed_offset, cut=abnormal and same_boot)
     dispatcher.restart_at(max(read.end, start) if end > start else end)
-    return settle(known, made, read, start=start, log_min=log.min_offset, file_bytes=log.file_bytes, cut_bytes=cut)
+    return settle(
+        known,
+        made,
+        read,
+        start=start,
+        log_min=log.min_offset,
+        file_bytes=log.file_bytes,
+        cut_bytes=cut,
+    )
 
 
 def _cut_queues_back(
-    log: CommitLog, queues: ConsumeQueues, valid_below: int | None, ends: Mapping[tuple[str, int], QueueEnd] | None, ends_offset: int
+    log: CommitLog,
+    queues: ConsumeQueues,
+    valid_below: int | None,
+    ends: Mapping[tuple[str, int], QueueEnd] | None,
+    ends_offset: int,
 ) -> list[int]:
-    """Queues have no entries that a loss of power may have spoilt; the places in the log from which others are missing."""
+    """Queues have no entries that a loss of power may have spoilt; the places in the log from which
+    others are missing.
+    """
     gone = lacks_from(queues, ends, log.min_offset) if ends is not None else None
     if valid_below is not None:
         queues.keep_valid_below(valid_below, ends)
     return [place for place in (queues.lacks_from(ends_offset), gone) if place is not None]
 
 
-def _noted(entered: Misplaced, read: Confirmed, key: tuple[str, int], slot: int, physical: int, size: int) -> bool:
+def _noted(
+    entered: Misplaced, read: Confirmed, key: tuple[str, int], slot: int, physical: int, size: int
+) -> bool:
     bad = entered.look(key, slot, physical, size)
     if bad is not None and len(read.damaged) < DAMAGED_MAX:
         read.damaged.append(bad)

@@ -1,10 +1,12 @@
 """Damage that a start meets in what an earlier run had written: where the log goes on behind it.
 
-Responsible for: telling a record that was damaged from the end of the log, and the next record from bytes that look like one.
+Responsible for: telling a record that was damaged from the end of the log, and the next record from
+bytes that look like one.
 Refuses to know: who repairs it, what is served.
 
-What was written cannot be torn: where sound records follow, the log goes on with them. Where nothing follows in all that was
-flushed, it became short: it ends there, and what is missing is missed (recovery_plan.py).
+What was written cannot be torn: where sound records follow, the log goes on with them. Where
+nothing follows in all that was flushed, it became short: it ends there, and what is missing is
+missed (recovery_plan.py).
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ SECTOR_BYTES = 4096
 
 
 class Written(NamedTuple):
-    """Up to where everything was `flushed`, a border of records; and up to where it was at least written, `end`."""
+    """Up to where everything was `flushed`, a border of records; and up to where it was at least
+    written, `end`.
+    """
 
     flushed: int
     end: int
@@ -37,8 +41,12 @@ class Passed(NamedTuple):
     following: int
 
 
-def behind_damage(read: Read, at: int, limit: int, file_bytes: int, written: Written) -> Passed | None:
-    """None when the log ends at `at`: nothing that was written is known to follow. `limit`: end of the files."""
+def behind_damage(
+    read: Read, at: int, limit: int, file_bytes: int, written: Written
+) -> Passed | None:
+    """None when the log ends at `at`: nothing that was written is known to follow. `limit`: end of
+    the files.
+    """
     if at >= written.end:
         return None
     file_end = min(file_start(at, file_bytes) + file_bytes, limit)
@@ -56,7 +64,8 @@ def behind_damage(read: Read, at: int, limit: int, file_bytes: int, written: Wri
 
 
 def _next(read: Read, at: int, last: int, file_end: int, file_bytes: int) -> int | None:
-    """The first record in [at, last] from which sound ones lead to the end of the file, or to all that was written there.
+    """The first record in [at, last] from which sound ones lead to the end of the file, or to all
+    that was written there.
 
     Any other is not believed: a body may hold what looks like a record.
     """
@@ -86,5 +95,9 @@ def _around(read: Read, at: int, count: int) -> bytes:
             raise
     if count <= SECTOR_BYTES - at % SECTOR_BYTES:
         return bytes(count)
-    first = SECTOR_BYTES - at % SECTOR_BYTES if count <= 2 * SECTOR_BYTES else count // 2 - (at + count // 2) % SECTOR_BYTES
+    first = (
+        SECTOR_BYTES - at % SECTOR_BYTES
+        if count <= 2 * SECTOR_BYTES
+        else count // 2 - (at + count // 2) % SECTOR_BYTES
+    )
     return _around(read, at, first) + _around(read, at + first, count - first)

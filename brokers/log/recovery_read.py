@@ -1,7 +1,9 @@
-"""Reading the log from where recovery begins to its end: many messages at a time where they are sound.
+"""Reading the log from where recovery begins to its end: many messages at a time where they are
+sound.
 
-Responsible for: when the arrays are worth loading, and how far they may look at once. Refuses to know: where reading begins
-and what is believed (recovery_plan.py), what a complete record is (scan.py, checked_runs.py).
+Responsible for: when the arrays are worth loading, and how far they may look at once. Refuses to
+know: where reading begins and what is believed (recovery_plan.py), what a complete record is
+(scan.py, checked_runs.py).
 
 The result is that of `dispatcher.build(read)`, which looks at one message after the other.
 """
@@ -21,11 +23,16 @@ WINDOW_BYTES, WINDOW_BYTES_MIN = 1 << 20, 64 << 10
 SINGLY = 64
 
 
-def read_to_the_end(log: CommitLog, read: Confirmed, dispatcher: Dispatcher, written: Written) -> None:
-    """Gives every confirmed message its queue entry; `read` knows the rest afterwards. Damage in what was once written is
-    passed over."""
+def read_to_the_end(
+    log: CommitLog, read: Confirmed, dispatcher: Dispatcher, written: Written
+) -> None:
+    """Gives every confirmed message its queue entry; `read` knows the rest afterwards. Damage in
+    what was once written is passed over.
+    """
     _read_on(log, read, dispatcher)
-    while read.walk.reason and (passed := behind_damage(log.read, read.walk.end, log.capacity_end, log.file_bytes, written)):
+    while read.walk.reason and (
+        passed := behind_damage(log.read, read.walk.end, log.capacity_end, log.file_bytes, written)
+    ):
         read.over_damage(*passed)
         _read_on(log, read, dispatcher)
 

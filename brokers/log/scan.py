@@ -1,7 +1,8 @@
-"""Reading a log front to back: where the last complete message ends, and whether a record starts at an offset.
+"""Reading a log front to back: where the last complete message ends, and whether a record starts at
+an offset.
 
-Responsible for: the completeness rule of broker-wire-and-storage.md 3.8 and the alignment rule of 2.6.
-Works on a read callback, so that the simulation's disk and the real one share it.
+Responsible for: the completeness rule of broker-wire-and-storage.md 3.8 and the alignment rule of
+2.6. Works on a read callback, so that the simulation's disk and the real one share it.
 Refuses to know: files, queues, what is done with what it finds.
 """
 
@@ -25,32 +26,43 @@ WINDOW_BYTES = 1 << 20
 # Of what was not flushed, a loss of power takes any of these.
 SECTOR_BYTES = 512
 
-# (offset, count) -> up to `count` bytes from `offset`, fewer where the log's files end. Never crosses a file.
+# (offset, count) -> up to `count` bytes from `offset`, fewer where the log's files end. Never
+# crosses a file.
 Read = Callable[[int, int], bytes]
 
 
 class LogWalk:
     """Iterates over the complete messages from `start`, none of which ends beyond `limit`.
 
-    After the iteration `end` is the position behind the last complete record (blank records passed over) and `reason`
-    says in one line why the walk stopped there; it is empty when it reached `limit`. `incomplete` tells a record that
-    merely goes on beyond the limit from bytes that are no record.
-    A message also has to carry its own position: bytes that an earlier life of the file left behind do not count.
+    After the iteration `end` is the position behind the last complete record (blank records passed
+    over) and `reason` says in one line why the walk stopped there; it is empty when it reached
+    `limit`. `incomplete` tells a record that merely goes on beyond the limit from bytes that are no
+    record. A message also has to carry its own position: bytes that an earlier life of the file
+    left behind do not count.
 
-    `written_end`: every byte below it was written, as far as is known (default: the limit). Of what lies above, the last
-    writes may be missing: a process was killed between them, a copy of the log ended inside a record. No checksum covers
-    topic and properties, but neither ever ends in a zero byte: such a record counts once something stands behind it.
+    `written_end`: every byte below it was written, as far as is known (default: the limit). Of what
+    lies above, the last writes may be missing: a process was killed between them, a copy of the log
+    ended inside a record. No checksum covers topic and properties, but neither ever ends in a zero
+    byte: such a record counts once something stands behind it.
 
-    `torn_from`: power was lost, and any part of what lies above may be missing (default: none). A record whose topic or
-    properties end a sector with a zero does not count. The rest of a header is covered by the lengths that lie behind.
+    `torn_from`: power was lost, and any part of what lies above may be missing (default: none). A
+    record whose topic or properties end a sector with a zero does not count. The rest of a header
+    is covered by the lengths that lie behind.
 
     What cannot be read ends the walk as damage does. `go_on` passes over it.
     """
 
     def __init__(
-        self, read: Read, start: int, limit: int, file_bytes: int, *, check_body: bool, written_end: int | None = None,
+        self,
+        read: Read,
+        start: int,
+        limit: int,
+        file_bytes: int,
+        *,
+        check_body: bool,
+        written_end: int | None = None,
         torn_from: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._read = read
         self._limit = limit
         self._file_bytes = file_bytes
@@ -121,10 +133,16 @@ class LogWalk:
             if record.physical_offset != position:
                 self.reason = "record belongs to another position"
                 return size
-            if position + size > self._written_end and _ends_in_zero(record) and not any(self._read(position + size, 8)):
+            if (
+                position + size > self._written_end
+                and _ends_in_zero(record)
+                and not any(self._read(position + size, 8))
+            ):
                 self.reason = "the end of the record is not written"
                 return size
-            if position + size > self._torn_from and _lacks_sector(record, data, at, position % self._file_bytes):
+            if position + size > self._torn_from and _lacks_sector(
+                record, data, at, position % self._file_bytes
+            ):
                 self.reason = "a part of the record is not written"
                 return size
             at += size
@@ -145,8 +163,9 @@ def _ends_in_zero(record: Record) -> bool:
 
 
 def _lacks_sector(record: Record, data: bytes, at: int, position: int) -> bool:
-    """Whether the topic or the properties of the record at `at` are zero where a sector ends: the rest of it was not written,
-    or all of it. `position` in its file."""
+    """Whether the topic or the properties of the record at `at` are zero where a sector ends: the
+    rest of it was not written, or all of it. `position` in its file.
+    """
     properties_at = at + record.size - len(record.properties)
     topic_at = properties_at - 2 - len(record.topic.encode("utf-8", "surrogateescape"))
     for first, last in ((topic_at, properties_at - 2), (properties_at, at + record.size)):
@@ -157,7 +176,9 @@ def _lacks_sector(record: Record, data: bytes, at: int, position: int) -> bool:
 
 
 def end_of_valid_log(read: Read, start: int, limit: int, file_bytes: int) -> tuple[int, str]:
-    """(position behind the last complete record from `start`, why there), body checksums included (3.8)."""
+    """(position behind the last complete record from `start`, why there), body checksums included
+    (3.8).
+    """
     walk = LogWalk(read, start, limit, file_bytes, check_body=True)
     for _ in walk:
         pass
@@ -165,7 +186,9 @@ def end_of_valid_log(read: Read, start: int, limit: int, file_bytes: int) -> tup
 
 
 def is_record_boundary(read: Read, offset: int, log_end: int, file_bytes: int) -> bool:
-    """Whether the log may be cut at `offset` (2.6): nothing readable there, or a valid message or blank record starts there."""
+    """Whether the log may be cut at `offset` (2.6): nothing readable there, or a valid message or
+    blank record starts there.
+    """
     if offset >= log_end:
         return True
     file_end = offset - offset % file_bytes + file_bytes

@@ -1,11 +1,13 @@
 """Looking through stored bytes for damage, whether or not anybody reads them.
 
-Responsible for: finding every damaged record of a piece of the log, where to go on behind it, and which of these places
-are proven to be a record's start. Refuses to know: where the bytes come from, pace, what is done about damage.
+Responsible for: finding every damaged record of a piece of the log, where to go on behind it, and
+which of these places are proven to be a record's start. Refuses to know: where the bytes come from,
+pace, what is done about damage.
 
-Proven is a place that sound records lead to, one after the other, from the start of a file or from another proven place.
-A damaged record leads on where its own length leads to a record that carries its own position: two facts that agree.
-What a search finds behind other damage is looked at, and told, but nothing proves it: a body may hold a whole record.
+Proven is a place that sound records lead to, one after the other, from the start of a file or from
+another proven place. A damaged record leads on where its own length leads to a record that carries
+its own position: two facts that agree. What a search finds behind other damage is looked at, and
+told, but nothing proves it: a body may hold a whole record.
 """
 
 from __future__ import annotations
@@ -24,10 +26,11 @@ _MAGICS = tuple(struct.pack(">I", magic) for magic in (MAGIC_V1, MAGIC_V2))
 
 
 class Scrubbed(NamedTuple):
-    """Up to where the piece was looked at, and the damage in it. A damaged place of size 0: its length is not known.
+    """Up to where the piece was looked at, and the damage in it. A damaged place of size 0: its
+    length is not known.
 
-    `end` is a record's start: `proven`, or found by a search. `lost`: no record's start was found behind the last damage,
-    it has to be searched for from `end` on.
+    `end` is a record's start: `proven`, or found by a search. `lost`: no record's start was found
+    behind the last damage, it has to be searched for from `end` on.
     """
 
     end: int
@@ -36,20 +39,37 @@ class Scrubbed(NamedTuple):
     lost: bool = False
 
 
-def scrub(data: bytes, start: int, file_bytes: int, *, whole: bool, proven: bool = True, lost: bool = False) -> Scrubbed:
+def scrub(
+    data: bytes,
+    start: int,
+    file_bytes: int,
+    *,
+    whole: bool,
+    proven: bool = True,
+    lost: bool = False,
+) -> Scrubbed:
     """`data` are bytes of one file from `start`, which is what `Scrubbed` says of an `end`.
 
-    `whole`: a record is known to end where `data` ends. Otherwise one that `data` does not hold whole is left for a piece
-    that begins with it, until that has PIECE_BYTES_MAX: `end` is `start` when it is the first.
+    `whole`: a record is known to end where `data` ends. Otherwise one that `data` does not hold
+    whole is left for a piece that begins with it, until that has PIECE_BYTES_MAX: `end` is `start`
+    when it is the first.
     """
     at, limit, bad = start, start + len(data), list[BadRecord]()
     while at < limit:
         if lost:
             found = next_record(data, start, at)
             if found is None:
-                return Scrubbed(max(at, limit - MESSAGE_BYTES_MIN + 1), bad, proven=False, lost=True)
+                return Scrubbed(
+                    max(at, limit - MESSAGE_BYTES_MIN + 1), bad, proven=False, lost=True
+                )
             at, proven, lost = found, False, False
-        walk = LogWalk(lambda place, count: data[place - start : place - start + count], at, limit, file_bytes, check_body=True)
+        walk = LogWalk(
+            lambda place, count: data[place - start : place - start + count],
+            at,
+            limit,
+            file_bytes,
+            check_body=True,
+        )
         for _ in walk:
             pass
         at = walk.end
@@ -62,13 +82,17 @@ def scrub(data: bytes, start: int, file_bytes: int, *, whole: bool, proven: bool
         if may_go_on and not whole and (at > start or len(data) < PIECE_BYTES_MAX):
             break
         following = led_to(data, start, at)
-        bad.append(BadRecord(Place(at, 0 if following is None else following - at), walk.reason, proven))
+        bad.append(
+            BadRecord(Place(at, 0 if following is None else following - at), walk.reason, proven)
+        )
         lost, at = following is None, at + 1 if following is None else following
     return Scrubbed(at, bad, proven, lost)
 
 
 def next_record(data: bytes, start: int, at: int) -> int | None:
-    """Where the first record at or behind `at` begins that carries its own position. Something that looks like one."""
+    """Where the first record at or behind `at` begins that carries its own position. Something that
+    looks like one.
+    """
     places = (_next(data, magic, at - start) for magic in _MAGICS)
     candidates = [place for place in places if place >= 0]
     while candidates:
@@ -87,9 +111,14 @@ def _next(data: bytes, magic: bytes, first: int) -> int:
 
 
 def _blank_end(data: bytes, start: int, at: int, file_bytes: int) -> int | None:
-    """The end of the file when a blank record reaches it from `at`, however much of it `data` holds."""
+    """The end of the file when a blank record reaches it from `at`, however much of it `data`
+    holds.
+    """
     file_end = at - at % file_bytes + file_bytes
-    if start + len(data) - at < 8 or size_and_magic(data, at - start) != (file_end - at, MAGIC_BLANK):
+    if start + len(data) - at < 8 or size_and_magic(data, at - start) != (
+        file_end - at,
+        MAGIC_BLANK,
+    ):
         return None
     return file_end
 
@@ -101,15 +130,23 @@ def record_bytes(data: bytes, start: int, at: int) -> int:
 
 
 def _leads_within(data: bytes, start: int, at: int, file_bytes: int) -> bool:
-    """Whether `data` shows what is where the damaged record at `at` says that the next one begins."""
+    """Whether `data` shows what is where the damaged record at `at` says that the next one
+    begins.
+    """
     size, limit = record_bytes(data, start, at), start + len(data)
     file_end = at - at % file_bytes + file_bytes
     return at + 8 <= limit and (at + size + MESSAGE_BYTES_MIN <= limit or limit == file_end)
 
 
 def led_to(data: bytes, start: int, at: int) -> int | None:
-    """Where the next record begins, as the length of the damaged one at `at` and that record itself agree."""
+    """Where the next record begins, as the length of the damaged one at `at` and that record itself
+    agree.
+    """
     following = at + record_bytes(data, start, at)
-    if following > at and next_record(data[: following - start + MESSAGE_BYTES_MIN], start, following) == following:
+    if (
+        following > at
+        and next_record(data[: following - start + MESSAGE_BYTES_MIN], start, following)
+        == following
+    ):
         return following
     return None

@@ -1,9 +1,11 @@
 """The descriptors of a log's files: a bounded number of them, for a log of any size.
 
-Responsible for: opening by use; that no descriptor is closed under a flush, or before what was written through it is durable.
+Responsible for: opening by use; that no descriptor is closed under a flush, or before what was
+written through it is durable.
 Refuses to know: what the files hold, who reads and writes.
 
-One thread opens and closes. `syncing` is held while another one makes files durable; closing never waits for it.
+One thread opens and closes. `syncing` is held while another one makes files durable; closing never
+waits for it.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ OPEN_SEGMENTS_MAX = 64
 
 @dataclass(slots=True, eq=False)
 class Segment:
-    """One file of the log; `start`: global offset of its first byte. `written`: bytes went through `fd`."""
+    """One file of the log; `start`: global offset of its first byte. `written`: bytes went through
+    `fd`.
+    """
 
     start: int
     path: Path
@@ -44,7 +48,9 @@ class Segment:
             os.close(fd)
 
     def sync(self) -> None:
-        """Makes its bytes durable, on any thread that holds `syncing`. OSError; DiskFull when it cannot be opened for now."""
+        """Makes its bytes durable, on any thread that holds `syncing`. OSError; DiskFull when it
+        cannot be opened for now.
+        """
         if self.fd >= 0:
             os.fdatasync(self.fd)
         else:
@@ -60,7 +66,9 @@ class SegmentFiles:
         self._open: deque[Segment] = deque()
 
     def fd(self, segment: Segment, durable_to: int) -> int:
-        """Its descriptor, valid until another file is asked for. `durable_to`: what was written below is durable. OSError."""
+        """Its descriptor, valid until another file is asked for. `durable_to`: what was written
+        below is durable. OSError.
+        """
         segment.used = True
         if segment.fd < 0:
             segment.descriptor()
@@ -78,14 +86,18 @@ class SegmentFiles:
                 self.syncing.release()
 
     def _close_unused(self, newest: Segment, durable_to: int) -> None:
-        """The first that was not used since it was looked at last; each is looked at twice at most."""
+        """The first that was not used since it was looked at last; each is looked at twice at
+        most.
+        """
         for _ in range(2 * len(self._open)):
             if len(self._open) <= self._limit:
                 return
             segment = self._open.popleft()
             if segment.fd < 0:
                 continue
-            needed = segment is newest or (segment.written and segment.start + self._file_bytes > durable_to)
+            needed = segment is newest or (
+                segment.written and segment.start + self._file_bytes > durable_to
+            )
             if needed or segment.used:
                 segment.used = False
                 self._open.append(segment)

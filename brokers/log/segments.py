@@ -1,4 +1,5 @@
-"""Arithmetic of logs that are kept in files of one size: names, starts, gaps, how a write is laid over files.
+"""Arithmetic of logs that are kept in files of one size: names, starts, gaps, how a write is laid
+over files.
 
 Responsible for: broker-wire-and-storage.md 3.3 and 3.4 as numbers.
 Refuses to know: file systems.
@@ -31,7 +32,9 @@ def file_start(offset: int, file_bytes: int) -> int:
 
 
 def first_gap(starts: Iterable[int], file_bytes: int) -> int | None:
-    """Start of the first file that is missing or misplaced in ascending `starts`; None when they are gapless."""
+    """Start of the first file that is missing or misplaced in ascending `starts`; None when they
+    are gapless.
+    """
     expected: int | None = None
     for start in starts:
         if start % file_bytes or (expected is not None and start != expected):

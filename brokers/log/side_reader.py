@@ -1,6 +1,7 @@
 """Reading the log beside the thread that owns it.
 
-Responsible for: that such a read never meets a closed or reused descriptor. Refuses to know: threads, what is read and why.
+Responsible for: that such a read never meets a closed or reused descriptor. Refuses to know:
+threads, what is read and why.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ SideRead = Callable[[], bytes]
 
 
 class SideLog:
-    """The log as it is now, to be read on another thread: opens its files by their names, one at a time."""
+    """The log as it is now, to be read on another thread: opens its files by their names, one at a
+    time.
+    """
 
     def __init__(self, log: CommitLog) -> None:
         """Made on the log's thread."""
@@ -52,7 +55,9 @@ class SideLog:
 
 
 def side_read(log: CommitLog, offset: int, count: int) -> SideRead:
-    """A read of up to `count` bytes at `offset`, ending with the file. Taken on the log's thread."""
+    """A read of up to `count` bytes at `offset`, ending with the file. Taken on the log's
+    thread.
+    """
     return _side_read(log, offset, count, os.pread)
 
 
@@ -61,7 +66,9 @@ def side_read_around(log: CommitLog, offset: int, count: int) -> SideRead:
     return _side_read(log, offset, count, _read_around)
 
 
-def _side_read(log: CommitLog, offset: int, count: int, pread: Callable[[int, int, int], bytes]) -> SideRead:
+def _side_read(
+    log: CommitLog, offset: int, count: int, pread: Callable[[int, int, int], bytes]
+) -> SideRead:
     """`pread(descriptor, count, position)`, of a descriptor of its own."""
     piece = log.file_range(offset, count)
     if piece is None:

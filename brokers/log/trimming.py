@@ -1,7 +1,8 @@
 """Taking old files off the front of a store.
 
-Responsible for: the order in which they go, so that a crash in between leaves a store that opens: out of use, then the
-oldest first, then the entries that pointed there. Refuses to know: which files should go, and why.
+Responsible for: the order in which they go, so that a crash in between leaves a store that opens:
+out of use, then the oldest first, then the entries that pointed there. Refuses to know: which files
+should go, and why.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from brokers.log.disk import sync_directory
 def trim(log: CommitLog, queues: ConsumeQueues, below: int, remembered: int) -> Callable[[], None]:
     """The log begins at `below` or earlier from now on; what its queues no longer need goes.
 
-    Never above `remembered`, up to where log and queues are on the disk, and where queues go on beside them: nothing else
-    says where a queue stood whose messages are all gone.
+    Never above `remembered`, up to where log and queues are on the disk, and where queues go on
+    beside them: nothing else says where a queue stood whose messages are all gone.
 
     Returns what removes the log's files, to be called on any thread: LogError, OSError.
     """

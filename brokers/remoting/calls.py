@@ -1,6 +1,7 @@
 """Calls of this side that wait for their responses, and how a call ends without one.
 
-Responsible for: numbering calls, matching responses by number, timing out, ending all when the connection does.
+Responsible for: numbering calls, matching responses by number, timing out, ending all when the
+connection does.
 Refuses to know: sockets and bytes.
 """
 
@@ -27,7 +28,9 @@ class ConnectionClosed(RemotingError):
 
 
 class ConnectFailed(ConnectionClosed):
-    """No connection was made, so nothing was sent. `refused`: the peer's machine said that nobody listens."""
+    """No connection was made, so nothing was sent. `refused`: the peer's machine said that nobody
+    listens.
+    """
 
     def __init__(self, text: str, *, refused: bool = False) -> None:
         super().__init__(text)
@@ -56,10 +59,14 @@ class PendingCalls:
     def open(
         self, opaque: int, code: int, timeout_ms: int
     ) -> tuple[asyncio.Future[RemotingCommand], asyncio.TimerHandle]:
-        """The future of the response, and the timer that ends it with CallTimeout. The caller must `forget`."""
+        """The future of the response, and the timer that ends it with CallTimeout. The caller must
+        `forget`.
+        """
         answer: asyncio.Future[RemotingCommand] = self._loop.create_future()
         self._answers[opaque] = answer
-        return answer, self._loop.call_later(timeout_ms / 1000, self._expire, opaque, code, timeout_ms)
+        return answer, self._loop.call_later(
+            timeout_ms / 1000, self._expire, opaque, code, timeout_ms
+        )
 
     def resolve(self, response: RemotingCommand) -> None:
         """Give a response to its call; one that nobody waits for is dropped."""
@@ -80,4 +87,6 @@ class PendingCalls:
     def _expire(self, opaque: int, code: int, timeout_ms: int) -> None:
         answer = self._answers.pop(opaque, None)
         if answer is not None and not answer.done():
-            answer.set_exception(CallTimeout(f"{self.peer}: no answer to {code} within {timeout_ms} ms"))
+            answer.set_exception(
+                CallTimeout(f"{self.peer}: no answer to {code} within {timeout_ms} ms")
+            )

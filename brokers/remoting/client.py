@@ -20,7 +20,9 @@ CONNECT_TIMEOUT_MS = 3_000
 
 
 class RemotingClient:
-    """Calls to any number of addresses. Requests that peers send back over these connections go to `handler`."""
+    """Calls to any number of addresses. Requests that peers send back over these connections go to
+    `handler`.
+    """
 
     def __init__(
         self,
@@ -39,10 +41,13 @@ class RemotingClient:
         self._sweeper: SilenceSweeper | None = None
         self._closed = False
 
-    async def call(self, address: str, command: RemotingCommand, timeout_ms: int) -> RemotingCommand:
+    async def call(
+        self, address: str, command: RemotingCommand, timeout_ms: int
+    ) -> RemotingCommand:
         """The response, within `timeout_ms` including the time to connect.
 
-        Raises ConnectFailed (nothing was sent), CallTimeout or ConnectionClosed (the effect is unknown).
+        Raises ConnectFailed (nothing was sent), CallTimeout or ConnectionClosed (the effect is
+        unknown).
         """
         connection = self._connections.get(address)
         if connection is None or connection.closed:
@@ -107,11 +112,17 @@ class RemotingClient:
         try:
             host, port = split_address(address)
             async with asyncio.timeout(self._connect_timeout_ms / 1000):
-                _, connection = await loop.create_connection(lambda: self._protocol(address), host, port)
+                _, connection = await loop.create_connection(
+                    lambda: self._protocol(address), host, port
+                )
         except TimeoutError:
-            raise ConnectFailed(f"{address}: no connection within {self._connect_timeout_ms} ms") from None
+            raise ConnectFailed(
+                f"{address}: no connection within {self._connect_timeout_ms} ms"
+            ) from None
         except (OSError, ValueError) as error:
-            raise ConnectFailed(f"{address}: {error}", refused=isinstance(error, ConnectionRefusedError)) from None
+            raise ConnectFailed(
+                f"{address}: {error}", refused=isinstance(error, ConnectionRefusedError)
+            ) from None
         if connection.closed:
             raise ConnectFailed(f"{address}: {connection.close_reason}")
         return connection
@@ -134,4 +145,6 @@ class RemotingClient:
             if self._on_close is not None:
                 self._on_close(connection)
 
-        return Connection(self._handler, self._limits, on_open=opened, on_close=lost, pauses_reading=False)
+        return Connection(
+            self._handler, self._limits, on_open=opened, on_close=lost, pauses_reading=False
+        )

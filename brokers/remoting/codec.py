@@ -1,6 +1,7 @@
 """Frames: bytes to commands and back, in both header serialisations.
 
-Responsible for: the layout of broker-wire-and-storage.md 1.1 to 1.3 and its limits; every bad input ends in FrameError.
+Responsible for: the layout of broker-wire-and-storage.md 1.1 to 1.3 and its limits; every bad input
+ends in FrameError.
 Refuses to know: sockets, codes, what a command means.
 """
 
@@ -11,11 +12,19 @@ import struct
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.headers import FrameError, decode_header, encode_header
 
-__all__ = ["FRAME_BYTES_MAX", "HEADER_BYTES_MAX", "FrameDecoder", "FrameError", "TlsRefused", "encode"]
+__all__ = [
+    "FRAME_BYTES_MAX",
+    "HEADER_BYTES_MAX",
+    "FrameDecoder",
+    "FrameError",
+    "TlsRefused",
+    "encode",
+]
 
 # Counted with the length word, as both Java sides do (1.1).
 FRAME_BYTES_MAX = 16_777_216
-# A send header with the largest legal properties stays under 100 KiB; JSON costs far more memory than its text.
+# A send header with the largest legal properties stays under 100 KiB; JSON costs far more memory
+# than its text.
 HEADER_BYTES_MAX = 1_048_576
 TLS_HANDSHAKE_BYTE = 0x16
 # TLS alert, fatal, handshake failure: reported at once.
@@ -29,27 +38,38 @@ class TlsRefused(FrameError):
     """The peer opened with a TLS handshake on a plain port."""
 
 
-def encode(command: RemotingCommand, *, opaque: int | None = None, flag: int | None = None) -> bytes:
-    """The whole frame. `opaque` and `flag` stand in for the command's own, so that a request may be shared.
+def encode(
+    command: RemotingCommand, *, opaque: int | None = None, flag: int | None = None
+) -> bytes:
+    """The whole frame. `opaque` and `flag` stand in for the command's own, so that a request may be
+    shared.
 
-    Raises ValueError when the command does not fit the format, TypeError when ext holds anything but strings.
+    Raises ValueError when the command does not fit the format, TypeError when ext holds anything
+    but strings.
     """
     return b"".join((encode_start(command, opaque=opaque, flag=flag), command.body))
 
 
-def encode_start(command: RemotingCommand, *, opaque: int | None = None, flag: int | None = None) -> bytes:
+def encode_start(
+    command: RemotingCommand, *, opaque: int | None = None, flag: int | None = None
+) -> bytes:
     """The frame up to its body, which then need not be copied. Errors as with `encode`."""
     opaque = command.opaque if opaque is None else opaque
     flag = command.flag if flag is None else flag
     header = encode_header(command, opaque, flag)
     total = 4 + len(header) + len(command.body)
     if len(header) > HEADER_BYTES_MAX or total + 4 > FRAME_BYTES_MAX:
-        raise ValueError(f"a frame of {total + 4} bytes, header {len(header)}, is larger than the protocol allows")
+        raise ValueError(
+            f"a frame of {total + 4} bytes, header {len(header)}, is larger than the protocol "
+            "allows"
+        )
     return _HEAD.pack(total, command.serialization << 24 | len(header)) + header
 
 
 class FrameDecoder:
-    """Cuts a byte stream into commands. Keeps at most one unfinished frame, and only the bytes that arrived."""
+    """Cuts a byte stream into commands. Keeps at most one unfinished frame, and only the bytes that
+    arrived.
+    """
 
     __slots__ = ("_frame_bytes_max", "_needed", "_pending", "_started", "failure")
 
@@ -68,8 +88,8 @@ class FrameDecoder:
     def feed(self, data: bytes | bytearray | memoryview) -> list[RemotingCommand]:
         """Commands completed by `data`.
 
-        Raises FrameError on a bad frame; when good frames came before it in `data`, these are returned,
-        `failure` is set, and the next call raises.
+        Raises FrameError on a bad frame; when good frames came before it in `data`, these are
+        returned, `failure` is set, and the next call raises.
         """
         if self.failure is not None:
             raise self.failure
@@ -105,7 +125,9 @@ class FrameDecoder:
                 self._needed = stop - position
                 break
             body_start = position + 8 + header_bytes
-            commands.append(decode_header(word >> 24, data[position + 8 : body_start], data[body_start:stop]))
+            commands.append(
+                decode_header(word >> 24, data[position + 8 : body_start], data[body_start:stop])
+            )
             position = stop
         else:
             self._needed = 4
@@ -117,6 +139,9 @@ class FrameDecoder:
 
     def _check_lengths(self, total: int, header_bytes: int) -> None:
         if not 4 <= total <= self._frame_bytes_max - 4:
-            raise FrameError(f"a frame of {total} bytes is announced, allowed are 4 to {self._frame_bytes_max - 4}")
+            raise FrameError(
+                f"a frame of {total} bytes is announced, allowed are 4 to "
+                f"{self._frame_bytes_max - 4}"
+            )
         if header_bytes > HEADER_BYTES_MAX or header_bytes > total - 4:
             raise FrameError(f"a header of {header_bytes} bytes is announced in a frame of {total}")

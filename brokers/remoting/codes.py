@@ -8,7 +8,9 @@ from enum import IntEnum
 
 
 class RequestCode(IntEnum):
-    """What a request asks for. Names are RocketMQ's own; REGENT_* lie in a range that it leaves free."""
+    """What a request asks for. Names are RocketMQ's own; REGENT_* lie in a range that it leaves
+    free.
+    """
 
     SEND_MESSAGE = 10
     PULL_MESSAGE = 11

@@ -1,6 +1,7 @@
 """One remoting command: a request or its response, as a value.
 
-Responsible for: the fields every frame carries and what they mean (broker-wire-and-storage.md 1.2 to 1.4).
+Responsible for: the fields every frame carries and what they mean (broker-wire-and-storage.md 1.2
+to 1.4).
 Refuses to know: how a command is laid out in bytes, and which connection it came from.
 """
 
@@ -18,7 +19,9 @@ LANGUAGE = "PYTHON"
 
 
 class RemotingCommand(Struct, gc=False):
-    """A frame's content. `ext` holds strings only, on both sides (1.2: Go refuses anything else)."""
+    """A frame's content. `ext` holds strings only, on both sides (1.2: Go refuses anything
+    else).
+    """
 
     code: int
     opaque: int = 0
@@ -43,12 +46,25 @@ class RemotingCommand(Struct, gc=False):
         cls, code: int, ext: dict[str, str] | None = None, body: bytes = b"", oneway: bool = False
     ) -> RemotingCommand:
         """A request. Its opaque is given by the connection that sends it."""
-        return cls(int(code), 0, FLAG_ONEWAY if oneway else 0, ext={} if ext is None else ext, body=body)
+        return cls(
+            int(code), 0, FLAG_ONEWAY if oneway else 0, ext={} if ext is None else ext, body=body
+        )
 
     def reply(
-        self, code: int = 0, ext: dict[str, str] | None = None, body: bytes = b"", remark: str | None = None
+        self,
+        code: int = 0,
+        ext: dict[str, str] | None = None,
+        body: bytes = b"",
+        remark: str | None = None,
     ) -> RemotingCommand:
-        """The response to this request: same opaque, always in JSON, which every peer reads (1.3)."""
+        """The response to this request: same opaque, always in JSON, which every peer reads
+        (1.3).
+        """
         return RemotingCommand(
-            int(code), self.opaque, FLAG_RESPONSE, remark=remark, ext={} if ext is None else ext, body=body
+            int(code),
+            self.opaque,
+            FLAG_RESPONSE,
+            remark=remark,
+            ext={} if ext is None else ext,
+            body=body,
         )

@@ -1,7 +1,9 @@
-"""One remoting connection, the same on both sides: it serves requests, makes calls, and bounds what the peer can cost.
+"""One remoting connection, the same on both sides: it serves requests, makes calls, and bounds what
+the peer can cost.
 
 Responsible for: pipelining, matching responses to calls, batching writes, limits and silence.
-Refuses to know: what a request means; how connections are opened and counted (server.py, client.py).
+Refuses to know: what a request means; how connections are opened and counted (server.py,
+client.py).
 """
 
 from __future__ import annotations
@@ -13,8 +15,21 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from brokers.remoting.addresses import address_text, split_address
-from brokers.remoting.calls import CallTimeout, ConnectFailed, ConnectionClosed, PendingCalls, RemotingError
-from brokers.remoting.codec import TLS_ALERT, FrameDecoder, FrameError, TlsRefused, encode, encode_start
+from brokers.remoting.calls import (
+    CallTimeout,
+    ConnectFailed,
+    ConnectionClosed,
+    PendingCalls,
+    RemotingError,
+)
+from brokers.remoting.codec import (
+    TLS_ALERT,
+    FrameDecoder,
+    FrameError,
+    TlsRefused,
+    encode,
+    encode_start,
+)
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import FLAG_ONEWAY, FLAG_RESPONSE, RemotingCommand
 from brokers.remoting.handlers import Answer, Express, Handler, Take
@@ -23,9 +38,18 @@ from brokers.remoting.outbox import Outbox
 
 # What callers need to use a connection, whichever module it lives in.
 __all__ = [
-    "Answer", "CallTimeout", "ConnectFailed", "Connection", "ConnectionClosed", "Express", "Handler", "Limits", "RemotingError",
-    "Take", "split_address",
-]  # fmt: skip
+    "Answer",
+    "CallTimeout",
+    "ConnectFailed",
+    "Connection",
+    "ConnectionClosed",
+    "Express",
+    "Handler",
+    "Limits",
+    "RemotingError",
+    "Take",
+    "split_address",
+]
 
 _log = logging.getLogger(__name__)
 _ids = itertools.count(1)
@@ -33,13 +57,19 @@ _NUMBER_TAKEN = "a request of this number is under way on this connection"
 _BUSY = "[OVERLOAD]system busy, too many requests in flight"
 REMARK_CHARACTERS_MAX = 4_096
 
+
 class Connection(asyncio.Protocol):
     """One socket. Made by RemotingServer and RemotingClient; handlers get it with each request."""
 
     def __init__(
-        self, handler: Handler, limits: Limits, *,
-        on_open: Callable[[Connection], None], on_close: Callable[[Connection], None], pauses_reading: bool,
-    ) -> None:  # fmt: skip
+        self,
+        handler: Handler,
+        limits: Limits,
+        *,
+        on_open: Callable[[Connection], None],
+        on_close: Callable[[Connection], None],
+        pauses_reading: bool,
+    ) -> None:
         self.id = next(_ids)
         self.peer = self.local = ""
         self.attributes: dict[str, object] = {}
@@ -48,7 +78,8 @@ class Connection(asyncio.Protocol):
         self._express: Mapping[int, Take] = getattr(handler, "express", {})
         self._taken = 0  # held too, but not by number
         self._on_open, self._on_close = on_open, on_close
-        # Only one side may stop reading when the other does not: two that do wait for each other for ever.
+        # Only one side may stop reading when the other does not: two that do wait for each other
+        # for ever.
         self._pauses_reading = pauses_reading
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -58,15 +89,18 @@ class Connection(asyncio.Protocol):
         self._held_bytes = 0
         self._tasks: set[asyncio.Future[RemotingCommand | None]] = set()
         self._outbox = Outbox(limits, self.abort)
-        # Requests of one read that wait because the peer does not take the answers to those before them.
+        # Requests of one read that wait because the peer does not take the answers to those before
+        # them.
         self._waiting: deque[RemotingCommand] = deque()
         self._lost = self._loop.create_future()
         self._last_read = self._frame_started = self._ended = self._loop.time()
 
-    # -- sending ---------------------------------------------------------------------------------------------------
+    # -- sending -----------------------------------------------------------------------------------
 
     def send(self, command: RemotingCommand) -> None:
-        """Write now, wait for nothing; nothing when closed: responses (with the request's opaque) and one-way requests."""
+        """Write now, wait for nothing; nothing when closed: responses (with the request's opaque)
+        and one-way requests.
+        """
         if self.closed:
             return
         if command.flag & FLAG_RESPONSE:
@@ -74,10 +108,14 @@ class Connection(asyncio.Protocol):
                 self._held_bytes -= self._held.pop(command.opaque, 0)
             self._outbox.write(encode_start(command), command.body)
         else:
-            self._outbox.write(encode(command, opaque=self._calls.next_opaque(), flag=command.flag | FLAG_ONEWAY))
+            self._outbox.write(
+                encode(command, opaque=self._calls.next_opaque(), flag=command.flag | FLAG_ONEWAY)
+            )
 
     def answer_taken(self, frames: list[bytes], body_bytes: int) -> None:
-        """The whole responses to as many requests that were taken, with the bytes of those requests' bodies."""
+        """The whole responses to as many requests that were taken, with the bytes of those
+        requests' bodies.
+        """
         if not self.closed:
             self._taken -= len(frames)
             self._held_bytes -= body_bytes
@@ -90,7 +128,8 @@ class Connection(asyncio.Protocol):
             self._held[request.opaque] = self._held.get(request.opaque, 0) + len(request.body)
 
     async def call(self, command: RemotingCommand, timeout_ms: int) -> RemotingCommand:
-        """The response. The command is not changed: its opaque is chosen here, so a received request can be passed on.
+        """The response. The command is not changed: its opaque is chosen here, so a received
+        request can be passed on.
 
         Raises CallTimeout and ConnectionClosed (in both cases the effect is unknown).
         """
@@ -146,8 +185,9 @@ class Connection(asyncio.Protocol):
         return self._outbox.unsent_bytes
 
     def check_silence(self, now: float) -> None:
-        """Close when half a frame, or nothing at all, came for too long. `now` is the loop's time in seconds.
-        A closed connection whose peer does not take the rest is cut off."""
+        """Close when half a frame, or nothing at all, came for too long. `now` is the loop's time
+        in seconds. A closed connection whose peer does not take the rest is cut off.
+        """
         limits = self._limits
         if self.closed:
             if (now - self._ended) * 1000 > limits.close_ms and self._transport is not None:
@@ -158,7 +198,7 @@ class Connection(asyncio.Protocol):
         elif limits.idle_ms and (now - self._last_read) * 1000 > limits.idle_ms:
             self.close(f"idle for more than {limits.idle_ms} ms")
 
-    # -- receiving -------------------------------------------------------------------------------------------------
+    # -- receiving ---------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
         self._last_read = self._loop.time()
@@ -205,7 +245,10 @@ class Connection(asyncio.Protocol):
 
     def _full(self) -> bool:
         limits = self._limits
-        return len(self._held) + self._taken >= limits.in_flight_requests or self._held_bytes > limits.in_flight_bytes
+        return (
+            len(self._held) + self._taken >= limits.in_flight_requests
+            or self._held_bytes > limits.in_flight_bytes
+        )
 
     def _take_request(self, request: RemotingCommand) -> None:
         if self.closed:
@@ -216,7 +259,9 @@ class Connection(asyncio.Protocol):
         if not request.flag & FLAG_ONEWAY:
             if request.opaque in self._held:
                 # Not through `send`: the request that has this number is still to be answered.
-                self._outbox.write(encode_start(request.reply(ResponseCode.SYSTEM_ERROR, remark=_NUMBER_TAKEN)))
+                self._outbox.write(
+                    encode_start(request.reply(ResponseCode.SYSTEM_ERROR, remark=_NUMBER_TAKEN))
+                )
                 return
             # Before the handler runs: it may answer through `send` and return None.
             self._held_bytes += len(request.body)
@@ -248,19 +293,24 @@ class Connection(asyncio.Protocol):
         remark = f"{type(error).__name__}: {error}"[:REMARK_CHARACTERS_MAX]
         self._answer(request, request.reply(ResponseCode.SYSTEM_ERROR, remark=remark))
 
-    def _answer_later(self, request: RemotingCommand, done: asyncio.Future[RemotingCommand | None]) -> None:
+    def _answer_later(
+        self, request: RemotingCommand, done: asyncio.Future[RemotingCommand | None]
+    ) -> None:
         self._tasks.discard(done)
         if request.flag & FLAG_ONEWAY and not self.closed:
             self._taken -= 1
             self._held_bytes -= len(request.body)
         if done.cancelled():
-            self._answer(request, request.reply(ResponseCode.SYSTEM_ERROR, remark="CancelledError: given up"))
+            self._answer(
+                request,
+                request.reply(ResponseCode.SYSTEM_ERROR, remark=("CancelledError: given up")),
+            )
         elif (error := done.exception()) is not None:
             self._answer_failure(request, error)
         elif (response := done.result()) is not None:
             self._answer(request, response)
 
-    # -- the transport's side --------------------------------------------------------------------------------------
+    # -- the transport's side ----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]
@@ -285,7 +335,12 @@ class Connection(asyncio.Protocol):
         self._outbox.resume()
         while self._waiting and not self._outbox.paused:
             self._take_request(self._waiting.popleft())
-        if self._pauses_reading and not self._outbox.paused and self._transport is not None and not self.closed:
+        if (
+            self._pauses_reading
+            and not self._outbox.paused
+            and self._transport is not None
+            and not self.closed
+        ):
             self._transport.resume_reading()
 
     def _end(self, reason: str) -> None:

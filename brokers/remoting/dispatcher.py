@@ -14,7 +14,9 @@ from brokers.remoting.connection import Answer, Connection, Express, Handler, Ta
 
 
 class Dispatcher:
-    """Handler that finds the handler of a request's code; a code nobody has is answered with 3 (1.6)."""
+    """Handler that finds the handler of a request's code; a code nobody has is answered with 3
+    (1.6).
+    """
 
     def __init__(self, handlers: Mapping[int, Handler] | None = None) -> None:
         self._handlers: dict[int, Handler] = {}

@@ -1,7 +1,7 @@
 """JSON bodies as Java writes them, and as every peer reads them.
 
-Responsible for: reading fastjson's dialect (unquoted integer keys, objects as keys; broker-wire-and-storage.md 4.0)
-and writing compact standard JSON.
+Responsible for: reading fastjson's dialect (unquoted integer keys, objects as keys;
+broker-wire-and-storage.md 4.0) and writing compact standard JSON.
 Refuses to know: which body has which fields.
 """
 
@@ -29,8 +29,9 @@ def _refuse_constant(text: str) -> None:
 
 _decode = json.JSONDecoder(parse_constant=_refuse_constant).decode
 _encode = json.JSONEncoder(separators=(",", ":"), sort_keys=True, allow_nan=False).encode
-# A text literal, or what begins as one and never ends. It always matches and nothing in it is tried twice: a text without
-# its end is passed over once, and is not searched again from each of its escaped quotes.
+# A text literal, or what begins as one and never ends. It always matches and nothing in it is tried
+# twice: a text without its end is passed over once, and is not searched again from each of its
+# escaped quotes.
 _STRING = re.compile(r'("[^"\\]*+(?:\\.?+[^"\\]*+)*+"?)', re.DOTALL)
 _WHOLE_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _SPACE = " \t\n\r"
@@ -47,7 +48,8 @@ _TOKEN = re.compile(
 def loads(data: bytes | bytearray | memoryview | str, bytes_max: int = BODY_BYTES_MAX) -> object:
     """The value. An object used as a key becomes its canonical JSON text, an unquoted key its text.
 
-    Raises JsonRejected, also for more than `bytes_max`. Of equal keys the last one wins, as in Java.
+    Raises JsonRejected, also for more than `bytes_max`. Of equal keys the last one wins, as in
+    Java.
     """
     if len(data) > bytes_max:
         raise JsonRejected(f"a body of {len(data)} bytes, allowed are {bytes_max}")
@@ -94,7 +96,9 @@ def _with_quoted_integer_keys(text: str) -> str:
 
 
 def dumps(value: object) -> bytes:
-    """Compact ASCII JSON, keys sorted, None left out of objects; integer keys quoted, which all peers accept."""
+    """Compact ASCII JSON, keys sorted, None left out of objects; integer keys quoted, which all
+    peers accept.
+    """
     return _encode(_without_none(value)).encode("ascii")
 
 

@@ -20,7 +20,9 @@ Take = Callable[["Connection", RemotingCommand], bool]
 
 
 class Express:
-    """A handler with a short way for its usual requests that want an answer: many of them are taken, and answered, together."""
+    """A handler with a short way for its usual requests that want an answer: many of them are
+    taken, and answered, together.
+    """
 
     def __init__(self, handler: Handler, take: Take) -> None:
         self._handler, self.take = handler, take

@@ -16,9 +16,21 @@ import msgspec
 from brokers.remoting.command import SERIALIZATION_JSON, SERIALIZATION_ROCKETMQ, RemotingCommand
 
 LANGUAGES = (
-    "JAVA", "CPP", "DOTNET", "PYTHON", "DELPHI", "ERLANG", "RUBY", "OTHER", "HTTP", "GO", "PHP", "OMS", "RUST",
+    "JAVA",
+    "CPP",
+    "DOTNET",
+    "PYTHON",
+    "DELPHI",
+    "ERLANG",
+    "RUBY",
+    "OTHER",
+    "HTTP",
+    "GO",
+    "PHP",
+    "OMS",
+    "RUST",
     "NODE_JS",
-)  # fmt: skip
+)
 _ORDINALS = {name: ordinal for ordinal, name in enumerate(LANGUAGES)}
 
 _LENGTH = struct.Struct(">i")
@@ -28,7 +40,9 @@ _I32_MIN, _I32_MAX = -0x80000000, 0x7FFFFFFF
 
 
 class FrameError(Exception):
-    """The bytes are not a frame this side accepts. `reason` is one line; the connection must be closed."""
+    """The bytes are not a frame this side accepts. `reason` is one line; the connection must be
+    closed.
+    """
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -62,8 +76,9 @@ _decode_usual = msgspec.json.Decoder(_Header).decode
 
 
 def encode_header(command: RemotingCommand, opaque: int, flag: int) -> bytes:
-    """In the command's own form, with another opaque and flag. ValueError when it does not fit the format, TypeError when ext
-    holds anything but strings."""
+    """In the command's own form, with another opaque and flag. ValueError when it does not fit the
+    format, TypeError when ext holds anything but strings.
+    """
     if command.serialization == SERIALIZATION_ROCKETMQ:
         return _binary_header(command, opaque, flag)
     return _json_header(command, opaque, flag)
@@ -77,8 +92,7 @@ def _json_header(command: RemotingCommand, opaque: int, flag: int) -> bytes:
         ext = f',"extFields":{{{pairs}}}'
     remark = "" if command.remark is None else f',"remark":{_quote(command.remark)}'
     return (
-        f'{{"code":{command.code:d}{ext},"flag":{flag:d},"language":{_quote(command.language)},'
-        f'"opaque":{opaque:d}{remark},"serializeTypeCurrentRPC":"JSON","version":{command.version:d}}}'
+        f'{{"code":{command.code:d}{ext},"flag":{flag:d},"language":{_quote(command.language)},"opaque":{opaque:d}{remark},"serializeTypeCurrentRPC":"JSON","version":{command.version:d}}}'
     ).encode("ascii")
 
 
@@ -88,9 +102,19 @@ def _binary_header(command: RemotingCommand, opaque: int, flag: int) -> bytes:
     try:
         for key, value in command.ext.items():
             key_bytes, value_bytes = key.encode(), value.encode()
-            entries += _KEY_LENGTH.pack(len(key_bytes)) + key_bytes + _LENGTH.pack(len(value_bytes)) + value_bytes
+            entries += (
+                _KEY_LENGTH.pack(len(key_bytes))
+                + key_bytes
+                + _LENGTH.pack(len(value_bytes))
+                + value_bytes
+            )
         fixed = _FIXED.pack(
-            command.code, _ORDINALS.get(command.language, 7), command.version, opaque, flag, len(remark)
+            command.code,
+            _ORDINALS.get(command.language, 7),
+            command.version,
+            opaque,
+            flag,
+            len(remark),
         )
     except struct.error as error:
         raise ValueError(f"code {command.code} does not fit the binary header: {error}") from None
@@ -107,7 +131,9 @@ def decode_header(serialization: int, header: bytes, body: bytes) -> RemotingCom
 
 
 def _decode_json_header(header: bytes, body: bytes) -> RemotingCommand:
-    """The compiled reader where it takes the header, at a sixth of the price; else, and for every refusal, the careful one."""
+    """The compiled reader where it takes the header, at a sixth of the price; else, and for every
+    refusal, the careful one.
+    """
     try:
         read = _decode_usual(header)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -116,12 +142,21 @@ def _decode_json_header(header: bytes, body: bytes) -> RemotingCommand:
     if language not in _ORDINALS:
         language = "OTHER"
     return RemotingCommand(
-        read.code, read.opaque, read.flag, language, read.version, read.remark, {} if ext is None else ext, body
+        read.code,
+        read.opaque,
+        read.flag,
+        language,
+        read.version,
+        read.remark,
+        {} if ext is None else ext,
+        body,
     )
 
 
 def decode_json_carefully(header: bytes, body: bytes) -> RemotingCommand:
-    """A command with this JSON header; says why when it is none. Decides about whatever is unusual."""
+    """A command with this JSON header; says why when it is none. Decides about whatever is
+    unusual.
+    """
     try:
         text = header.decode()
         fields = _decode_json(text)
@@ -136,14 +171,21 @@ def decode_json_carefully(header: bytes, body: bytes) -> RemotingCommand:
     remark = get("remark")
     if remark is not None and type(remark) is not str:
         raise FrameError("remark is no text")
-    code, opaque, flag, version = get("code", 0), get("opaque", 0), get("flag", 0), get("version", 0)
+    code, opaque, flag, version = (
+        get("code", 0),
+        get("opaque", 0),
+        get("flag", 0),
+        get("version", 0),
+    )
     for number in (code, opaque, flag, version):
         if type(number) is not int or not _I32_MIN <= number <= _I32_MAX:
             raise FrameError("code, opaque, flag or version is no 32-bit number")
     if "\\ud" in text or "\\uD" in text:
         _refuse_lone_surrogates(ext, remark)
     language = _language(get("language"))
-    return RemotingCommand(code, opaque, flag, language, version, remark, ext, body, SERIALIZATION_JSON)
+    return RemotingCommand(
+        code, opaque, flag, language, version, remark, ext, body, SERIALIZATION_JSON
+    )
 
 
 def _ext(fields: object) -> dict[str, str]:
@@ -195,15 +237,29 @@ def _decode_binary_header(header: bytes, body: bytes) -> RemotingCommand:
         (ext_bytes,) = _LENGTH.unpack_from(header, position)
         position += 4
         if ext_bytes != len(header) - position:
-            raise FrameError(f"ext of {ext_bytes} bytes in a header with {len(header) - position} left")
+            raise FrameError(
+                f"ext of {ext_bytes} bytes in a header with {len(header) - position} left"
+            )
         ext: dict[str, str] = {}
         while position < len(header):
-            key, position = _text(header, position + 2, _KEY_LENGTH.unpack_from(header, position)[0])
-            ext[key], position = _text(header, position + 4, _LENGTH.unpack_from(header, position)[0])
+            key, position = _text(
+                header, position + 2, _KEY_LENGTH.unpack_from(header, position)[0]
+            )
+            ext[key], position = _text(
+                header, position + 4, _LENGTH.unpack_from(header, position)[0]
+            )
     except (struct.error, UnicodeDecodeError) as error:
         raise FrameError(f"the binary header is broken: {error}") from None
     return RemotingCommand(
-        code, opaque, flag, _language(language), version, remark or None, ext, body, SERIALIZATION_ROCKETMQ
+        code,
+        opaque,
+        flag,
+        _language(language),
+        version,
+        remark or None,
+        ext,
+        body,
+        SERIALIZATION_ROCKETMQ,
     )
 
 

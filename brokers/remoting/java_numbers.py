@@ -1,6 +1,7 @@
 """Whole numbers in text as Java's `Integer.parseInt` and `Long.parseLong` read them.
 
-Responsible for: what is a number and what is none, in one place for every header. Refuses to know: which field holds one.
+Responsible for: what is a number and what is none, in one place for every header. Refuses to know:
+which field holds one.
 
 Python's `int` takes more than Java (`1_0`, blanks around) and so is no reader of what peers send.
 """
@@ -19,7 +20,9 @@ _WHOLE = re.compile(r"[+-]?[0-9]+|[+-]?(?:(?![\U00010000-\U0010ffff])\d)+")
 
 
 def whole_number(text: str, bits: int = 64) -> int | None:
-    """The number; None when Java would throw: it is none, or does not fit `bits` (32: int, 64: long)."""
+    """The number; None when Java would throw: it is none, or does not fit `bits` (32: int, 64:
+    long).
+    """
     if len(text) <= PLAIN_DIGITS_MAX and text.isascii() and text.isdecimal():
         return int(text)
     if len(text) > NUMBER_CHARACTERS_MAX or _WHOLE.fullmatch(text) is None:

@@ -1,7 +1,8 @@
 """From which hosts somebody with a known address speaks.
 
-Responsible for: the numbers that the names among known addresses stand for, looked up again and again: who connects shows
-a number, and a name may move to another one. Refuses to know: who is behind an address, and what he may do.
+Responsible for: the numbers that the names among known addresses stand for, looked up again and
+again: who connects shows a number, and a name may move to another one. Refuses to know: who is
+behind an address, and what he may do.
 
 A host is no proof of who somebody is; it keeps out who comes from elsewhere.
 """
@@ -31,16 +32,23 @@ class KnownHosts:
     def holds(self, peer: str) -> bool:
         """Whether `peer` ("host:port") is at the host of one of the addresses."""
         host = _plain(host_of(peer))
-        return host != "" and any(host == one or host in self._numbers.get(one, ()) for one in self._hosts())
+        return host != "" and any(
+            host == one or host in self._numbers.get(one, ()) for one in self._hosts()
+        )
 
     def _hosts(self) -> Iterable[str]:
         return (_plain(host_of(address)) for address in self._addresses() if address)
 
     async def look_up(self) -> None:
-        """All names among the addresses; one that cannot be looked up now keeps the numbers it had."""
+        """All names among the addresses; one that cannot be looked up now keeps the numbers it
+        had.
+        """
         names = [name for name in dict.fromkeys(self._hosts()) if not is_number(name)][:NAMES_MAX]
         found = await asyncio.gather(*map(_numbers_of, names))
-        self._numbers = {name: numbers or self._numbers.get(name, frozenset()) for name, numbers in zip(names, found, strict=True)}
+        self._numbers = {
+            name: numbers or self._numbers.get(name, frozenset())
+            for name, numbers in zip(names, found, strict=True)
+        }
 
     async def keep(self) -> None:
         """Look up again and again."""
@@ -52,7 +60,9 @@ class KnownHosts:
 async def _numbers_of(name: str) -> frozenset[str]:
     try:
         async with asyncio.timeout(LOOK_UP_TIMEOUT_S):
-            found = await asyncio.get_running_loop().getaddrinfo(name, None, proto=socket.IPPROTO_TCP)
+            found = await asyncio.get_running_loop().getaddrinfo(
+                name, None, proto=socket.IPPROTO_TCP
+            )
     except (OSError, TimeoutError, UnicodeError):
         return frozenset()
     return frozenset(str(one[4][0]) for one in found)

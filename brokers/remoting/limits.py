@@ -19,11 +19,12 @@ class Limits:
     """What one peer may cost. Times in ms, 0 = no limit in time."""
 
     frame_bytes: int = FRAME_BYTES_MAX
-    # Not sent because the peer does not read: at the first, reading its requests stops; at the second, the connection
-    # ends.
+    # Not sent because the peer does not read: at the first, reading its requests stops; at the
+    # second, the connection ends.
     write_pause_bytes: int = 1_048_576
     write_buffer_bytes: int = 67_108_864
-    # Requests taken and not answered yet, and the bytes of their bodies; more is answered with SYSTEM_BUSY.
+    # Requests taken and not answered yet, and the bytes of their bodies; more is answered with
+    # SYSTEM_BUSY.
     in_flight_requests: int = 16_384
     in_flight_bytes: int = 134_217_728
     # Calls of ours that wait for a response.

@@ -18,7 +18,9 @@ GATHER_MAX = 512
 
 
 class Outbox:
-    """Collects frames and hands them to the transport together, so that what is made together leaves in one packet."""
+    """Collects frames and hands them to the transport together, so that what is made together
+    leaves in one packet.
+    """
 
     def __init__(self, limits: Limits, on_overflow: Callable[[str], None]) -> None:
         self._limits, self._on_overflow = limits, on_overflow
@@ -44,7 +46,9 @@ class Outbox:
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     def collect(self) -> None:
-        """Write nothing until `flush`, which the caller promises to call in the same event of the loop."""
+        """Write nothing until `flush`, which the caller promises to call in the same event of the
+        loop.
+        """
         self._flush_due = True
 
     def write(self, frame: bytes, body: bytes = b"") -> None:
@@ -77,13 +81,19 @@ class Outbox:
             self._transport.write(rest[0] if len(rest) == 1 else b"".join(rest))
         self.clear()
         if self._writable is not None and self.unsent_bytes > self._limits.write_buffer_bytes:
-            self._on_overflow(f"the peer left more than {self._limits.write_buffer_bytes} bytes unread")
+            self._on_overflow(
+                f"the peer left more than {self._limits.write_buffer_bytes} bytes unread"
+            )
 
     def _gathered(self, frames: list[bytes]) -> list[bytes]:
         """Gives the socket what it takes at once, as it is; returns the rest."""
         assert self._transport is not None
         socket = self._transport.get_extra_info("socket")
-        if socket is None or self._transport.is_closing() or self._transport.get_write_buffer_size():
+        if (
+            socket is None
+            or self._transport.is_closing()
+            or self._transport.get_write_buffer_size()
+        ):
             return frames
         try:
             sent = os.writev(socket.fileno(), frames[:GATHER_MAX])

@@ -27,8 +27,9 @@ ACCEPT_TURNS = 3
 class RemotingServer:
     """Serves one address. Responses keep no order; one-way requests are never answered.
 
-    The handler returns the response, an awaitable of it, or None when the answer comes later through `send`.
-    `on_open(connection)` and `on_close(connection)` run once each; `connection.close_reason` says why.
+    The handler returns the response, an awaitable of it, or None when the answer comes later
+    through `send`. `on_open(connection)` and `on_close(connection)` run once each;
+    `connection.close_reason` says why.
     """
 
     def __init__(
@@ -43,12 +44,16 @@ class RemotingServer:
         limits: Limits | None = None,
         has_place: Callable[[str], bool] | None = None,
     ) -> None:
-        """`has_place(peer)`: whether the reserve of connections is there for who comes from that address."""
+        """`has_place(peer)`: whether the reserve of connections is there for who comes from that
+        address.
+        """
         self._handler, self._host, self._port = handler, host, port
         self._on_open, self._on_close = on_open, on_close
         self._has_place = has_place or (lambda peer: False)
         limits = limits or Limits()
-        self._limits = replace(limits, idle_ms=idle_timeout_ms, connections=connections_within(limits.connections))
+        self._limits = replace(
+            limits, idle_ms=idle_timeout_ms, connections=connections_within(limits.connections)
+        )
         self._connections: dict[int, Connection] = {}
         self._server: asyncio.Server | None = None
         self._sweeper: SilenceSweeper | None = None
@@ -57,7 +62,9 @@ class RemotingServer:
     async def start(self) -> None:
         """Listen. Raises OSError when the address cannot be bound."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._protocol, self._host, self._port, backlog=ACCEPT_BACKLOG)
+        self._server = await loop.create_server(
+            self._protocol, self._host, self._port, backlog=ACCEPT_BACKLOG
+        )
         self._sweeper = SilenceSweeper(self._limits, lambda: self._connections.values())
 
     @property
@@ -91,7 +98,9 @@ class RemotingServer:
             connection.abort("the server is stopping")
 
     async def _accept_no_more(self, server: asyncio.Server) -> None:
-        """asyncio makes a connection two turns of the loop after it was accepted, and drops it unclosed when the server is closed by then."""
+        """asyncio makes a connection two turns of the loop after it was accepted, and drops it
+        unclosed when the server is closed by then.
+        """
         for listening in server.sockets:
             asyncio.get_running_loop().remove_reader(listening.fileno())
         for _ in range(ACCEPT_TURNS):
@@ -99,7 +108,11 @@ class RemotingServer:
 
     def _protocol(self) -> Connection:
         return Connection(
-            self._handler, self._limits, on_open=self._opened, on_close=self._closed, pauses_reading=True
+            self._handler,
+            self._limits,
+            on_open=self._opened,
+            on_close=self._closed,
+            pauses_reading=True,
         )
 
     def _opened(self, connection: Connection) -> None:
@@ -107,7 +120,9 @@ class RemotingServer:
             connection.abort("the server is stopping")
             return
         if not self._is_room_for(connection.peer):
-            _log.warning("%s refused: %d connections are open", connection.peer, len(self._connections))
+            _log.warning(
+                "%s refused: %d connections are open", connection.peer, len(self._connections)
+            )
             connection.abort("too many connections")
             return
         self._connections[connection.id] = connection

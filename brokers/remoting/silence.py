@@ -1,7 +1,7 @@
 """Connections that say nothing, or never finish what they began.
 
-Responsible for: looking over all connections of a server or client at a steady pace, and bounding what their unfinished
-frames, and what they do not read, hold together.
+Responsible for: looking over all connections of a server or client at a steady pace, and bounding
+what their unfinished frames, and what they do not read, hold together.
 Refuses to know: when a single connection is silent for too long (connection.py).
 """
 
@@ -18,12 +18,19 @@ PERIOD_MS_MAX = 250
 
 
 class SilenceSweeper:
-    """Looks over the connections at a steady pace; one timer for all instead of one per connection."""
+    """Looks over the connections at a steady pace; one timer for all instead of one per
+    connection.
+    """
 
     def __init__(self, limits: Limits, connections: Callable[[], Iterable[Connection]]) -> None:
         self._limits, self._connections = limits, connections
         # Four looks within the shortest time, but no more than fifty a second.
-        shortest_ms = min([PERIOD_MS_MAX * 4, *filter(None, (limits.idle_ms, limits.partial_frame_ms, limits.close_ms))])
+        shortest_ms = min(
+            [
+                PERIOD_MS_MAX * 4,
+                *filter(None, (limits.idle_ms, limits.partial_frame_ms, limits.close_ms)),
+            ]
+        )
         self._period = max(PERIOD_MS_MIN, shortest_ms / 4) / 1000
         self._loop = asyncio.get_running_loop()
         self._timer = self._loop.call_later(self._period, self._sweep)

@@ -1,6 +1,7 @@
 """What the codes of an answer to a proposal (1001) say of it (controller.md 10.6).
 
-Responsible for: which refusal is definite, which was only of the proposal's base. Refuses to know: what follows from it.
+Responsible for: which refusal is definite, which was only of the proposal's base. Refuses to know:
+what follows from it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ CODES_OF_STATE = frozenset({2000, 2001, 2002, 2013})
 CODES_OUTDATED = frozenset({2000, 2001, 2002})
 
 
-def refuses_for_good(code: int, base_set_epoch: int, members: tuple[int, ...] | None, set_epoch: int | None) -> bool:
+def refuses_for_good(
+    code: int, base_set_epoch: int, members: tuple[int, ...] | None, set_epoch: int | None
+) -> bool:
     """No attempt of the proposal was or will be accepted, or the set it made is told."""
     if code in CODES_DEFINITE:
         return True

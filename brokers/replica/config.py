@@ -16,12 +16,14 @@ LINKS_MAX = 64
 @dataclass(frozen=True, slots=True)
 class ReplicaConfig:
     """`ha_heartbeat_ms` and `housekeeping_ms` are RocketMQ's options of that name (5000 and 20000
-    there); any value is compatible on the wire. A slave is patient for three heartbeats of its master, at most for
-    `housekeeping_ms` (brokers/ha/patience.py). `all_ack=False` is RocketMQ's count mode with
-    `in_sync_replicas` (design S2): it may lose acknowledged messages and says so.
+    there); any value is compatible on the wire. A slave is patient for three heartbeats of its
+    master, at most for `housekeeping_ms` (brokers/ha/patience.py). `all_ack=False` is RocketMQ's
+    count mode with `in_sync_replicas` (design S2): it may lose acknowledged messages and says so.
     `auto_in_sync_replicas` is accepted and does nothing, as in RocketMQ under controllers.
-    `async_learner`: copies and never joins the SyncStateSet. `sync_from_last_file`: an empty log begins with the newest
-    file of the master instead of the oldest (syncFromLastFile, broker-wire-and-storage.md 2.3)."""
+    `async_learner`: copies and never joins the SyncStateSet. `sync_from_last_file`: an empty log
+    begins with the newest file of the master instead of the oldest (syncFromLastFile,
+    broker-wire-and-storage.md 2.3).
+    """
 
     file_bytes: int = 1024 * 1024 * 1024
     ack_wait_shrink_ms: int = 1000
@@ -39,7 +41,8 @@ class ReplicaConfig:
     ask_ha_address_ms: int = 500
     ha_address_guess_after_ms: int = 3000
     java_master_heartbeat_ms: int = 5000  # its haSendHeartbeatInterval, as released
-    java_master_patience_ms: int = 6000  # longer than its poll of the controller (syncBrokerMetadataPeriod)
+    # longer than its poll of the controller (syncBrokerMetadataPeriod)
+    java_master_patience_ms: int = 6000
     stall_ms: int = 300
     batch_bytes: int = BATCH_BYTES
     unacked_bytes_max: int = UNACKED_BYTES_MAX
@@ -53,18 +56,26 @@ class ReplicaConfig:
     sync_from_last_file: bool = False
 
     def ack_mode(self) -> AckMode:
-        return AckMode(self.all_ack, self.in_sync_replicas, self.min_in_sync_replicas, self.auto_in_sync_replicas)
+        return AckMode(
+            self.all_ack,
+            self.in_sync_replicas,
+            self.min_in_sync_replicas,
+            self.auto_in_sync_replicas,
+        )
 
     def warnings(self) -> list[str]:
         """What an operator has to know of these settings when the broker starts."""
         said = self.ack_mode().warnings()
         if self.sync_from_last_file:
             said.append(
-                "sync_from_last_file: an empty store copies the newest file of the master only; elected, this replica"
-                " cannot serve what is older"
+                "sync_from_last_file: an empty store copies the newest file of the master only; "
+                "elected, this replica cannot serve what is older"
             )
         if self.async_learner:
-            said.append("async_learner: this replica joins no SyncStateSet; only an unclean or designated election makes it master")
+            said.append(
+                "async_learner: this replica joins no SyncStateSet; only an unclean or designated "
+                "election makes it master"
+            )
         return said
 
     def link_limits(self) -> LinkLimits:
@@ -79,7 +90,10 @@ class ReplicaConfig:
         )
 
     def patience(self, *, is_java_master: bool) -> Patience:
-        return Patience(self.java_master_heartbeat_ms if is_java_master else self.ha_heartbeat_ms, self.housekeeping_ms)
+        return Patience(
+            self.java_master_heartbeat_ms if is_java_master else self.ha_heartbeat_ms,
+            self.housekeeping_ms,
+        )
 
     def set_timers(self) -> SetTimers:
         return SetTimers(self.ack_wait_shrink_ms, self.relink_grace_ms)

@@ -1,11 +1,12 @@
 """One replica of a broker set, without sockets, files or clocks.
 
-Responsible for: the inputs of a replica, each handed to the role that stands. How roles change is in
-transitions.py, what a notice means in roles.py, what a role does in master_role.py and slave_role.py.
+Responsible for: the inputs of a replica, each handed to the role that stands. How roles change is
+in transitions.py, what a notice means in roles.py, what a role does in master_role.py and
+slave_role.py.
 Refuses to know: how effects are performed, who asks the controller, client requests.
 
-The shell calls one method at a time, performs the returned effects in order, and only then calls the
-next one. Times are ms of one monotonic clock.
+The shell calls one method at a time, performs the returned effects in order, and only then calls
+the next one. Times are ms of one monotonic clock.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class ReplicaCore:
     ) -> None:
         """`clean` False: power was lost or the disk failed, acknowledged bytes may be missing (S5).
         `epoch_seen`, `none_of_seen`: as last persisted (WriteEpochs). `trusted_end`: record border
-        above which bytes may be torn, to be copied from a master again; None: none are."""
+        above which bytes may be torn, to be copied from a master again; None: none are.
+        """
         self.config = config
         self.broker_id = broker_id
         self.incarnation = incarnation
@@ -101,7 +103,9 @@ class ReplicaCore:
 
     @property
     def acknowledging_members(self) -> tuple[int, ...]:
-        """Everybody whose acknowledgement a promise needs: the set, and who may be about to join it (S1, S3)."""
+        """Everybody whose acknowledgement a promise needs: the set, and who may be about to join it
+        (S1, S3).
+        """
         return self._roles.acknowledging_members
 
     @property
@@ -121,7 +125,9 @@ class ReplicaCore:
         return self.log.epochs
 
     def can_accept_writes(self) -> str | None:
-        """Why a write must be refused now, before anything is written; None when it may be tried."""
+        """Why a write must be refused now, before anything is written; None when it may be
+        tried.
+        """
         master = self._roles.master
         if master is None:
             return f"not the master, role {self.role.value}"
@@ -135,7 +141,9 @@ class ReplicaCore:
         return HaStatus(master=None if slave is None else master_seen(slave, now_ms))
 
     def joins_with_tables(self, has_tables: Callable[[int], bool]) -> None:
-        """`has_tables(broker id)`: whether a replica that has the log holds a copy of the tables, too (S19)."""
+        """`has_tables(broker id)`: whether a replica that has the log holds a copy of the tables,
+        too (S19).
+        """
         self._roles.joins_with_tables(has_tables)
 
     # -- controller -------------------------------------------------------------------------------
@@ -155,7 +163,8 @@ class ReplicaCore:
         now_ms: int,
     ) -> list[Effect]:
         """Answer to a proposal; `code` None: unknown (timeout, connection lost, no leader). The
-        shell reports one result for every ProposeSyncSet."""
+        shell reports one result for every ProposeSyncSet.
+        """
         self._now_ms = now_ms
         master = self._roles.master
         if master is None:
@@ -167,7 +176,9 @@ class ReplicaCore:
 
     # -- links ------------------------------------------------------------------------------------
 
-    def link_opened(self, link_id: int, *, outbound: bool, now_ms: int, peer: str = "") -> list[Effect]:
+    def link_opened(
+        self, link_id: int, *, outbound: bool, now_ms: int, peer: str = ""
+    ) -> list[Effect]:
         """`peer`: the address at the other end, "host:port"; empty: not known."""
         self._now_ms = now_ms
         if outbound and self._roles.slave is not None:
@@ -176,8 +187,15 @@ class ReplicaCore:
             return [CloseLink(link_id, f"not a slave, role {self.role.value}")]
         if self._roles.master is None:
             return [CloseLink(link_id, f"not the master, role {self.role.value}")]
-        master, last = self._roles.master, has_to_go(self._roles.master.links, self.config.links_max)
-        effects = [] if last is None else master.drop(last, f"more than {self.config.links_max} links without a handshake")
+        master, last = (
+            self._roles.master,
+            has_to_go(self._roles.master.links, self.config.links_max),
+        )
+        effects = (
+            []
+            if last is None
+            else master.drop(last, f"more than {self.config.links_max} links without a handshake")
+        )
         return effects + master.link_opened(link_id, now_ms, peer)
 
     def link_data(self, link_id: int, data: bytes | memoryview, now_ms: int) -> list[Effect]:
@@ -204,7 +222,9 @@ class ReplicaCore:
             return self._roles.master.link_flow(link_id, blocked=blocked, now_ms=now_ms)
         return []
 
-    def ha_address_told(self, master_address: str, ha_address: str, word: Word, now_ms: int) -> list[Effect]:
+    def ha_address_told(
+        self, master_address: str, ha_address: str, word: Word, now_ms: int
+    ) -> list[Effect]:
         """Answer to AskHaAddress, or news that nobody asked for: where that master takes links."""
         self._now_ms = now_ms
         return self._roles.ha_address_told(master_address, ha_address, word, now_ms)
@@ -241,20 +261,25 @@ class ReplicaCore:
 
     def storage_failed(self, reason: str, end_offset: int, now_ms: int) -> list[Effect]:
         """The disk refused an effect; the log really ends at `end_offset`. Nothing here can be
-        vouched for until it has caught up (S5)."""
+        vouched for until it has caught up (S5).
+        """
         self._now_ms = now_ms
         effects = self._roles.distrust(f"storage failed: {reason}", "storage_failed", now_ms)
         return effects + self.log.was_cut(end_offset, "storage failed")
 
     def storage_full(self, reason: str, end_offset: int, now_ms: int) -> list[Effect]:
-        """There was no room for what an effect would write; the log really ends at `end_offset`. Nothing is lost."""
+        """There was no room for what an effect would write; the log really ends at `end_offset`.
+        Nothing is lost.
+        """
         self._now_ms = now_ms
         return self.log.ends_at(end_offset) + self._roles.disk_full(reason, now_ms)
 
-    # -- time ---------------------------------------------------------------------------------------
+    # -- time --------------------------------------------------------------------------------------
 
     def tick(self, now_ms: int) -> list[Effect]:
-        """Time passes; call about every 25 ms. A gap above `stall_ms` was a pause of this process."""
+        """Time passes; call about every 25 ms. A gap above `stall_ms` was a pause of this
+        process.
+        """
         self._now_ms = now_ms
         gap_ms = 0 if self._ticked_ms is None else now_ms - self._ticked_ms
         self._ticked_ms = now_ms

@@ -1,22 +1,25 @@
 """The asyncio shell of a replica: performs the core's effects on sockets, store and epoch file.
 
-Responsible for: one step at a time, effects strictly in order, disk before network; the tick; waiting for
-the confirm offset. Refuses to know: what a step means (core.py), client requests, how the controller is
-reached (hooks).
+Responsible for: one step at a time, effects strictly in order, disk before network; the tick;
+waiting for the confirm offset. Refuses to know: what a step means (core.py), client requests, how
+the controller is reached (hooks).
 
 How a broker is put together from it:
 
-    epoch_file = EpochFile(root / "epochFileCheckpoint"); epochs, seen = epoch_file.load()
-    core = ReplicaCore(config, broker_id=..., incarnation=..., clean=... and not epoch_file.from_backup,
+    epoch_file = EpochFile(root / "epochFileCheckpoint"); epochs, seen = epoch_file.load() core =
+    ReplicaCore(config, broker_id=..., incarnation=..., clean=... and not epoch_file.from_backup,
                        epochs=epochs, epoch_seen=seen, log_end=store.log_end, log_min=store.log_min,
                        confirm_offset=store.confirm_offset)
-    driver = ReplicaDriver(core, store, epoch_file, ReplicaHooks(...)); driver.listen("127.0.0.1", 10912); driver.start()
-    driver.notice(RoleNotice(...))                      # from every answer and 1008 of the controller
+    driver = ReplicaDriver(core, store, epoch_file, ReplicaHooks(...)); driver.listen("127.0.0.1",
+    10912); driver.start()
+    driver.notice(RoleNotice(...))                      # from every answer and 1008 of the
+    controller
 
     # a send, without an await between the first two lines:
     if refusal := driver.can_accept_writes(): ...       # answer code 1, nothing was written
     result = store.put(message, now); driver.log_grew(result.end_offset)
-    outcome = await driver.wait_confirmed(result.end_offset, timeout_ms)   # CONFIRMED -> code 0, else 12
+    outcome = await driver.wait_confirmed(result.end_offset, timeout_ms)   # CONFIRMED -> code 0,
+    else 12
 """
 
 from __future__ import annotations
@@ -62,8 +65,10 @@ class ReplicaDriver:
         clock_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
         flush: Callable[[int, Callable[[bool], None]], None] | None = None,
     ) -> None:
-        """Needs a running event loop; everything is called on it. `flush`: has everything below an offset on this disk and
-        tells; masters hear of nothing else then. None: they hear of what is written."""
+        """Needs a running event loop; everything is called on it. `flush`: has everything below an
+        offset on this disk and tells; masters hear of nothing else then. None: they hear of what is
+        written.
+        """
         self.core = core
         self._store = store
         self._epoch_file = epoch_file
@@ -107,7 +112,7 @@ class ReplicaDriver:
         self._step(self.core.tick)
         self._waiters.expire(self._clock_ms())
 
-    # -- for the broker -----------------------------------------------------------------------------
+    # -- for the broker ----------------------------------------------------------------------------
 
     def notice(self, notice: RoleNotice) -> None:
         """Whatever the controller said about the set."""
@@ -126,15 +131,17 @@ class ReplicaDriver:
         return "stopped" if self._stopped else self.core.can_accept_writes()
 
     def log_grew(self, end_offset: int) -> None:
-        """The master put messages up to `end_offset` into the store. Growth of one turn of the event
-        loop goes out together."""
+        """The master put messages up to `end_offset` into the store. Growth of one turn of the
+        event loop goes out together.
+        """
         if self._grown_to is None:
             self._loop.call_soon(self._step, _nothing)
         self._grown_to = end_offset
 
     async def wait_confirmed(self, end_offset: int, timeout_ms: int) -> Confirmation:
-        """Until everything below it is confirmed. Only CONFIRMED is success; the others mean unknown: the bytes are in
-        this log and may be confirmed later, or be cut."""
+        """Until everything below it is confirmed. Only CONFIRMED is success; the others mean
+        unknown: the bytes are in this log and may be confirmed later, or be cut.
+        """
         return await self.confirmation(end_offset, timeout_ms)
 
     def confirmation(self, end_offset: int, timeout_ms: int) -> asyncio.Future[Confirmation]:
@@ -153,14 +160,23 @@ class ReplicaDriver:
         self._step(self.core.log_trimmed, self._store.log_min)
 
     def storage_failed(self, reason: str) -> None:
-        """The store refused a write or a flush outside of any step: nothing here can be vouched for."""
+        """The store refused a write or a flush outside of any step: nothing here can be vouched
+        for.
+        """
         self._step(self.core.storage_failed, reason, self._store.log_end)
 
-    # -- transport ----------------------------------------------------------------------------------
+    # -- transport ---------------------------------------------------------------------------------
 
     def on_opened(self, link_id: int, *, outbound: bool) -> None:
         self._outbound = link_id if outbound else self._outbound
-        self._step(partial(self.core.link_opened, link_id, outbound=outbound, peer=self._transport.peer(link_id)))
+        self._step(
+            partial(
+                self.core.link_opened,
+                link_id,
+                outbound=outbound,
+                peer=self._transport.peer(link_id),
+            )
+        )
 
     def on_data(self, link_id: int, data: memoryview) -> None:
         self._step(self.core.link_data, link_id, data)
@@ -174,7 +190,7 @@ class ReplicaDriver:
     def on_connect_failed(self, reason: str) -> None:
         self._step(self.core.connect_failed)
 
-    # -- effects ------------------------------------------------------------------------------------
+    # -- effects -----------------------------------------------------------------------------------
 
     def _step(self, method: Callable[..., list[fx.Effect]], *args: object) -> None:
         """Call the core once and do what it says. An error of our own ends all promises, loudly."""
@@ -188,7 +204,9 @@ class ReplicaDriver:
             raise
 
     def _tell_growth(self) -> None:
-        """Before any other step: the core learns of what was put into the store since the last one."""
+        """Before any other step: the core learns of what was put into the store since the last
+        one.
+        """
         grown_to, self._grown_to = self._grown_to, None
         if grown_to is not None:
             self._perform(self.core.log_grew(grown_to, self._clock_ms()))
@@ -217,7 +235,8 @@ class ReplicaDriver:
             return self._perform_one(effect)
         except DiskFull as error:
             logger.warning("%s refused: %s", type(effect).__name__, error)
-            # An acknowledgement of bytes that are not there must not go out; labels and promises of others' may.
+            # An acknowledgement of bytes that are not there must not go out; labels and promises of
+            # others' may.
             kept = [item for item in self._queue if isinstance(item, _HARMLESS)]
             self._queue.clear()
             self._queue.extend(kept)
@@ -235,7 +254,9 @@ class ReplicaDriver:
         match effect:
             case fx.SendRange(link_id, header, offset, count):
                 self._transport.send(link_id, header, offset, count)
-            case fx.SendBytes(link_id, data) if self._acks is not None and link_id == self._outbound:
+            case fx.SendBytes(link_id, data) if (
+                self._acks is not None and link_id == self._outbound
+            ):
                 self._acks.send(link_id, data, self._store.log_end)
             case fx.SendBytes(link_id, data):
                 self._transport.send(link_id, data)
@@ -271,7 +292,9 @@ class ReplicaDriver:
             case fx.ReportEvent(kind, fields):
                 self._hooks.report(kind, fields)
             case fx.RoleChanged():
-                logger.info("role %s in epoch %d: %s", effect.role, effect.master_epoch, effect.source)
+                logger.info(
+                    "role %s in epoch %d: %s", effect.role, effect.master_epoch, effect.source
+                )
                 self._teller.role_changed(effect)
             case fx.ProposeSyncSet():
                 self._teller.propose(effect, f"{self.core.incarnation}/{self.core.broker_id}")
@@ -285,7 +308,14 @@ class ReplicaDriver:
                 self._hooks.ask_ha_address(master_address)
 
     def _on_alter_result(self, token: int, result: AlterResult) -> None:
-        self._step(self.core.on_alter_result, token, result.code, result.members, result.set_epoch, result.master_epoch)
+        self._step(
+            self.core.on_alter_result,
+            token,
+            result.code,
+            result.members,
+            result.set_epoch,
+            result.master_epoch,
+        )
 
 
 _PARTINGS = (fx.CloseLink, fx.AbortWaiters, fx.ReportEvent)

@@ -1,10 +1,12 @@
 """What a slave tells its master waits until the bytes it speaks of are on this slave's disk.
 
-Responsible for: the order of flush and acknowledgement, at most one flush under way and one packet waiting.
+Responsible for: the order of flush and acknowledgement, at most one flush under way and one packet
+waiting.
 Refuses to know: what packets say, how a flush is done, when it is wanted.
 
-With synchronous flush on all members, whoever is elected holds on its disk all that was acknowledged, whatever happened to
-the others since (S1, S5): an election shrinks the set to those that seem alive, and they may lose their power a moment later.
+With synchronous flush on all members, whoever is elected holds on its disk all that was
+acknowledged, whatever happened to the others since (S1, S5): an election shrinks the set to those
+that seem alive, and they may lose their power a moment later.
 """
 
 from __future__ import annotations
@@ -23,9 +25,15 @@ class Packet(NamedTuple):
 
 
 class DurableAcks:
-    """`flush(end offset, told)` makes it so and calls `told(whether it is)`, later or at once; `send(link id, data)` writes."""
+    """`flush(end offset, told)` makes it so and calls `told(whether it is)`, later or at once;
+    `send(link id, data)` writes.
+    """
 
-    def __init__(self, flush: Callable[[int, Callable[[bool], None]], None], send: Callable[[int, bytes], None]) -> None:
+    def __init__(
+        self,
+        flush: Callable[[int, Callable[[bool], None]], None],
+        send: Callable[[int, bytes], None],
+    ) -> None:
         self._flush, self._send = flush, send
         self._under_way: Packet | None = None
         self._next: Packet | None = None
@@ -43,7 +51,9 @@ class DurableAcks:
         self._flush(packet.end_offset, partial(self._flushed, packet))
 
     def _flushed(self, packet: Packet, durable: bool) -> None:
-        """What was not flushed is not told; the next packet, if only the next sign of life, tries again."""
+        """What was not flushed is not told; the next packet, if only the next sign of life, tries
+        again.
+        """
         waiting, self._under_way, self._next = self._next, None, None
         if durable:
             self._send(packet.link_id, packet.data)

@@ -22,7 +22,9 @@ class SendBytes:
 
 @dataclass(frozen=True, slots=True)
 class SendRange:
-    """One packet: `header`, then `count` bytes of the commit log from physical `offset` (one file)."""
+    """One packet: `header`, then `count` bytes of the commit log from physical `offset` (one
+    file).
+    """
 
     link_id: int
     header: bytes
@@ -41,7 +43,8 @@ class CloseLink:
 @dataclass(frozen=True, slots=True)
 class ConnectHa:
     """Connect to a master's HA address ("host:port"). Replaces an attempt under way; answered by
-    `link_opened(outbound=True)` or `connect_failed`."""
+    `link_opened(outbound=True)` or `connect_failed`.
+    """
 
     address: str
 
@@ -49,7 +52,8 @@ class ConnectHa:
 @dataclass(frozen=True, slots=True)
 class AppendRaw:
     """Write log bytes at `offset`, the log's end (any file start when the log is empty). Written,
-    not synced, as in RocketMQ; `data` is valid only now."""
+    not synced, as in RocketMQ; `data` is valid only now.
+    """
 
     offset: int
     data: bytes | memoryview
@@ -58,7 +62,8 @@ class AppendRaw:
 @dataclass(frozen=True, slots=True)
 class TruncateLog:
     """Cut the log at `to_offset` (0: empty it) so that the bytes never come back after a crash;
-    answered by `truncated`. Not ok, and nothing cut, when no record starts there."""
+    answered by `truncated`. Not ok, and nothing cut, when no record starts there.
+    """
 
     to_offset: int
     epoch: int
@@ -72,8 +77,10 @@ class CutIncompleteTail:
 
 @dataclass(frozen=True, slots=True)
 class FindRecord:
-    """Whether the log has a whole record between `offset`, where a slave's log ends, and `below`, which that slave
-    acknowledged; answered by `record_found`. Found too when the log has nothing readable there."""
+    """Whether the log has a whole record between `offset`, where a slave's log ends, and `below`,
+    which that slave acknowledged; answered by `record_found`. Found too when the log has nothing
+    readable there.
+    """
 
     broker_id: int
     offset: int
@@ -82,14 +89,16 @@ class FindRecord:
 
 @dataclass(frozen=True, slots=True)
 class FlushLog:
-    """Begin to make durable what is written, beside everything else; nothing waits for it, nothing is promised on it.
-    Where a master is gone, what this log holds may be the last copy."""
+    """Begin to make durable what is written, beside everything else; nothing waits for it, nothing
+    is promised on it. Where a master is gone, what this log holds may be the last copy.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class WriteEpochs:
-    """Make the epoch history durable, with the highest master epoch ever heard of. `none_of_seen`: no link of that epoch
-    was agreed on yet, so the log holds no byte of it."""
+    """Make the epoch history durable, with the highest master epoch ever heard of. `none_of_seen`:
+    no link of that epoch was agreed on yet, so the log holds no byte of it.
+    """
 
     entries: tuple[EpochEntry, ...]
     epoch_seen: int
@@ -106,7 +115,8 @@ class ConfirmMoved:
 @dataclass(frozen=True, slots=True)
 class ProposeSyncSet:
     """ALTER_SYNC_STATE_SET; answered by `on_alter_result`. The same token again is a retry of the
-    same command and carries the same command id."""
+    same command and carries the same command id.
+    """
 
     token: int
     members: tuple[int, ...]
@@ -124,13 +134,16 @@ class AskController:
 
 @dataclass(frozen=True, slots=True)
 class RegisterAgain:
-    """Register once more (1003), as unclean: the controllers chose this replica as if its log could be trusted."""
+    """Register once more (1003), as unclean: the controllers chose this replica as if its log could
+    be trusted.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class AskHaAddress:
     """Ask who may know where `master_address` takes HA links: itself, the name servers. Answered by
-    `ha_address_told`, if at all."""
+    `ha_address_told`, if at all.
+    """
 
     master_address: str
 

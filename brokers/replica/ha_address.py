@@ -1,9 +1,11 @@
 """Where a master takes HA links, by what is known of it so far.
 
-Responsible for: which word counts: the controller's (Regent masters tell it), the master's own, a name server's, and
-RocketMQ's usual port only when nobody says anything for a while. Refuses to know: how anybody is asked, links.
+Responsible for: which word counts: the controller's (Regent masters tell it), the master's own, a
+name server's, and RocketMQ's usual port only when nobody says anything for a while. Refuses to
+know: how anybody is asked, links.
 
-A wrong address is not merely useless: behind it may be the master of another set, whose log this one must never be cut to.
+A wrong address is not merely useless: behind it may be the master of another set, whose log this
+one must never be cut to.
 """
 
 from __future__ import annotations
@@ -48,4 +50,9 @@ class HaAddress:
 
     def guess_again(self, guess: str | None, guess_at_ms: int) -> None:
         """The master has another address: what was told of the old one says nothing any more."""
-        self._address, self._word, self._guess, self._guess_at_ms = None, Word.GUESS, guess, guess_at_ms
+        self._address, self._word, self._guess, self._guess_at_ms = (
+            None,
+            Word.GUESS,
+            guess,
+            guess_at_ms,
+        )

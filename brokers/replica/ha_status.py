@@ -1,7 +1,7 @@
 """What a replica can tell of its HA links at one moment, for operators (907).
 
-Responsible for: the facts, read out of the role that stands. Refuses to know: sockets and their addresses but as texts it
-is given, the shape of the answer.
+Responsible for: the facts, read out of the role that stands. Refuses to know: sockets and their
+addresses but as texts it is given, the shape of the answer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from brokers.replica.slave_role import SlaveRole
 
 @dataclass(frozen=True, slots=True)
 class SlaveSeen:
-    """A link that a master has. `acked`, `next_offset`: -1 before the slave's first acknowledgement."""
+    """A link that a master has. `acked`, `next_offset`: -1 before the slave's first
+    acknowledgement.
+    """
 
     address: str
     broker_id: int | None
@@ -43,19 +45,30 @@ class HaStatus:
     master: MasterSeen | None = None
 
 
-def slaves_seen(role: MasterRole, peer_of: Callable[[int], str], now_ms: int) -> tuple[SlaveSeen, ...]:
+def slaves_seen(
+    role: MasterRole, peer_of: Callable[[int], str], now_ms: int
+) -> tuple[SlaveSeen, ...]:
     """`peer_of(link id)`: the address at the other end."""
     return tuple(
         SlaveSeen(
-            peer_of(link_id), link.peer_id, link.peer_id in role.sync.confirmed, -1 if link.acked is None else link.acked,
-            link.next_offset, link.flow.per_second(now_ms),
+            peer_of(link_id),
+            link.peer_id,
+            link.peer_id in role.sync.confirmed,
+            -1 if link.acked is None else link.acked,
+            link.next_offset,
+            link.flow.per_second(now_ms),
         )
         for link_id, link in role.links.items()
-    )  # fmt: skip
+    )
 
 
 def master_seen(role: SlaveRole, now_ms: int) -> MasterSeen:
     address, link = role.ha_address.at(now_ms), role.link
     if link is None:
         return MasterSeen(address)
-    return MasterSeen(address, now_ms - link.last_read_ms, now_ms - link.last_write_ms, link.flow.per_second(now_ms))
+    return MasterSeen(
+        address,
+        now_ms - link.last_read_ms,
+        now_ms - link.last_write_ms,
+        link.flow.per_second(now_ms),
+    )

@@ -1,7 +1,7 @@
 """What the broker around a replica does for it.
 
-Responsible for: the callables a broker gives, and running the slow ones as tasks in order. Refuses to
-know: what a broker does with what it is told.
+Responsible for: the callables a broker gives, and running the slow ones as tasks in order. Refuses
+to know: what a broker does with what it is told.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ class AlterResult:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaHooks:
-    """What the broker around does. Plain callables run inside a step: short, and no call back in."""
+    """What the broker around does. Plain callables run inside a step: short, and no call back
+    in.
+    """
 
     on_role_changed: Callable[[RoleChanged], Awaitable[None]]
     propose: Callable[[ProposeSyncSet, str], Awaitable[AlterResult]]  # effect, command id (hex)
@@ -44,7 +46,8 @@ class ReplicaHooks:
     on_broken: Callable[[BaseException], None] = lambda error: None  # this process cannot go on
     ask_ha_address: Callable[[str], None] = lambda master_address: None
     register_again: Callable[[], None] = lambda: None  # with what `clean` says now
-    flush_soon: Callable[[], None] = lambda: None  # begins a flush beside the loop; who refuses it tells `storage_failed`
+    # begins a flush beside the loop; who refuses it tells `storage_failed`
+    flush_soon: Callable[[], None] = lambda: None
 
 
 class BrokerTeller:
@@ -73,7 +76,8 @@ class BrokerTeller:
                 try:
                     await self._hooks.on_role_changed(change)
                 except Exception as error:
-                    # A master that nobody can reach, but whose process lives, would never be replaced.
+                    # A master that nobody can reach, but whose process lives, would never be
+                    # replaced.
                     logger.exception("role change %s was not followed", change)
                     self._hooks.on_broken(error)
         finally:

@@ -1,8 +1,8 @@
 """One mastership: the links of its slaves, the set, the confirm offset.
 
-Responsible for: everything a master does between its epoch entry and the next epoch. The object is born
-with a mastership and dies with it, so no link, acknowledgement or proposal of an older one can count
-(design S1, S3, S4, S8). Refuses to know: how a replica becomes or stops being master.
+Responsible for: everything a master does between its epoch entry and the next epoch. The object is
+born with a mastership and dies with it, so no link, acknowledgement or proposal of an older one can
+count (design S1, S3, S4, S8). Refuses to know: how a replica becomes or stops being master.
 """
 
 from __future__ import annotations
@@ -14,9 +14,23 @@ from brokers.ha.master_link import MasterLink, SlaveIntroduced
 from brokers.ha.sync_set import SlaveFacts, SyncSet, count_mode_candidate
 from brokers.remoting.addresses import host_of
 from brokers.replica.admission import Admission, keeps_its_place, no_room
-from brokers.replica.alter_codes import CODE_ACCEPTED, CODES_DEFINITE, CODES_OF_STATE, CODES_OUTDATED, refuses_for_good
+from brokers.replica.alter_codes import (
+    CODE_ACCEPTED,
+    CODES_DEFINITE,
+    CODES_OF_STATE,
+    CODES_OUTDATED,
+    refuses_for_good,
+)
 from brokers.replica.config import ReplicaConfig
-from brokers.replica.effects import AskController, CloseLink, Effect, ProposeSyncSet, ReportEvent, SendBytes, SendRange
+from brokers.replica.effects import (
+    AskController,
+    CloseLink,
+    Effect,
+    ProposeSyncSet,
+    ReportEvent,
+    SendBytes,
+    SendRange,
+)
 from brokers.replica.loss_watch import LossWatch
 from brokers.replica.progress import Progress
 from brokers.replica.replica_log import ReplicaLog
@@ -28,13 +42,24 @@ class MasterRole:
     """Invariants: acknowledgements come from `links` only; one link per slave id."""
 
     def __init__(
-        self, config: ReplicaConfig, log: ReplicaLog, *, broker_id: int, epoch: int, members: tuple[int, ...],
-        set_epoch: int, tokens: Iterator[int], now_ms: int, admission: Admission | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        config: ReplicaConfig,
+        log: ReplicaLog,
+        *,
+        broker_id: int,
+        epoch: int,
+        members: tuple[int, ...],
+        set_epoch: int,
+        tokens: Iterator[int],
+        now_ms: int,
+        admission: Admission | None = None,
+    ) -> None:
         self.epoch = epoch
         self.links: dict[int, MasterLink] = {}
         minimum, timers = config.min_in_sync_replicas, config.set_timers()
-        self.sync = SyncSet(broker_id, members, set_epoch, min_in_sync=minimum, timers=timers, now_ms=now_ms)
+        self.sync = SyncSet(
+            broker_id, members, set_epoch, min_in_sync=minimum, timers=timers, now_ms=now_ms
+        )
         self._config = config
         self._mode = config.ack_mode()
         self._log = log
@@ -56,7 +81,9 @@ class MasterRole:
     # -- links ------------------------------------------------------------------------------------
 
     def link_opened(self, link_id: int, now_ms: int, peer: str = "") -> list[Effect]:
-        link = MasterLink(self._limits, own_id=self._broker_id, now_ms=now_ms, unjoined=self._unjoined)
+        link = MasterLink(
+            self._limits, own_id=self._broker_id, now_ms=now_ms, unjoined=self._unjoined
+        )
         self.links[link_id], link.peer = link, peer
         return []
 
@@ -76,14 +103,24 @@ class MasterRole:
         return effects
 
     def _introduced(self, link_id: int, slave: SlaveIntroduced, now_ms: int) -> list[Effect]:
-        """Nobody is answered who is not registered; a living link is not pushed out by another one under its id."""
+        """Nobody is answered who is not registered; a living link is not pushed out by another one
+        under its id.
+        """
         peer = self.links[link_id].peer
         refusal = self._admission.refusal(slave.broker_id, peer, self.sync.union)
-        others = [key for key, one in self.links.items() if one.peer_id == slave.broker_id and key != link_id]
-        staying = [one for key in others if not self._admission.gives_way(one := self.links[key], peer)]
+        others = [
+            key
+            for key, one in self.links.items()
+            if one.peer_id == slave.broker_id and key != link_id
+        ]
+        staying = [
+            one for key in others if not self._admission.gives_way(one := self.links[key], peer)
+        ]
         if any(keeps_its_place(one, now_ms, self._config.ha_heartbeat_ms) for one in staying):
             refusal = refusal or f"replica {slave.broker_id} has a link that lives"
-        refusal = refusal or no_room(self.links.values(), slave.broker_id, self.sync.union, self._config.links_max)
+        refusal = refusal or no_room(
+            self.links.values(), slave.broker_id, self.sync.union, self._config.links_max
+        )
         if refusal is not None:
             self.links[link_id].peer_id = None
             if not others:
@@ -92,20 +129,24 @@ class MasterRole:
         effects: list[Effect] = []
         for other_id in others:
             effects += self.drop(other_id, "the slave opened a newer link")
-        if len(self.sync.linked_once) < LINKED_ONCE_MAX:  # of ids nobody could check, under a Java controller
+        # of ids nobody could check, under a Java controller
+        if len(self.sync.linked_once) < LINKED_ONCE_MAX:
             self.sync.linked_once.add(slave.broker_id)
         up = {"peer_broker_id": slave.broker_id, "direction": "inbound"}
         return [*effects, SendBytes(link_id, slave.reply), ReportEvent("HaLinkUp", up)]
 
     def _weigh(self, link: MasterLink) -> list[Effect]:
-        """A slave's first word of where its log ends: whoever had more has lost data (S15). In count mode a member need not
-        hold what is confirmed."""
+        """A slave's first word of where its log ends: whoever had more has lost data (S15). In
+        count mode a member need not hold what is confirmed.
+        """
         offset, broker_id, link.claimed = link.claimed, link.peer_id, None
         if offset is None or broker_id is None or broker_id in self.sync.went_back:
             return []
         is_holder = self._mode.all_ack and broker_id in self.sync.confirmed
         confirmed = self._log.confirm_offset if is_holder else 0
-        return self._losses.claims(broker_id, offset, confirmed, self._log.min_offset, host_of(link.peer))
+        return self._losses.claims(
+            broker_id, offset, confirmed, self._log.min_offset, host_of(link.peer)
+        )
 
     def record_found(self, broker_id: int, offset: int, found: bool, now_ms: int) -> list[Effect]:
         """Answer to FindRecord."""
@@ -132,9 +173,14 @@ class MasterRole:
         gone = [
             (link_id, one.peer_id)
             for link_id, one in self.links.items()
-            if one.peer_id is not None and not self._admission.is_known(one.peer_id, self.sync.union)
+            if one.peer_id is not None
+            and not self._admission.is_known(one.peer_id, self.sync.union)
         ]
-        effects = [item for key, peer in gone for item in self.drop(key, f"replica {peer} is registered no longer")]
+        effects = [
+            item
+            for key, peer in gone
+            for item in self.drop(key, f"replica {peer} is registered no longer")
+        ]
         return effects + self._reckon(now_ms) if gone else []
 
     def link_closed(self, link_id: int, reason: str, now_ms: int) -> list[Effect]:
@@ -183,12 +229,16 @@ class MasterRole:
         return self._mode.refusal(len(self.sync.confirmed), reachable)
 
     def _reckon(self, now_ms: int) -> list[Effect]:
-        """After any change of links, acknowledgements or set: what is confirmed, who should belong."""
+        """After any change of links, acknowledgements or set: what is confirmed, who should
+        belong.
+        """
         return self._confirm() + self._adjust_set(now_ms)
 
     def _confirm(self) -> list[Effect]:
         acked = {
-            one.peer_id: offset for one in self.links.values() if one.peer_id is not None and (offset := self._counted(one)) >= 0
+            one.peer_id: offset
+            for one in self.links.values()
+            if one.peer_id is not None and (offset := self._counted(one)) >= 0
         }
         end = self._log.end_offset
         if self._mode.all_ack:
@@ -207,13 +257,17 @@ class MasterRole:
     # -- set --------------------------------------------------------------------------------------
 
     def _slaves(self, now_ms: int) -> dict[int, SlaveFacts]:
-        return self._admission.facts(self.links.values(), self._counted, self.sync.confirmed, now_ms)
+        return self._admission.facts(
+            self.links.values(), self._counted, self.sync.confirmed, now_ms
+        )
 
     def _adjust_set(self, now_ms: int) -> list[Effect]:
         if self.sync.proposal is not None or now_ms < self._propose_after_ms:
             return []
         confirm, start = self._log.confirm_offset, self._log.epochs.newest_start
-        wanted = self.sync.wanted(self._slaves(now_ms), confirm_offset=confirm, epoch_start=start, now_ms=now_ms)
+        wanted = self.sync.wanted(
+            self._slaves(now_ms), confirm_offset=confirm, epoch_start=start, now_ms=now_ms
+        )
         if wanted is None:
             return []
         self.sync.propose(next(self._tokens), wanted)
@@ -227,10 +281,14 @@ class MasterRole:
         lost = tuple(sorted(proposal.lost))
         return ProposeSyncSet(proposal.token, members, proposal.base_set_epoch, self.epoch, lost)
 
-    def _set_event(self, kind: str, members: Iterable[int], new_epoch: int, code: int) -> ReportEvent:
+    def _set_event(
+        self, kind: str, members: Iterable[int], new_epoch: int, code: int
+    ) -> ReportEvent:
         base = self.sync.proposal.base_set_epoch if self.sync.proposal else self.sync.set_epoch
         wanted = tuple(sorted(members))
-        return ReportEvent(kind, {"members": wanted, "base_epoch": base, "new_epoch": new_epoch, "code": code})
+        return ReportEvent(
+            kind, {"members": wanted, "base_epoch": base, "new_epoch": new_epoch, "code": code}
+        )
 
     def learn_set(self, members: tuple[int, ...], set_epoch: int, now_ms: int) -> list[Effect]:
         """A set the controller decided, from any of its messages."""
@@ -238,18 +296,26 @@ class MasterRole:
 
     def _learn(self, members: tuple[int, ...], set_epoch: int) -> list[Effect]:
         """Take over a decided set. Unless this master proposed it, some replica may have lost bytes
-        that its open link acknowledged (S5): who is not a member has to link anew."""
+        that its open link acknowledged (S5): who is not a member has to link anew.
+        """
         own = self.sync.is_as_proposed(members, set_epoch)
         if not self.sync.learn(members, set_epoch) or own:
             return []
         effects: list[Effect] = []
         for link_id, link in list(self.links.items()):
             if link.peer_id is not None and link.peer_id not in self.sync.confirmed:
-                effects += self.drop(link_id, f"set epoch {set_epoch} is not of this master's asking")
+                effects += self.drop(
+                    link_id, f"set epoch {set_epoch} is not of this master's asking"
+                )
         return effects
 
     def alter_result(
-        self, token: int, code: int | None, members: tuple[int, ...] | None, set_epoch: int | None, now_ms: int
+        self,
+        token: int,
+        code: int | None,
+        members: tuple[int, ...] | None,
+        set_epoch: int | None,
+        now_ms: int,
     ) -> list[Effect]:
         """The answer to a proposal, or None for none. Only a definite one resolves it (S3)."""
         effects: list[Effect] = []
@@ -258,9 +324,17 @@ class MasterRole:
             if code == CODE_ACCEPTED and set_epoch is not None:
                 members = proposal.members if members is None else members
                 effects.append(self._set_event("SyncStateSetAccepted", members, set_epoch, code))
-            elif code is not None and refuses_for_good(code, proposal.base_set_epoch, members, set_epoch):
-                effects.append(self._set_event("SyncStateSetRefused", proposal.members, set_epoch or -1, code))
-                self.sync.refused(token, now_ms if code in CODES_DEFINITE else None, outdated=code in CODES_OUTDATED)
+            elif code is not None and refuses_for_good(
+                code, proposal.base_set_epoch, members, set_epoch
+            ):
+                effects.append(
+                    self._set_event("SyncStateSetRefused", proposal.members, set_epoch or -1, code)
+                )
+                self.sync.refused(
+                    token,
+                    now_ms if code in CODES_DEFINITE else None,
+                    outdated=code in CODES_OUTDATED,
+                )
                 self._propose_after_ms = now_ms + self._config.propose_retry_ms
             elif code in CODES_OF_STATE:
                 effects.append(AskController(elect=False))

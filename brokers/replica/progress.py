@@ -1,6 +1,7 @@
 """Which slaves of one mastership keep up, told once per change.
 
-Responsible for: the events SlaveCaughtUp and SlaveFellBehind. Refuses to know: what follows from it; sets, sockets.
+Responsible for: the events SlaveCaughtUp and SlaveFellBehind. Refuses to know: what follows from
+it; sets, sockets.
 """
 
 from __future__ import annotations
@@ -25,8 +26,20 @@ class Progress:
             return []
         if link.acked == log_end and link.peer_id not in self._keeping_up:
             self._keeping_up.add(link.peer_id)
-            return [ReportEvent("SlaveCaughtUp", {"slave_broker_id": link.peer_id, "offset": link.acked})]
-        if link.waiting_ms(now_ms=now_ms) > self._fell_behind_ms and link.peer_id in self._keeping_up:
+            return [
+                ReportEvent(
+                    "SlaveCaughtUp", {"slave_broker_id": link.peer_id, "offset": link.acked}
+                )
+            ]
+        if (
+            link.waiting_ms(now_ms=now_ms) > self._fell_behind_ms
+            and link.peer_id in self._keeping_up
+        ):
             self._keeping_up.discard(link.peer_id)
-            return [ReportEvent("SlaveFellBehind", {"slave_broker_id": link.peer_id, "lag_bytes": log_end - link.acked})]
+            return [
+                ReportEvent(
+                    "SlaveFellBehind",
+                    {"slave_broker_id": link.peer_id, "lag_bytes": log_end - link.acked},
+                )
+            ]
         return []

@@ -1,7 +1,9 @@
-"""What a put needs, and what it is answered with (`broker-wire-and-storage.md` section 6, design S1, S2).
+"""What a put needs, and what it is answered with (`broker-wire-and-storage.md` section 6, design
+S1, S2).
 
-Responsible for: the acknowledgement mode and its label, who may be admitted, RocketMQ's table of outcomes with its codes
-and words, when a busy broker sheds load. Refuses to know: how anything is waited for, messages, connections, clocks.
+Responsible for: the acknowledgement mode and its label, who may be admitted, RocketMQ's table of
+outcomes with its codes and words, when a busy broker sheds load. Refuses to know: how anything is
+waited for, messages, connections, clocks.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ BEHIND_MS = 50
 
 
 class PutStatus(Enum):
-    """RocketMQ's names. OUTCOME_UNKNOWN is ours: a mastership ended while the put was waiting; there it is a timeout."""
+    """RocketMQ's names. OUTCOME_UNKNOWN is ours: a mastership ended while the put was waiting;
+    there it is a timeout.
+    """
 
     PUT_OK = "PUT_OK"
     FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
@@ -40,7 +44,12 @@ class PutStatus(Enum):
 
 
 STORED = frozenset(
-    {PutStatus.PUT_OK, PutStatus.FLUSH_DISK_TIMEOUT, PutStatus.FLUSH_SLAVE_TIMEOUT, PutStatus.SLAVE_NOT_AVAILABLE}
+    {
+        PutStatus.PUT_OK,
+        PutStatus.FLUSH_DISK_TIMEOUT,
+        PutStatus.FLUSH_SLAVE_TIMEOUT,
+        PutStatus.SLAVE_NOT_AVAILABLE,
+    }
 )
 _ILLEGAL = (
     "the message is illegal, maybe msg body or properties length not matched. msg body length limit"
@@ -52,31 +61,38 @@ _ANSWERS: dict[PutStatus, tuple[int, str | None]] = {
     PutStatus.FLUSH_SLAVE_TIMEOUT: (ResponseCode.FLUSH_SLAVE_TIMEOUT, None),
     PutStatus.SLAVE_NOT_AVAILABLE: (ResponseCode.SLAVE_NOT_AVAILABLE, None),
     PutStatus.IN_SYNC_REPLICAS_NOT_ENOUGH: (ResponseCode.SYSTEM_ERROR, NOT_ENOUGH),
-    PutStatus.SERVICE_NOT_AVAILABLE: (ResponseCode.SERVICE_NOT_AVAILABLE, "service not available now"),
+    PutStatus.SERVICE_NOT_AVAILABLE: (
+        ResponseCode.SERVICE_NOT_AVAILABLE,
+        "service not available now",
+    ),
     PutStatus.OS_PAGE_CACHE_BUSY: (
-        ResponseCode.SYSTEM_BUSY, "[PC_SYNCHRONIZED]broker busy, start flow control for a while",
+        ResponseCode.SYSTEM_BUSY,
+        "[PC_SYNCHRONIZED]broker busy, start flow control for a while",
     ),
     PutStatus.MESSAGE_ILLEGAL: (ResponseCode.MESSAGE_ILLEGAL, _ILLEGAL),
     PutStatus.PROPERTIES_SIZE_EXCEEDED: (ResponseCode.MESSAGE_ILLEGAL, _ILLEGAL),
     PutStatus.CREATE_MAPPED_FILE_FAILED: (
-        ResponseCode.SYSTEM_ERROR, "create mapped file failed, server is busy or broken.",
+        ResponseCode.SYSTEM_ERROR,
+        "create mapped file failed, server is busy or broken.",
     ),
     PutStatus.UNKNOWN_ERROR: (ResponseCode.SYSTEM_ERROR, "UNKNOWN_ERROR"),
     PutStatus.OUTCOME_UNKNOWN: (ResponseCode.SERVICE_NOT_AVAILABLE, "the outcome is unknown"),
-}  # fmt: skip
+}
 
 
 def code_of(status: PutStatus, detail: str | None = None) -> tuple[int, str | None]:
-    """(response code, remark). Who is told that a message is stored is told nothing more; `detail` takes the place of
-    the usual words where those say less."""
+    """(response code, remark). Who is told that a message is stored is told nothing more; `detail`
+    takes the place of the usual words where those say less.
+    """
     code, remark = _ANSWERS[status]
     return code, remark if status in STORED or not detail else detail
 
 
 @dataclass(frozen=True, slots=True)
 class AckMode:
-    """When a send is answered with success. RocketMQ's allAckInSyncStateSet, inSyncReplicas, minInSyncReplicas,
-    enableAutoInSyncReplicas."""
+    """When a send is answered with success. RocketMQ's allAckInSyncStateSet, inSyncReplicas,
+    minInSyncReplicas, enableAutoInSyncReplicas.
+    """
 
     all_ack: bool = True
     in_sync: int = 2
@@ -85,29 +101,36 @@ class AckMode:
 
     @property
     def label(self) -> str:
-        """For status and people. Only all-ack promises that an acknowledged message stays (S1, S2)."""
+        """For status and people. Only all-ack promises that an acknowledged message stays (S1,
+        S2).
+        """
         if self.all_ack:
             return "all-ack"
-        return "asynchronous (may lose)" if self.in_sync <= 1 else f"count {self.in_sync} (may lose)"
+        return (
+            ("asynchronous (may lose)") if self.in_sync <= 1 else f"count {self.in_sync} (may lose)"
+        )
 
     def warnings(self) -> list[str]:
         """What an operator has to know of these settings when the broker starts."""
         said = []
         if not self.all_ack:
             said.append(
-                f"acknowledgement mode {self.label}: the next master need not hold what was acknowledged;"
-                " only all_ack = true promises that"
+                f"acknowledgement mode {self.label}: the next master need not hold what was "
+                "acknowledged; only all_ack = true promises that"
             )
         if self.auto:
             said.append(
-                "auto_in_sync_replicas has no effect: RocketMQ shrinks the wanted number of replicas for acting masters only,"
-                " never under controllers; use min_in_sync_replicas"
+                "auto_in_sync_replicas has no effect: RocketMQ shrinks the wanted number of "
+                "replicas for acting masters only, never under controllers; use "
+                "min_in_sync_replicas"
             )
         return said
 
     def refusal(self, confirmed: int, reachable: int) -> str | None:
-        """Why a put that waits has no hope: the confirmed set, or those of it that can still answer, are too few. It is
-        refused at once; RocketMQ looks at the set alone and lets the rest time out with code 12."""
+        """Why a put that waits has no hope: the confirmed set, or those of it that can still
+        answer, are too few. It is refused at once; RocketMQ looks at the set alone and lets the
+        rest time out with code 12.
+        """
         if confirmed < self.min_in_sync:
             return f"{NOT_ENOUGH}: {confirmed} of {self.min_in_sync}"
         if reachable < self.min_in_sync:
@@ -116,8 +139,10 @@ class AckMode:
 
 
 def admit(reason: str | None, *, waits: bool) -> tuple[int, str | None] | None:
-    """The answer to a put that must not be written on a master whose replica says `reason` (None: all is well); None when
-    it may be. Who does not wait for replicas (property WAIT is false) is not refused for want of them."""
+    """The answer to a put that must not be written on a master whose replica says `reason` (None:
+    all is well); None when it may be. Who does not wait for replicas (property WAIT is false) is
+    not refused for want of them.
+    """
     if reason is None:
         return None
     if not reason.startswith(NOT_ENOUGH):
@@ -126,8 +151,10 @@ def admit(reason: str | None, *, waits: bool) -> tuple[int, str | None] | None:
 
 
 def combine(replication: Confirmation, flush: Flushed) -> PutStatus:
-    """What became of a stored message: the flush first, replication over it. `flush` is DURABLE where nobody waits for the
-    disk. The bytes of an ended wait may be kept by the next master or cut: only a retry makes that certain."""
+    """What became of a stored message: the flush first, replication over it. `flush` is DURABLE
+    where nobody waits for the disk. The bytes of an ended wait may be kept by the next master or
+    cut: only a retry makes that certain.
+    """
     if replication is Confirmation.TIMED_OUT:
         return PutStatus.FLUSH_SLAVE_TIMEOUT
     if replication is not Confirmation.CONFIRMED:
@@ -136,10 +163,13 @@ def combine(replication: Confirmation, flush: Flushed) -> PutStatus:
 
 
 class BusyGate:
-    """Sheds load as RocketMQ's fast failure does: who waited too long to be written, and who came while an append hung.
-    Times are ms of one monotonic clock."""
+    """Sheds load as RocketMQ's fast failure does: who waited too long to be written, and who came
+    while an append hung. Times are ms of one monotonic clock.
+    """
 
-    def __init__(self, queue_wait_ms: int = QUEUE_WAIT_MS, page_cache_busy_ms: int = PAGE_CACHE_BUSY_MS) -> None:
+    def __init__(
+        self, queue_wait_ms: int = QUEUE_WAIT_MS, page_cache_busy_ms: int = PAGE_CACHE_BUSY_MS
+    ) -> None:
         self._queue_wait_ms, self._page_cache_busy_ms = queue_wait_ms, page_cache_busy_ms
         self._hung_until_ms: int | None = None
 
@@ -149,12 +179,17 @@ class BusyGate:
         self._hung_until_ms = ended_ms + BEHIND_MS if hung else None
 
     def refusal(self, taken_ms: int, now_ms: int) -> tuple[int, str | None] | None:
-        """The answer to puts that were taken at `taken_ms` and are not written yet; None when they may be."""
+        """The answer to puts that were taken at `taken_ms` and are not written yet; None when they
+        may be.
+        """
         hung_until_ms, self._hung_until_ms = self._hung_until_ms, None
         if hung_until_ms is not None and taken_ms <= hung_until_ms:
             return code_of(PutStatus.OS_PAGE_CACHE_BUSY)
         waited_ms = now_ms - taken_ms
         if waited_ms <= self._queue_wait_ms:
             return None
-        words = f"[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: {waited_ms}ms"
+        words = (
+            "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: "
+            f"{waited_ms}ms"
+        )
         return ResponseCode.SYSTEM_BUSY, words

@@ -1,8 +1,8 @@
 """What a replica knows of its own log, and the order in which it may change.
 
-Responsible for: end, confirm offset and epochs of the local log; every change gives its effects in the
-only safe order: the label of an epoch before its bytes, a cut before the labels it drops, bytes before
-the promise that they are there. Refuses to know: links, roles, files.
+Responsible for: end, confirm offset and epochs of the local log; every change gives its effects in
+the only safe order: the label of an epoch before its bytes, a cut before the labels it drops, bytes
+before the promise that they are there. Refuses to know: links, roles, files.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ class ReplicaLog:
         trusted_end: int | None = None,
         none_of_seen: bool = False,
     ) -> None:
-        """`trusted_end`: bytes above it may be torn (S5); None: every byte is as it was written. `none_of_seen`: as WriteEpochs."""
+        """`trusted_end`: bytes above it may be torn (S5); None: every byte is as it was written.
+        `none_of_seen`: as WriteEpochs.
+        """
         # A crash may have taken bytes whose label was already durable: the label goes too.
         self.epochs = epochs.truncate_suffix(end_offset + 1)
         self.end_offset = end_offset
@@ -41,14 +43,18 @@ class ReplicaLog:
         return LogView(self.epochs, self.min_offset, self.end_offset, self.confirm_offset)
 
     def see_epoch(self, epoch: int, *, none_here: bool = True) -> list[Effect]:
-        """Persist that `epoch` exists: this replica never again serves an older one (S8). `none_here`: it has no byte of it."""
+        """Persist that `epoch` exists: this replica never again serves an older one (S8).
+        `none_here`: it has no byte of it.
+        """
         if epoch <= self.epoch_seen:
             return []
         self.epoch_seen, self.none_of_seen = epoch, none_here
         return [self._write_epochs()]
 
     def agreed(self) -> list[Effect]:
-        """A Java master's link was agreed on: from now on bytes of the epoch seen may be here, under an older label (2.7)."""
+        """A Java master's link was agreed on: from now on bytes of the epoch seen may be here,
+        under an older label (2.7).
+        """
         if not self.none_of_seen:
             return []
         self.none_of_seen = False

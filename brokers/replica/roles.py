@@ -1,7 +1,7 @@
 """What a role notice means for a replica.
 
-Responsible for: the one table that turns a notice of the controller into a verdict (controller.md 10.5,
-design S5, S6, S8). Refuses to know: how a role is taken or left.
+Responsible for: the one table that turns a notice of the controller into a verdict (controller.md
+10.5, design S5, S6, S8). Refuses to know: how a role is taken or left.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ class RoleNotice:
 
     `members` and `set_epoch` are None when the message did not carry them; `replicas`: broker id to
     address; `at_risk`: the election knowingly chose among unclean replicas; `source`: where it came
-    from, for the events. `regent_master` False: a Java master, whose epoch entries may lag behind the
-    controller's epoch (broker-wire-and-storage.md 2.7), and whose `master_ha_address` is but a guess.
+    from, for the events. `regent_master` False: a Java master, whose epoch entries may lag behind
+    the controller's epoch (broker-wire-and-storage.md 2.7), and whose `master_ha_address` is but a
+    guess.
     """
 
     master_id: int | None
@@ -54,7 +55,8 @@ class Verdict(Enum):
 @dataclass(frozen=True, slots=True)
 class Standing:
     """Where the replica stands. `master_epoch` 0: no notice taken since the start; `epoch_seen`:
-    the highest epoch ever persisted, also by former lives; `trusted`: clean, or caught up since."""
+    the highest epoch ever persisted, also by former lives; `trusted`: clean, or caught up since.
+    """
 
     broker_id: int
     role: Role
@@ -65,7 +67,8 @@ class Standing:
 
 
 def judge(standing: Standing, notice: RoleNotice) -> Verdict:
-    """The verdict; epochs at or below the own one are ignored but for their news of the same master.
+    """The verdict; epochs at or below the own one are ignored but for their news of the same
+    master.
 
     A former life counts: an epoch that was seen before the restart may be followed again, but never
     led again (S6: a restarted master does not go on in its epoch).

@@ -1,8 +1,9 @@
 """Following one master in one epoch: the outbound link, and keeping it up.
 
 Responsible for: connecting at once and again after a short backoff, turning what the link says into
-effects in a safe order, noticing that this replica has caught up. Refuses to know: how a replica becomes
-or stops being a slave, and every other master: the object dies with the epoch it follows (design S8).
+effects in a safe order, noticing that this replica has caught up. Refuses to know: how a replica
+becomes or stops being a slave, and every other master: the object dies with the epoch it follows
+(design S8).
 """
 
 from __future__ import annotations
@@ -58,8 +59,10 @@ class SlaveRole:
         master_address: str = "",
         log_is_older: bool = False,
     ) -> None:
-        """`strict_epoch`: the master's newest entry must be `epoch` (true of Regent masters, S13). `log_is_older`: no
-        link of the epoch was agreed on yet, so this replica holds no byte of it. `in_set`: whether it is a member."""
+        """`strict_epoch`: the master's newest entry must be `epoch` (true of Regent masters, S13).
+        `log_is_older`: no link of the epoch was agreed on yet, so this replica holds no byte of it.
+        `in_set`: whether it is a member.
+        """
         self.master_id = master_id
         self.master_address = master_address
         self.ha_address = ha_address
@@ -73,7 +76,8 @@ class SlaveRole:
         self._patience = config.patience(is_java_master=not strict_epoch)
         self._broker_id = broker_id
         self._wanted_epoch = epoch if strict_epoch else None
-        self._led_epoch = epoch if log_is_older and not strict_epoch else None  # until a link was agreed on
+        # until a link was agreed on
+        self._led_epoch = epoch if log_is_older and not strict_epoch else None
         self._patient_until_ms = now_ms + config.java_master_patience_ms
         self._link: SlaveLink | None = None
         self._connecting = False
@@ -179,7 +183,9 @@ class SlaveRole:
         return self._perform(events, now_ms)
 
     def truncated(self, ok: bool, end_offset: int, now_ms: int) -> list[Effect]:
-        """Answer to TruncateLog, also when the link is gone by now: the bytes are cut all the same."""
+        """Answer to TruncateLog, also when the link is gone by now: the bytes are cut all the
+        same.
+        """
         effects = self._log.was_cut(end_offset, self._cut_reason)
         if self._link is not None and self._link.state is SlaveState.CUTTING:
             effects += self._perform(self._link.truncated(ok, end_offset, now_ms=now_ms), now_ms)
@@ -203,13 +209,16 @@ class SlaveRole:
         return [CloseLink(self.link_id, reason), *self.link_closed(reason, now_ms)]
 
     def disk_full(self, reason: str, now_ms: int) -> list[Effect]:
-        """The disk takes no more bytes for now: the link goes, so that nobody waits for them, and comes back when they
-        may fit. The longer that lasts, the more seldom it is tried."""
+        """The disk takes no more bytes for now: the link goes, so that nobody waits for them, and
+        comes back when they may fit. The longer that lasts, the more seldom it is tried.
+        """
         # Caught up with bytes that were then refused is not caught up.
         self.caught_up = self.caught_up and self._log.end_offset >= self._caught_up_end
         effects = self.close(reason, now_ms)
         self._retry_at_ms = now_ms + self._full_backoff_ms
-        self._full_backoff_ms = min(2 * self._full_backoff_ms, self._config.disk_full_backoff_max_ms)
+        self._full_backoff_ms = min(
+            2 * self._full_backoff_ms, self._config.disk_full_backoff_max_ms
+        )
         self._full_end = self._log.end_offset
         return effects
 
@@ -242,7 +251,11 @@ class SlaveRole:
                 self._patience.answered()
                 agreed = self._log.agreed() if self._wanted_epoch is None else []
                 up = {"peer_broker_id": self.master_id, "direction": "outbound"}
-                return [*agreed, self._handshake_event(consistent_offset, ""), ReportEvent("HaLinkUp", up)]
+                return [
+                    *agreed,
+                    self._handshake_event(consistent_offset, ""),
+                    ReportEvent("HaLinkUp", up),
+                ]
             case HandshakeFailed(reason, lasting, consistent_offset):
                 if lasting:
                     self._backoff_ms = self._config.join_failed_backoff_ms
@@ -259,11 +272,13 @@ class SlaveRole:
         return ReportEvent("HandshakeResult", fields)
 
     def _watch_progress(self) -> None:
-        """Caught up: this log holds all that was acknowledged before; what is acknowledged later needs this
-        replica once it is a member."""
+        """Caught up: this log holds all that was acknowledged before; what is acknowledged later
+        needs this replica once it is a member.
+        """
         link = self._link
         if link is not None and link.state is SlaveState.TRANSFER and not self.caught_up:
-            # A master may have written much that it does not acknowledge (WAIT=false); it takes this one as a member before.
+            # A master may have written much that it does not acknowledge (WAIT=false); it takes
+            # this one as a member before.
             owed = link.master_end if self._wanted_epoch is None else link.owed_end
             self.caught_up, self._caught_up_end = link.end_offset >= owed, owed
 
@@ -278,8 +293,12 @@ class SlaveRole:
                 effects += self.close(silence, now_ms)
             else:
                 effects += self._perform(self._link.tick(now_ms=now_ms), now_ms)
-                if self._full_end is not None and self._log.end_offset > self._full_end:  # bytes fit again
-                    self._full_end, self._full_backoff_ms = None, self._config.disk_full_backoff_min_ms
+                # bytes fit again
+                if self._full_end is not None and self._log.end_offset > self._full_end:
+                    self._full_end, self._full_backoff_ms = (
+                        None,
+                        self._config.disk_full_backoff_min_ms,
+                    )
         effects += self.connect(now_ms)
         linked = self._link is not None and self._link.state is SlaveState.TRANSFER
         if not linked and now_ms >= self._ask_at_ms:

@@ -1,7 +1,7 @@
 """What a replica needs of a message store, and how its log is cut.
 
-Responsible for: the store's interface as a replica sees it, and performing cuts against it. Refuses to
-know: why the log is cut, roles, links.
+Responsible for: the store's interface as a replica sees it, and performing cuts against it. Refuses
+to know: why the log is cut, roles, links.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ def cut(
 
 
 def _may_end_at(store: ReplicaStore, offset: int, file_bytes: int) -> bool:
-    """A record starts there, be it one of which only the first bytes have arrived: the old master may have died
-    while sending exactly what the new one does not have."""
+    """A record starts there, be it one of which only the first bytes have arrived: the old master
+    may have died while sending exactly what the new one does not have.
+    """
     if store.is_message_start(offset):
         return True
     walk = _walk_to_end(store, file_bytes)
@@ -64,8 +65,10 @@ def complete_end(store: ReplicaStore, file_bytes: int) -> int:
 
 
 def has_record(store: ReplicaStore, effect: FindRecord, file_bytes: int) -> bool:
-    """Whether a slave whose log ends at `offset` lacks a whole record below `below`. A slave that starts anew cuts a record
-    of which it had only the first bytes, and it may have acknowledged those. Where no record can be read, it is lacking."""
+    """Whether a slave whose log ends at `offset` lacks a whole record below `below`. A slave that
+    starts anew cuts a record of which it had only the first bytes, and it may have acknowledged
+    those. Where no record can be read, it is lacking.
+    """
     if not store.log_min <= effect.offset <= effect.below <= store.log_end:
         return True
     walk = LogWalk(store.read_log, effect.offset, effect.below, file_bytes, check_body=False)

@@ -1,8 +1,8 @@
 """How a replica takes and leaves its roles, step by step.
 
-Responsible for: the one role object that exists at a time, and the order in which the outside sees a
-change: persist the epoch, close every link, then act (design S5, S6, S8). Refuses to know: which input
-caused the change; what a role does (master_role.py, slave_role.py).
+Responsible for: the one role object that exists at a time, and the order in which the outside sees
+a change: persist the epoch, close every link, then act (design S5, S6, S8). Refuses to know: which
+input caused the change; what a role does (master_role.py, slave_role.py).
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ class RoleTransitions:
     - `master_epoch` never falls.
     """
 
-    def __init__(self, config: ReplicaConfig, log: ReplicaLog, *, broker_id: int, clean: bool) -> None:
+    def __init__(
+        self, config: ReplicaConfig, log: ReplicaLog, *, broker_id: int, clean: bool
+    ) -> None:
         self.broker_id = broker_id
         self._clean = clean
         self.master: MasterRole | None = None
@@ -57,12 +59,16 @@ class RoleTransitions:
         self._ask_elect: bool | None = None  # what is asked while fenced; None: nothing yet
 
     def joins_with_tables(self, has_tables: Callable[[int], bool]) -> None:
-        """Who is asked before a replica is proposed for the set (S19); without this call nobody is."""
+        """Who is asked before a replica is proposed for the set (S19); without this call nobody
+        is.
+        """
         self._admission.has_tables = has_tables
 
     @property
     def clean(self) -> bool:
-        """What it holds can be vouched for: a clean start, or caught up with a master since (S5)."""
+        """What it holds can be vouched for: a clean start, or caught up with a master since
+        (S5).
+        """
         return self._clean or (self.slave is not None and self.slave.caught_up)
 
     @property
@@ -111,14 +117,22 @@ class RoleTransitions:
         self._note_members(notice)
         self.master_address = notice.master_address or self.master_address
         if self.master is not None and notice.members is not None and notice.set_epoch is not None:
-            return self.master.learn_set(notice.members, notice.set_epoch, now_ms) + self.master.part_with_unregistered(now_ms)
+            return self.master.learn_set(
+                notice.members, notice.set_epoch, now_ms
+            ) + self.master.part_with_unregistered(now_ms)
         if self.slave is None:
             return []
         if not notice.regent_master:
-            return self.slave.master_heard(self.master_address or "", notice.master_ha_address, now_ms)
-        return self.slave.move_to(notice.master_ha_address, now_ms) if notice.master_ha_address else []
+            return self.slave.master_heard(
+                self.master_address or "", notice.master_ha_address, now_ms
+            )
+        return (
+            self.slave.move_to(notice.master_ha_address, now_ms) if notice.master_ha_address else []
+        )
 
-    def ha_address_told(self, master_address: str, ha_address: str, word: Word, now_ms: int) -> list[Effect]:
+    def ha_address_told(
+        self, master_address: str, ha_address: str, word: Word, now_ms: int
+    ) -> list[Effect]:
         """Somebody knows where a master takes links; it may be one of former times."""
         if self.slave is None or master_address != self.master_address:
             return []
@@ -155,7 +169,8 @@ class RoleTransitions:
 
     def _become_master(self, notice: RoleNotice, now_ms: int) -> list[Effect]:
         """First step; the second comes with `truncated`, the entry is written then. Until it is
-        durable the replica is fenced: it answers no handshake and accepts no write."""
+        durable the replica is fenced: it answers no handshake and accepts no write.
+        """
         effects = self._leave(f"becoming master in epoch {notice.master_epoch}", now_ms)
         self._take_epoch(notice)
         self._promotion = notice
@@ -178,13 +193,15 @@ class RoleTransitions:
             admission=self._admission,
         )
         effects += self._role_effects(notice.source) + self.master.begin(now_ms)
-        # Behind the epoch's own write: a disk does one after the other, and clients wait for that one.
+        # Behind the epoch's own write: a disk does one after the other, and clients wait for that
+        # one.
         return [*effects, FlushLog()]
 
     def _become_slave(self, notice: RoleNotice, now_ms: int) -> list[Effect]:
         """Persist the epoch, close every link, then follow (S8)."""
         assert notice.master_id is not None
-        # The same master again may have sent bytes of its new epoch before this replica heard of it, if they were linked.
+        # The same master again may have sent bytes of its new epoch before this replica heard of
+        # it, if they were linked.
         another = notice.master_id != self.master_id or self._log.none_of_seen
         effects = self._log.see_epoch(notice.master_epoch, none_here=another)
         log_is_older = self._log.none_of_seen and notice.master_epoch == self._log.epoch_seen
@@ -209,7 +226,9 @@ class RoleTransitions:
     def _ha_address_of(self, notice: RoleNotice, now_ms: int) -> HaAddress:
         if notice.regent_master:
             return HaAddress(notice.master_ha_address)
-        return HaAddress(None, notice.master_ha_address, now_ms + self._config.ha_address_guess_after_ms)
+        return HaAddress(
+            None, notice.master_ha_address, now_ms + self._config.ha_address_guess_after_ms
+        )
 
     def _become_fenced(self, notice: RoleNotice, now_ms: int) -> list[Effect]:
         effects = self._log.see_epoch(notice.master_epoch)
@@ -218,8 +237,9 @@ class RoleTransitions:
         return effects + self._role_effects(notice.source)
 
     def _refuse_to_lead(self, now_ms: int) -> list[Effect]:
-        """The controllers believe in this log, as when an election at risk was never heard here: without being told
-        otherwise they keep a master that lives and does not lead."""
+        """The controllers believe in this log, as when an election at risk was never heard here:
+        without being told otherwise they keep a master that lives and does not lead.
+        """
         return [RegisterAgain(), *self._ask(elect=True, now_ms=now_ms)]
 
     def _role_effects(self, source: str) -> list[Effect]:
@@ -243,7 +263,9 @@ class RoleTransitions:
         return [changed, ReportEvent("RoleChanged", fields)]
 
     def _ask(self, *, elect: bool, now_ms: int) -> list[Effect]:
-        """Ask the controller now, and again from `tick` while fenced; never more often than that."""
+        """Ask the controller now, and again from `tick` while fenced; never more often than
+        that.
+        """
         self._ask_elect = elect
         if now_ms < self._ask_at_ms:
             return []
@@ -266,9 +288,13 @@ class RoleTransitions:
         return self._leave(reason, now_ms) + self._role_effects(source)
 
     def disk_full(self, reason: str, now_ms: int) -> list[Effect]:
-        """A slave parts from its master until there is room; whoever is about to lead must be able to write now."""
+        """A slave parts from its master until there is room; whoever is about to lead must be able
+        to write now.
+        """
         if self._promotion is not None:
-            return self.step_down(reason, "disk_full", now_ms) + self._ask(elect=True, now_ms=now_ms)
+            return self.step_down(reason, "disk_full", now_ms) + self._ask(
+                elect=True, now_ms=now_ms
+            )
         return [] if self.slave is None else self.slave.disk_full(reason, now_ms)
 
     def distrust(self, reason: str, source: str, now_ms: int) -> list[Effect]:
@@ -278,7 +304,9 @@ class RoleTransitions:
         return effects
 
     def outruled(self, epoch: int, now_ms: int) -> list[Effect]:
-        """A mastership above ours exists, perhaps even of this broker: the next answer tells whose."""
+        """A mastership above ours exists, perhaps even of this broker: the next answer tells
+        whose.
+        """
         effects = self.step_down(f"epoch {epoch} exists", "alter_refused", now_ms)
         return effects + self._ask(elect=False, now_ms=now_ms)
 

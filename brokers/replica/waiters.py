@@ -1,7 +1,7 @@
 """Who waits for the confirm offset.
 
-Responsible for: releasing each waiter once, in offset order, in time or not. Refuses to know: messages,
-links, event loops: a waiter is whatever `release` is called with, time is passed in.
+Responsible for: releasing each waiter once, in offset order, in time or not. Refuses to know:
+messages, links, event loops: a waiter is whatever `release` is called with, time is passed in.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ W = TypeVar("W")
 
 
 class Confirmation(Enum):
-    """How a wait ended. Only CONFIRMED may be answered as success; all others leave the outcome open."""
+    """How a wait ended. Only CONFIRMED may be answered as success; all others leave the outcome
+    open.
+    """
 
     CONFIRMED = "confirmed"
     TIMED_OUT = "timed out"
@@ -55,7 +57,9 @@ class ConfirmWaiters(Generic[W]):
             self._release(heappop(self._heap)[3], Confirmation.CONFIRMED)
 
     def expire(self, now_ms: int) -> None:
-        """Give up on deadlines that passed. Looks at all waiters, but only when one may have expired."""
+        """Give up on deadlines that passed. Looks at all waiters, but only when one may have
+        expired.
+        """
         if self._earliest_ms is None or now_ms < self._earliest_ms:
             return
         expired = [item for item in self._heap if item[2] <= now_ms]

@@ -1,6 +1,8 @@
-"""What operators and other processes ask a broker about itself: 19002, 1007, 906, 907, 28, 26 (`controller.md` 3.13).
+"""What operators and other processes ask a broker about itself: 19002, 1007, 906, 907, 28, 26
+(`controller.md` 3.13).
 
-Responsible for: these answers, from facts it is given. Refuses to know: where the facts come from, how they change.
+Responsible for: these answers, from facts it is given. Refuses to know: where the facts come from,
+how they change.
 """
 
 from __future__ import annotations
@@ -22,11 +24,13 @@ OPEN_END = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class BrokerStatus:
-    """One moment of a broker. Offsets in bytes of the log; `role_id` is 0 for the master, else the broker id.
-    `write_refusal`: why the replica takes no send now, `store_refusal`: why its disk takes no bytes; `records_damaged` are
-    those known now, the other two count since the start. `slots_taken`: messages that
-    no queue shows, for others have their slots; `queue_ends_behind`: queues of which this slave has seen more than its master;
-    `start_passed_over`: damaged records that the last start found."""
+    """One moment of a broker. Offsets in bytes of the log; `role_id` is 0 for the master, else the
+    broker id. `write_refusal`: why the replica takes no send now, `store_refusal`: why its disk
+    takes no bytes; `records_damaged` are those known now, the other two count since the start.
+    `slots_taken`: messages that no queue shows, for others have their slots; `queue_ends_behind`:
+    queues of which this slave has seen more than its master; `start_passed_over`: damaged records
+    that the last start found.
+    """
 
     ready: bool
     cluster_name: str
@@ -86,19 +90,34 @@ def epoch_cache(status: BrokerStatus, epochs: EpochHistory) -> dict[str, object]
         for entry, end in zip(entries, ends, strict=True)
     ]
     return {
-        "brokerId": status.role_id, "brokerName": status.broker_name, "clusterName": status.cluster_name,
-        "epochList": rows, "maxOffset": status.log_end,
-    }  # fmt: skip
+        "brokerId": status.role_id,
+        "brokerName": status.broker_name,
+        "clusterName": status.cluster_name,
+        "epochList": rows,
+        "maxOffset": status.log_end,
+    }
 
 
 class AdminRequests:
-    """`status()`, `epochs()` and `ha()` tell the present; `config` is shown as it was read, Kafka settings left out."""
+    """`status()`, `epochs()` and `ha()` tell the present; `config` is shown as it was read, Kafka
+    settings left out.
+    """
 
     def __init__(
-        self, status: Callable[[], BrokerStatus], epochs: Callable[[], EpochHistory], config: Mapping[str, object],
-        ha: Callable[[], HaStatus], clock: Clock,
-    ) -> None:  # fmt: skip
-        self._status, self._epochs, self._config, self._ha, self._clock = status, epochs, config, ha, clock
+        self,
+        status: Callable[[], BrokerStatus],
+        epochs: Callable[[], EpochHistory],
+        config: Mapping[str, object],
+        ha: Callable[[], HaStatus],
+        clock: Clock,
+    ) -> None:
+        self._status, self._epochs, self._config, self._ha, self._clock = (
+            status,
+            epochs,
+            config,
+            ha,
+            clock,
+        )
         self.handlers: Mapping[int, Callable[[Connection, RemotingCommand], RemotingCommand]] = {
             RequestCode.REGENT_PROCESS_STATUS: self.process_status,
             RequestCode.GET_BROKER_EPOCH_CACHE: self._epoch_cache,
@@ -116,30 +135,47 @@ class AdminRequests:
         return request.reply(body=fastjson.dumps(epoch_cache(self._status(), self._epochs())))
 
     def _ha_address(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """906: where a master takes links. Who is none says nothing, and is told nothing: it hears the controller only."""
+        """906: where a master takes links. Who is none says nothing, and is told nothing: it hears
+        the controller only.
+        """
         status = self._status()
         if status.role != "MASTER" or request.ext.get("masterHaAddress"):
             return request.reply()
-        return request.reply(ext={"masterHaAddress": status.ha_address, "masterAddress": status.address})
+        return request.reply(
+            ext={"masterHaAddress": status.ha_address, "masterAddress": status.address}
+        )
 
     def _ha_status(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         status = self._status()
         body = ha_runtime_info(
-            self._ha(), is_master=status.role == "MASTER", members=len(status.sync_state_set), log_end=status.log_end,
+            self._ha(),
+            is_master=status.role == "MASTER",
+            members=len(status.sync_state_set),
+            log_end=status.log_end,
             wall_ms=self._clock.wall_ms(),
-        )  # fmt: skip
+        )
         return request.reply(body=fastjson.dumps(body))
 
     def _runtime_info(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         status = self._status()
         table = {
-            "brokerVersionDesc": "V5_3_3", "brokerVersion": "479", "bootTimestamp": str(status.started_ms),
-            "commitLogMinOffset": str(status.log_min), "commitLogMaxOffset": str(status.log_end),
-            "brokerActive": str(status.ready).lower(), "msgPutTotalTodayNow": "0", "msgGetTotalTodayNow": "0",
-            "msgPutTotalTodayMorning": "0", "msgPutTotalYesterdayMorning": "0", "msgGetTotalTodayMorning": "0",
-            "msgGetTotalYesterdayMorning": "0", "putTps": "0 0 0", "getTransferredTps": "0 0 0",
-            "sendThreadPoolQueueSize": str(status.waiting_sends), "pullThreadPoolQueueSize": str(status.held_pulls),
-        }  # fmt: skip
+            "brokerVersionDesc": "V5_3_3",
+            "brokerVersion": "479",
+            "bootTimestamp": str(status.started_ms),
+            "commitLogMinOffset": str(status.log_min),
+            "commitLogMaxOffset": str(status.log_end),
+            "brokerActive": str(status.ready).lower(),
+            "msgPutTotalTodayNow": "0",
+            "msgGetTotalTodayNow": "0",
+            "msgPutTotalTodayMorning": "0",
+            "msgPutTotalYesterdayMorning": "0",
+            "msgGetTotalTodayMorning": "0",
+            "msgGetTotalYesterdayMorning": "0",
+            "putTps": "0 0 0",
+            "getTransferredTps": "0 0 0",
+            "sendThreadPoolQueueSize": str(status.waiting_sends),
+            "pullThreadPoolQueueSize": str(status.held_pulls),
+        }
         return request.reply(body=fastjson.dumps({"table": table}))
 
     def _broker_config(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:

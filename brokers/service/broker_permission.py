@@ -1,7 +1,9 @@
-"""RocketMQ's brokerPermission: what this broker allows at all, whatever its topics do (`broker-wire-and-storage.md` 4.3, 4.5).
+"""RocketMQ's brokerPermission: what this broker allows at all, whatever its topics do
+(`broker-wire-and-storage.md` 4.3, 4.5).
 
-Responsible for: routes without what is not allowed, and RocketMQ's refusals of who comes all the same: sends to order topics
-(others go elsewhere by the route) and every pull. Refuses to know: topics' own permissions, consumer groups.
+Responsible for: routes without what is not allowed, and RocketMQ's refusals of who comes all the
+same: sends to order topics (others go elsewhere by the route) and every pull. Refuses to know:
+topics' own permissions, consumer groups.
 """
 
 from __future__ import annotations
@@ -29,7 +31,10 @@ class BrokerPermission:
         """The topics as name servers are to be told."""
         if self._allowed & PERM_READ_WRITE == PERM_READ_WRITE:
             return self._topics.text()
-        allowed = [replace(config, perm=config.perm & self._allowed) for config in self._topics.configs.values()]
+        allowed = [
+            replace(config, perm=config.perm & self._allowed)
+            for config in self._topics.configs.values()
+        ]
         return TopicTable(allowed, self._topics.version).text()
 
     def guarded(self, handlers: Mapping[int, Handler]) -> dict[int, Handler]:
@@ -44,9 +49,16 @@ class BrokerPermission:
     def _of_sends(self, serve: Handler) -> Handler:
         def handle(connection: Connection, request: RemotingCommand) -> Answer:
             config = self._topics.get(request.ext.get("b") or request.ext.get("topic") or "")
-            return self._refused(request, "sending") if config is not None and config.order else serve(connection, request)
+            return (
+                self._refused(request, "sending")
+                if config is not None and config.order
+                else serve(connection, request)
+            )
 
         return handle
 
     def _refused(self, request: RemotingCommand, what: str) -> RemotingCommand:
-        return request.reply(ResponseCode.NO_PERMISSION, remark=f"the broker[{self._address}] {what} message is forbidden")
+        return request.reply(
+            ResponseCode.NO_PERMISSION,
+            remark=(f"the broker[{self._address}] {what} message is forbidden"),
+        )

@@ -21,7 +21,9 @@ class BadHeartbeat(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerData:
-    """One consumer group of a client. `subscriptions` is empty in a V2 heartbeat without subscriptions."""
+    """One consumer group of a client. `subscriptions` is empty in a V2 heartbeat without
+    subscriptions.
+    """
 
     group: str
     consume_type: str
@@ -48,7 +50,9 @@ def parse(body: object) -> ClientHeartbeat:
     fingerprint = fields.get("heartbeatFingerprint")
     return ClientHeartbeat(
         client_id=_name(fields, "clientID"),
-        producer_groups=tuple(_name(_object(item, "a producer"), "groupName") for item in producers),
+        producer_groups=tuple(
+            _name(_object(item, "a producer"), "groupName") for item in producers
+        ),
         consumers=tuple(_consumer(_object(item, "a consumer")) for item in consumers),
         fingerprint=fingerprint if type(fingerprint) is int else 0,
         without_subscriptions=fields.get("withoutSub") is True,

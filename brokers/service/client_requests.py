@@ -1,8 +1,9 @@
 """Serving clients as such: 34, 35, 38, 40, 41, 42, 46 (`broker-wire-and-storage.md` 4.4, 4.8).
 
-Responsible for: recording clients and their subscriptions, telling groups that they changed, queue locks.
-Refuses to know: messages, offsets, who is master: every replica records the clients that greet it, so that a new
-master knows them.
+Responsible for: recording clients and their subscriptions, telling groups that they changed, queue
+locks.
+Refuses to know: messages, offsets, who is master: every replica records the clients that greet it,
+so that a new master knows them.
 """
 
 from __future__ import annotations
@@ -27,12 +28,18 @@ _log = logging.getLogger(__name__)
 
 
 class ClientRequests:
-    """`ensure_groups(names)` sees that consumer groups and their retry topics exist before a client is answered."""
+    """`ensure_groups(names)` sees that consumer groups and their retry topics exist before a client
+    is answered.
+    """
 
     def __init__(
-        self, groups: ClientGroups, clock: Clock, ensure_groups: Callable[[Iterable[str]], None], notify: Callable[[str], bool],
+        self,
+        groups: ClientGroups,
+        clock: Clock,
+        ensure_groups: Callable[[Iterable[str]], None],
+        notify: Callable[[str], bool],
         queue_exists: Callable[[str, int], bool],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._queue_exists = queue_exists
         self._groups, self._clock = groups, clock
         self._ensure_groups, self._notify_enabled = ensure_groups, notify
@@ -65,11 +72,18 @@ class ClientRequests:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
         self._notify(result.changed)
         changed = result.fingerprint_differed or not heartbeat.fingerprint
-        return request.reply(ext={"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "true" if changed else "false"})
+        return request.reply(
+            ext={
+                "IS_SUPPORT_HEART_BEAT_V2": "true",
+                "IS_SUB_CHANGE": "true" if changed else "false",
+            }
+        )
 
     def _unregister(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         self._notify(
-            self._groups.on_unregister(connection.id, request.ext.get("producerGroup"), request.ext.get("consumerGroup"))
+            self._groups.on_unregister(
+                connection.id, request.ext.get("producerGroup"), request.ext.get("consumerGroup")
+            )
         )
         return request.reply()
 
@@ -77,16 +91,25 @@ class ClientRequests:
         group = request.ext.get("consumerGroup", "")
         ids = self._groups.client_ids(group)
         if not ids:
-            return request.reply(ResponseCode.SYSTEM_ERROR, remark=f"no consumer of group {group} is known here")
+            return request.reply(
+                ResponseCode.SYSTEM_ERROR, remark=(f"no consumer of group {group} is known here")
+            )
         return request.reply(body=fastjson.dumps({"consumerIdList": ids}))
 
-    def _check_client_config(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    def _check_client_config(
+        self, _connection: Connection, request: RemotingCommand
+    ) -> RemotingCommand:
         try:
             fields = fastjson.loads(request.body)
             data = fields.get("subscriptionData") if isinstance(fields, Mapping) else None
             if not isinstance(data, Mapping):
                 raise ValueError("the request holds no subscription")
-            parse_subscription(str(data.get("topic")), str(data.get("subString") or "*"), 0, str(data.get("expressionType") or "TAG"))
+            parse_subscription(
+                str(data.get("topic")),
+                str(data.get("subString") or "*"),
+                0,
+                str(data.get("expressionType") or "TAG"),
+            )
         except BadExpression as error:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
         except ValueError as error:
@@ -101,9 +124,13 @@ class ClientRequests:
                 connection = self._connections.get(connection_id)
                 if connection is not None:
                     ext = {"consumerGroup": group}
-                    connection.send(RemotingCommand.request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, ext, oneway=True))
+                    connection.send(
+                        RemotingCommand.request(
+                            RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, ext, oneway=True
+                        )
+                    )
 
-    # -- queue locks: the master's alone ---------------------------------------------------------------------------
+    # -- queue locks: the master's alone -----------------------------------------------------------
 
     def lock(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """41."""
@@ -113,7 +140,10 @@ class ClientRequests:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
         known = [queue for queue in queues if self._queue_exists(queue[1], queue[2])]
         held = self.locks.lock(group, client_id, known, self._clock.now_ms(), connection.id)
-        rows = [{"brokerName": broker, "topic": topic, "queueId": queue_id} for broker, topic, queue_id in held]
+        rows = [
+            {"brokerName": broker, "topic": topic, "queueId": queue_id}
+            for broker, topic, queue_id in held
+        ]
         return request.reply(body=fastjson.dumps({"lockOKMQSet": rows}))
 
     def unlock(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
@@ -131,7 +161,11 @@ def _lock_body(body: bytes) -> tuple[str, str, list[Queue]]:
     fields = fastjson.loads(body)
     if not isinstance(fields, Mapping):
         raise ValueError("the body is no object")
-    group, client_id, rows = fields.get("consumerGroup"), fields.get("clientId"), fields.get("mqSet")
+    group, client_id, rows = (
+        fields.get("consumerGroup"),
+        fields.get("clientId"),
+        fields.get("mqSet"),
+    )
     if not isinstance(group, str) or not isinstance(client_id, str) or not isinstance(rows, list):
         raise ValueError("the body needs consumerGroup, clientId and mqSet")
     if len(rows) > QUEUES_PER_LOCK_MAX:

@@ -1,7 +1,8 @@
 """The services of one broker behind one table from request code to handler.
 
-Responsible for: which handler serves which code, and which ones only a master may serve; what a change of role means
-for the services. Refuses to know: sockets, the controller, how a role comes about.
+Responsible for: which handler serves which code, and which ones only a master may serve; what a
+change of role means for the services. Refuses to know: sockets, the controller, how a role comes
+about.
 """
 
 from __future__ import annotations
@@ -41,19 +42,36 @@ class ClientService:
     """Everything clients ask of a broker, but for the broker's own state."""
 
     def __init__(
-        self, store: MessageStore, shared: SharedTables, roles: RoleView, clock: Clock, forwarder: Forwarder,
-        make_sends: Callable[..., SendService], routes_changed: Callable[[], None], repairs: Repairs | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        store: MessageStore,
+        shared: SharedTables,
+        roles: RoleView,
+        clock: Clock,
+        forwarder: Forwarder,
+        make_sends: Callable[..., SendService],
+        routes_changed: Callable[[], None],
+        repairs: Repairs | None = None,
+    ) -> None:
         tables, changes, self._ends = shared.files, shared.topics, shared.ends
         self._store, self._tables, self._roles, self._clock = store, tables, roles, clock
         self._forwarder, self._changes, self._routes_changed = forwarder, changes, routes_changed
         self._follower = QueueFollower(store, self._queues_grew, lambda: roles.serving)
         self.groups = ClientGroups()
-        self.clients = ClientRequests(self.groups, clock, self.ensure_groups, tables.groups.notify_enabled, self._queue_exists)
+        self.clients = ClientRequests(
+            self.groups, clock, self.ensure_groups, tables.groups.notify_enabled, self._queue_exists
+        )
         soon = lambda act: asyncio.get_running_loop().call_soon(act)  # noqa: E731
-        self.pulls = PullService(store, tables, self.groups, clock, soon, repairs, lambda: roles.serves(writes=True))
-        self._queries = QueryRequests(store, (lambda bad, found_by: None) if repairs is None else repairs.wanted)
-        self.sends = make_sends(not_serving=self._not_serving, create_topic=changes.on_first_send, unheld_topics=changes.unheld)
+        self.pulls = PullService(
+            store, tables, self.groups, clock, soon, repairs, lambda: roles.serves(writes=True)
+        )
+        self._queries = QueryRequests(
+            store, (lambda bad, found_by: None) if repairs is None else repairs.wanted
+        )
+        self.sends = make_sends(
+            not_serving=self._not_serving,
+            create_topic=changes.on_first_send,
+            unheld_topics=changes.unheld,
+        )
         self._offsets = OffsetRequests(store, tables, clock, roles, shared.held, self.groups)
         self._topics = TopicRequests(tables, changes, shared.groups)
         changes.found(store.queue_ids())
@@ -68,15 +86,21 @@ class ClientService:
         """Request code to handler. What a slave cannot answer it passes on to its master."""
         master = self._forwarder.by_master
         table: dict[int, Handler] = {
-            code: master(self.sends.serve, writes=True) for code in (RequestCode.SEND_MESSAGE, RequestCode.SEND_BATCH_MESSAGE)
+            code: master(self.sends.serve, writes=True)
+            for code in (RequestCode.SEND_MESSAGE, RequestCode.SEND_BATCH_MESSAGE)
         }
-        table[RequestCode.SEND_MESSAGE_V2] = Express(master(self.sends.serve, writes=True), self.sends.take)
+        table[RequestCode.SEND_MESSAGE_V2] = Express(
+            master(self.sends.serve, writes=True), self.sends.take
+        )
         pull_timeout_ms = SUSPEND_MS_MAX + CALL_TIMEOUT_MS
         for code in (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE):
             table[code] = master(self.pulls.serve, pull_timeout_ms, repeatable=True)
         for code, handler in self._offsets.handlers.items():
-            # During a hand-over a commit waits for the next master: it would be too late for the copy.
-            table[code] = master(handler, repeatable=True, writes=code == RequestCode.UPDATE_CONSUMER_OFFSET)
+            # During a hand-over a commit waits for the next master: it would be too late for the
+            # copy.
+            table[code] = master(
+                handler, repeatable=True, writes=code == RequestCode.UPDATE_CONSUMER_OFFSET
+            )
         table |= self.clients.handlers | self._queries.handlers | self._kept.handlers
         table |= {
             RequestCode.LOCK_BATCH_MQ: master(self.clients.lock, repeatable=True),
@@ -84,7 +108,9 @@ class ClientService:
             RequestCode.UPDATE_AND_CREATE_TOPIC: master(self._topics.create, writes=True),
             RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: master(self._topics.create_list, writes=True),
             RequestCode.DELETE_TOPIC_IN_BROKER: master(self._topics.delete, writes=True),
-            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: master(self._topics.put_group, writes=True),
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: master(
+                self._topics.put_group, writes=True
+            ),
             RequestCode.GET_ALL_TOPIC_CONFIG: self._topics.dump_topics,
             RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self._topics.dump_groups,
             RequestCode.GET_ALL_CONSUMER_OFFSET: self._offsets.dump,
@@ -93,7 +119,9 @@ class ClientService:
             RequestCode.REGENT_PUSH_STARTS: self._forwarder.of_replicas(self._offsets.take_starts),
             RequestCode.REGENT_PUSH_GROUPS: self._forwarder.of_replicas(self._topics.take_groups),
         }
-        table[RequestCode.REGENT_READ_LOG] = self._forwarder.of_replicas(table[RequestCode.REGENT_READ_LOG])
+        table[RequestCode.REGENT_READ_LOG] = self._forwarder.of_replicas(
+            table[RequestCode.REGENT_READ_LOG]
+        )
         return {int(code): handler for code, handler in table.items()}
 
     def _not_serving(self, connection: Connection, request: object) -> object:
@@ -108,7 +136,7 @@ class ClientService:
         config = self._tables.topics.get(topic)
         return config is not None and 0 <= queue_id < config.queues
 
-    # -- what happens around -----------------------------------------------------------------------------------------
+    # -- what happens around -----------------------------------------------------------------------
 
     def confirmed(self, confirm_offset: int) -> None:
         """Messages up to here may be read: their queues follow."""
@@ -125,7 +153,9 @@ class ClientService:
             self.pulls.dispatched(topic, queue_id, max_offset)
 
     def mastership_begins(self, master_epoch: int) -> None:
-        """Before the role view says so: queues go on behind all of the log, the table knows every topic of it."""
+        """Before the role view says so: queues go on behind all of the log, the table knows every
+        topic of it.
+        """
         self._follower.catch_up()
         self._store.ends.note_committed(self._store.queues, self._read_up_to())
         self._store.rebuild_queue_offsets()
@@ -136,7 +166,11 @@ class ClientService:
 
     def _read_up_to(self) -> dict[tuple[str, int], int]:
         has_queue = self._tables.topics.has_queue
-        return {key: offset for key, offset in self._tables.offsets.furthest().items() if has_queue(*key)}
+        return {
+            key: offset
+            for key, offset in self._tables.offsets.furthest().items()
+            if has_queue(*key)
+        }
 
     def mastership_over(self) -> None:
         self.pulls.mastership_over()
@@ -146,7 +180,9 @@ class ClientService:
         self.clients.connection_closed(connection)
 
     def ensure_groups(self, names: Iterable[str]) -> None:
-        """A client greeted with these consumer groups: they and their retry topics exist from now on (4.4)."""
+        """A client greeted with these consumer groups: they and their retry topics exist from now
+        on (4.4).
+        """
         if not self._roles.serving:
             # A slave's tables are its master's; that one is greeted by the same client.
             return
@@ -158,12 +194,15 @@ class ClientService:
         retry = [
             TopicConfig(RETRY_PREFIX + name, groups.retry_queues(name), groups.retry_queues(name))
             for name in known
-            if groups.get(name) is not None and topics.get(RETRY_PREFIX + name) is None and not name_refusal(RETRY_PREFIX + name)
+            if groups.get(name) is not None
+            and topics.get(RETRY_PREFIX + name) is None
+            and not name_refusal(RETRY_PREFIX + name)
         ]
         try:
             if not retry or not topics.put(retry, wall_ms):
                 return
-        except ValueError as error:  # the table is full: these groups read all the same, what they send back waits
+        except ValueError as error:
+            # the table is full: these groups read all the same, what they send back waits
             _log.warning("retry topics are not made: %s", error)
             return
         self._changes.not_held_yet(retry)

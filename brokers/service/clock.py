@@ -1,4 +1,6 @@
-"""The two clocks of a broker process. Everything below takes times as arguments; this is where they are read."""
+"""The two clocks of a broker process. Everything below takes times as arguments; this is where they
+are read.
+"""
 
 from __future__ import annotations
 

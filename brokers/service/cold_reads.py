@@ -1,6 +1,7 @@
 """Reads from the disk beside the broker's loop.
 
-Responsible for: that they take a few threads and no more, and end with the broker. Refuses to know: what is read.
+Responsible for: that they take a few threads and no more, and end with the broker. Refuses to know:
+what is read.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Queues that were taken away on purpose: of topics that were deleted, or set to fewer queues (design S19).
+"""Queues that were taken away on purpose: of topics that were deleted, or set to fewer queues
+(design S19).
 
-Responsible for: telling them from queues that only a lost table explains, in files and on the wire between our own
-processes. Refuses to know: topics themselves, files.
+Responsible for: telling them from queues that only a lost table explains, in files and on the wire
+between our own processes. Refuses to know: topics themselves, files.
 
-Their messages stay in the log and in the queues until the log's retention takes them, so that a topic that is made again
-goes on behind them: no queue offset is given twice.
+Their messages stay in the log and in the queues until the log's retention takes them, so that a
+topic that is made again goes on behind them: no queue offset is given twice.
 """
 
 from __future__ import annotations
@@ -37,5 +38,9 @@ class DroppedQueues:
         """None where nobody says: Java, and releases before this one."""
         if not isinstance(fields, Mapping):
             return None
-        valid = [(str(topic), count) for topic, count in fields.items() if type(count) is int and 0 < count <= 65_535]
+        valid = [
+            (str(topic), count)
+            for topic, count in fields.items()
+            if type(count) is int and 0 < count <= 65_535
+        ]
         return cls(dict(valid[-TOPICS_MAX:]))

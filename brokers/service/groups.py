@@ -1,11 +1,13 @@
-"""Who is connected: consumer and producer groups, their clients and subscriptions (`broker-wire-and-storage.md` 4.4).
+"""Who is connected: consumer and producer groups, their clients and subscriptions
+(`broker-wire-and-storage.md` 4.4).
 
-Responsible for: what a heartbeat, an unregister, a closed connection and the passing of time do to groups, and whom to
-notify. Refuses to know: sockets, clocks, topics.
+Responsible for: what a heartbeat, an unregister, a closed connection and the passing of time do to
+groups, and whom to notify. Refuses to know: sockets, clocks, topics.
 
 Invariants:
   - a connection stands for one client id in each group it serves;
-  - every change of a group's client ids or subscriptions names that group in the answer exactly once.
+  - every change of a group's client ids or subscriptions names that group in the answer exactly
+    once.
 """
 
 from __future__ import annotations
@@ -57,7 +59,9 @@ class ConsumerGroup:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatResult:
-    """`changed` groups must be notified (40); `fingerprint_differed` is what a V2 client wants to know."""
+    """`changed` groups must be notified (40); `fingerprint_differed` is what a V2 client wants to
+    know.
+    """
 
     changed: tuple[str, ...]
     fingerprint_differed: bool
@@ -71,7 +75,12 @@ class ClientGroups:
         self.producers: dict[str, dict[int, Channel]] = {}
 
     def on_heartbeat(
-        self, connection_id: int, heartbeat: ClientHeartbeat, language: str, version: int, now_ms: int
+        self,
+        connection_id: int,
+        heartbeat: ClientHeartbeat,
+        language: str,
+        version: int,
+        now_ms: int,
     ) -> HeartbeatResult:
         """Record a client. `ValueError` when this broker has all the groups or clients it takes."""
         changed: list[str] = []
@@ -95,7 +104,9 @@ class ClientGroups:
             _join(channels, Channel(connection_id, heartbeat.client_id, language, version, now_ms))
         return HeartbeatResult(tuple(dict.fromkeys(changed)), differed)
 
-    def on_unregister(self, connection_id: int, producer_group: str | None, consumer_group: str | None) -> tuple[str, ...]:
+    def on_unregister(
+        self, connection_id: int, producer_group: str | None, consumer_group: str | None
+    ) -> tuple[str, ...]:
         """A client leaves one group (35); the consumer groups to notify."""
         if producer_group:
             self._leave_producers(connection_id, (producer_group,))
@@ -107,7 +118,9 @@ class ClientGroups:
         return self._leave_consumers(connection_id, tuple(self.consumers))
 
     def expire(self, now_ms: int) -> tuple[str, ...]:
-        """Drop clients silent for 120 s and subscriptions not named for 10 min; the consumer groups to notify."""
+        """Drop clients silent for 120 s and subscriptions not named for 10 min; the consumer groups
+        to notify.
+        """
         for name, channels in list(self.producers.items()):
             _drop_silent(channels, now_ms)
             if not channels:
@@ -151,8 +164,13 @@ class ClientGroups:
                 del self.producers[name]
 
     def _leave_consumers(self, connection_id: int, names: Iterable[str]) -> tuple[str, ...]:
-        # The group itself stays until its subscriptions expire: a client that comes back at once finds them.
-        left = [name for name in names if name in self.consumers and self.consumers[name].channels.pop(connection_id, None)]
+        # The group itself stays until its subscriptions expire: a client that comes back at once
+        # finds them.
+        left = [
+            name
+            for name in names
+            if name in self.consumers and self.consumers[name].channels.pop(connection_id, None)
+        ]
         return tuple(left)
 
 
@@ -192,7 +210,11 @@ def _touch(group: ConsumerGroup, now_ms: int) -> None:
 
 
 def _drop_silent(channels: dict[int, Channel], now_ms: int) -> bool:
-    silent = [key for key, channel in channels.items() if now_ms - channel.last_seen_ms > CHANNEL_EXPIRES_MS]
+    silent = [
+        key
+        for key, channel in channels.items()
+        if now_ms - channel.last_seen_ms > CHANNEL_EXPIRES_MS
+    ]
     for key in silent:
         del channels[key]
     return bool(silent)

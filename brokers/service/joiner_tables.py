@@ -1,7 +1,9 @@
-"""A replica joins the SyncStateSet only with a copy of its master's tables: whoever is a member may lead next (design S19).
+"""A replica joins the SyncStateSet only with a copy of its master's tables: whoever is a member may
+lead next (design S19).
 
-Responsible for: having a linked replica copy them (19012), and knowing whether its copy holds every change that was answered
-as done. Changes begun later are told to it as a member. Refuses to know: when a replica has the log, what the tables hold.
+Responsible for: having a linked replica copy them (19012), and knowing whether its copy holds every
+change that was answered as done. Changes begun later are told to it as a member. Refuses to know:
+when a replica has the log, what the tables hold.
 """
 
 from __future__ import annotations
@@ -20,27 +22,44 @@ from brokers.service.role_view import RoleView
 
 COPY_TIMEOUT_MS = 5_000
 AGAIN_MS = 50
-# A set that cannot acknowledge is worse than a member whose tables are some seconds old: after this it joins all the same.
+# A set that cannot acknowledge is worse than a member whose tables are some seconds old: after this
+# it joins all the same.
 FIRST_COPY_MS = 15_000
 
 _log = logging.getLogger(__name__)
 
 
 class JoinerTables:
-    """`addresses()`: the replicas of the set by broker id, as far as a controller told. Needs a running event loop."""
+    """`addresses()`: the replicas of the set by broker id, as far as a controller told. Needs a
+    running event loop.
+    """
 
     def __init__(
-        self, roles: RoleView, held: HeldByMembers, client: RemotingClient, clock: Clock, addresses: Callable[[], Mapping[int, str]]
-    ) -> None:  # fmt: skip
-        self._roles, self._held, self._client, self._clock, self._addresses = roles, held, client, clock, addresses
+        self,
+        roles: RoleView,
+        held: HeldByMembers,
+        client: RemotingClient,
+        clock: Clock,
+        addresses: Callable[[], Mapping[int, str]],
+    ) -> None:
+        self._roles, self._held, self._client, self._clock, self._addresses = (
+            roles,
+            held,
+            client,
+            clock,
+            addresses,
+        )
         self._epoch = 0
-        self._copied: dict[int, int | None] = {}  # changes begun before the copy was; None: it copies by itself
+        # changes begun before the copy was; None: it copies by itself
+        self._copied: dict[int, int | None] = {}
         self._asked_since_ms: dict[int, int] = {}
         self._again_at_ms: dict[int, int] = {}
         self._asking: dict[int, asyncio.Future[None]] = {}
 
     def has_tables(self, broker_id: int) -> bool:
-        """Whether a replica that has the log may join now. Until then it is asked to copy the tables."""
+        """Whether a replica that has the log may join now. Until then it is asked to copy the
+        tables.
+        """
         if self._roles.current.master_epoch != self._epoch:
             self._forget(self._roles.current.master_epoch)
         address = self._addresses().get(broker_id)
@@ -51,9 +70,15 @@ class JoinerTables:
             return True
         now_ms = self._clock.now_ms()
         waits_ms = now_ms - self._asked_since_ms.setdefault(broker_id, now_ms)
-        if broker_id not in self._asking and self._roles.serving and now_ms >= self._again_at_ms.get(broker_id, now_ms):
+        if (
+            broker_id not in self._asking
+            and self._roles.serving
+            and now_ms >= self._again_at_ms.get(broker_id, now_ms)
+        ):
             self._again_at_ms[broker_id] = now_ms + AGAIN_MS
-            self._asking[broker_id] = asyncio.ensure_future(self._ask(broker_id, address, self._epoch, waits_ms >= FIRST_COPY_MS))
+            self._asking[broker_id] = asyncio.ensure_future(
+                self._ask(broker_id, address, self._epoch, waits_ms >= FIRST_COPY_MS)
+            )
         return waits_ms >= FIRST_COPY_MS
 
     async def _ask(self, broker_id: int, address: str, epoch: int, joins_anyhow: bool) -> None:

@@ -1,7 +1,9 @@
-"""The files of what is kept for Java's services: delayOffset.json, messageRequestMode.json, timermetrics, timercheck.
+"""The files of what is kept for Java's services: delayOffset.json, messageRequestMode.json,
+timermetrics, timercheck.
 
-Responsible for: which table answers which request and is in which file (`broker-wire-and-storage.md` 2.11, 3.9), and that a
-file that cannot be read is never taken for an empty one (S12). Refuses to know: what the tables hold.
+Responsible for: which table answers which request and is in which file
+(`broker-wire-and-storage.md` 2.11, 3.9), and that a file that cannot be read is never taken for an
+empty one (S12). Refuses to know: what the tables hold.
 """
 
 from __future__ import annotations
@@ -12,7 +14,12 @@ from pathlib import Path
 
 from brokers.log.checkpoint import replace_file
 from brokers.log.errors import LogError
-from brokers.log.json_files import DELAY_OFFSET_FILE, REQUEST_MODE_FILE, TIMER_METRICS_FILE, JsonFile
+from brokers.log.json_files import (
+    DELAY_OFFSET_FILE,
+    REQUEST_MODE_FILE,
+    TIMER_METRICS_FILE,
+    JsonFile,
+)
 from brokers.remoting.codes import RequestCode
 from brokers.service.kept_tables import KeptDocument, TimerCheckPoint
 
@@ -22,18 +29,24 @@ Kept = KeptDocument | TimerCheckPoint
 
 
 class KeptFiles:
-    """The kept tables of one broker, by the request that asks for them. LogError when a file is damaged."""
+    """The kept tables of one broker, by the request that asks for them. LogError when a file is
+    damaged.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._writers: dict[Kept, Callable[[], None]] = {}
         self._saved: dict[Kept, object] = {}
         self._lock = threading.Lock()
         self._tables: dict[int, Kept] = {
-            RequestCode.GET_ALL_DELAY_OFFSET: self._document(folder / DELAY_OFFSET_FILE, KeptDocument("offsetTable")),
+            RequestCode.GET_ALL_DELAY_OFFSET: self._document(
+                folder / DELAY_OFFSET_FILE, KeptDocument("offsetTable")
+            ),
             RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: self._document(
                 folder / REQUEST_MODE_FILE, KeptDocument("messageRequestModeMap", versioned=False)
             ),
-            RequestCode.GET_TIMER_METRICS: self._document(folder / TIMER_METRICS_FILE, KeptDocument("timingCount")),
+            RequestCode.GET_TIMER_METRICS: self._document(
+                folder / TIMER_METRICS_FILE, KeptDocument("timingCount")
+            ),
             RequestCode.GET_TIMER_CHECK_POINT: self._check_point(folder / TIMER_CHECK_POINT_FILE),
         }
         self._saved = {table: table.value for table in self._tables.values()}

@@ -1,10 +1,13 @@
-"""Tables that only Java's delay, timer and pop services understand, kept for them (`broker-wire-and-storage.md` 2.11, 3.9).
+"""Tables that only Java's delay, timer and pop services understand, kept for them
+(`broker-wire-and-storage.md` 2.11, 3.9).
 
-Responsible for: which master's answer is taken over, and what is given on, so that a Java broker that leads later goes on
-where the last Java master was. Refuses to know: when a message is due, who is master, files.
+Responsible for: which master's answer is taken over, and what is given on, so that a Java broker
+that leads later goes on where the last Java master was. Refuses to know: when a message is due, who
+is master, files.
 
-A table that holds nothing says nothing: it never takes the place of one that does. An older one is harmless, it makes
-some messages be delivered twice; none at all would deliver everything again, or nothing.
+A table that holds nothing says nothing: it never takes the place of one that does. An older one is
+harmless, it makes some messages be delivered twice; none at all would deliver everything again, or
+nothing.
 """
 
 from __future__ import annotations
@@ -17,17 +20,23 @@ from brokers.service.data_version import DataVersion
 
 TIMER_CHECK_POINT_FILE_BYTES = 4096
 TIMER_PRECISION_MS = 1_000
-# lastReadTimeMs, lastTimerLogFlushPos, lastTimerQueueOffset, masterTimerQueueOffset, then the version
+# lastReadTimeMs, lastTimerLogFlushPos, lastTimerQueueOffset, masterTimerQueueOffset, then the
+# version
 _CHECK_POINT = struct.Struct(">7q")
 _VERSION_TIME = 5
 
 
 class KeptDocument:
-    """A JSON object with a table under `key`, taken over as a whole. `value` is replaced, never changed."""
+    """A JSON object with a table under `key`, taken over as a whole. `value` is replaced, never
+    changed.
+    """
 
     def __init__(self, key: str, *, versioned: bool = True) -> None:
         self._key = key
-        self.value: dict[str, object] = {key: {}, **({"dataVersion": DataVersion().to_wire()} if versioned else {})}
+        self.value: dict[str, object] = {
+            key: {},
+            **({"dataVersion": DataVersion().to_wire()} if versioned else {}),
+        }
 
     def checked(self, document: object) -> dict[str, object]:
         """The document; `ValueError` when it is no such one."""
@@ -50,13 +59,17 @@ class KeptDocument:
 
 
 class TimerCheckPoint:
-    """How far the masters have delivered timer messages. The positions in a broker's own timer log stay its own."""
+    """How far the masters have delivered timer messages. The positions in a broker's own timer log
+    stay its own.
+    """
 
     def __init__(self) -> None:
         self.value: tuple[int, ...] = (0,) * 7
 
     def take_over(self, body: bytes) -> None:
-        """What a Java slave takes: the time read up to, the master's place in the timer queue, the version. `ValueError`."""
+        """What a Java slave takes: the time read up to, the master's place in the timer queue, the
+        version. `ValueError`.
+        """
         if len(body) != _CHECK_POINT.size:
             raise ValueError(f"{len(body)} bytes are no timer check point")
         fields = _CHECK_POINT.unpack(body)
@@ -65,7 +78,9 @@ class TimerCheckPoint:
             self.value = taken
 
     def body(self, oldest_ms: int) -> bytes:
-        """56 bytes. Where nobody ever delivered, everything since the log's oldest message is still to be read."""
+        """56 bytes. Where nobody ever delivered, everything since the log's oldest message is still
+        to be read.
+        """
         read_ms = self.value[0] or oldest_ms // TIMER_PRECISION_MS * TIMER_PRECISION_MS
         return _CHECK_POINT.pack(read_ms, *self.value[1:])
 

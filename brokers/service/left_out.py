@@ -1,6 +1,8 @@
-"""Entries of stored or copied tables that are not valid: left out, and told, never a reason not to start.
+"""Entries of stored or copied tables that are not valid: left out, and told, never a reason not to
+start.
 
-Responsible for: a line in the log and a broker event, once for each table and source as long as it says the same.
+Responsible for: a line in the log and a broker event, once for each table and source as long as it
+says the same.
 Refuses to know: what is valid in which table.
 """
 
@@ -22,15 +24,25 @@ class LeftOutEntries:
         self._report: Callable[[str, Mapping[str, object]], None] | None = None
 
     def note(self, table: str, source: str, names: Sequence[str]) -> None:
-        """`table`: its file's name; `source`: "file", or the address of the master it was copied from."""
+        """`table`: its file's name; `source`: "file", or the address of the master it was copied
+        from.
+        """
         first = tuple(name[:NAME_CHARACTERS_MAX] for name in names[:NAMES_TOLD_MAX])
         if self._told.get(table, ()) == first:
             return
         self._told[table] = first
         if not first:
             return
-        self._say(f"{table} ({source}): {len(names)} entries are not valid and left out: {', '.join(map(repr, first))}")
-        fields: dict[str, object] = {"table": table, "source": source, "count": len(names), "names": first}
+        self._say(
+            f"{table} ({source}): {len(names)} entries are not valid and left out: "
+            f"{', '.join(map(repr, first))}"
+        )
+        fields: dict[str, object] = {
+            "table": table,
+            "source": source,
+            "count": len(names),
+            "names": first,
+        }
         if self._report is None:
             self._waiting.append(fields)
         else:

@@ -6,7 +6,8 @@ Refuses to know: sockets, clocks, what a pull reads.
 Invariants:
   - a pull is held once or not at all; what wakes, expires or is dropped is no longer held;
   - of one asker at most one pull is held: a newer one releases the older;
-  - a wake never depends on tags: the reader looks again and may hold the pull anew at the place it got to.
+  - a wake never depends on tags: the reader looks again and may hold the pull anew at the place it
+    got to.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ HELD_PER_CONNECTION_MAX = 8_192
 
 @dataclass(slots=True, eq=False)
 class HeldPull:
-    """One pull on hold: it reads `offset` of a queue next; `request` is the caller's own, unread here. `asker` tells who asks on
-    that connection, for which group; None: nobody that could ask twice."""
+    """One pull on hold: it reads `offset` of a queue next; `request` is the caller's own, unread
+    here. `asker` tells who asks on that connection, for which group; None: nobody that could ask
+    twice.
+    """
 
     topic: str
     queue_id: int
@@ -49,7 +52,10 @@ class HeldPulls:
 
     def hold(self, pull: HeldPull) -> bool:
         """Keep a pull; False when there are too many, the caller then answers at once."""
-        if self.count >= HELD_PULLS_MAX or len(self._per_connection.get(pull.connection_id, ())) >= HELD_PER_CONNECTION_MAX:
+        if (
+            self.count >= HELD_PULLS_MAX
+            or len(self._per_connection.get(pull.connection_id, ())) >= HELD_PER_CONNECTION_MAX
+        ):
             return False
         pull.held = True
         self._queues.setdefault((pull.topic, pull.queue_id), {})[pull] = None
@@ -65,12 +71,16 @@ class HeldPulls:
         return True
 
     def older_of(self, pull: HeldPull) -> HeldPull | None:
-        """The pull that the same asker has on hold for that queue, no longer held: to be answered with what is there."""
+        """The pull that the same asker has on hold for that queue, no longer held: to be answered
+        with what is there.
+        """
         older = self._of_askers.get(_who(pull)) if pull.asker is not None else None
         return None if older is None else self._release([older])[0]
 
     def has_newer(self, pull: HeldPull) -> bool:
-        """Whether the same asker has asked again since `pull`, which is not held now, was released."""
+        """Whether the same asker has asked again since `pull`, which is not held now, was
+        released.
+        """
         return pull.asker is not None and _who(pull) in self._of_askers
 
     def dispatched(self, topic: str, queue_id: int, max_offset: int) -> list[HeldPull]:
@@ -93,7 +103,14 @@ class HeldPulls:
     def beyond(self, end_of: Callable[[str, int], int]) -> list[HeldPull]:
         """The pulls that wait beyond the end of their queue."""
         ends = {key: end_of(*key) for key in self._queues}
-        return self._release([pull for key, waiting in self._queues.items() for pull in waiting if pull.offset > ends[key]])
+        return self._release(
+            [
+                pull
+                for key, waiting in self._queues.items()
+                for pull in waiting
+                if pull.offset > ends[key]
+            ]
+        )
 
     def connection_closed(self, connection_id: int) -> None:
         """Nobody waits for these any more."""

@@ -1,7 +1,9 @@
-"""A slave copies its master's tables: topics, offsets, groups, what is kept for Java (`broker-wire-and-storage.md` 2.11).
+"""A slave copies its master's tables: topics, offsets, groups, what is kept for Java
+(`broker-wire-and-storage.md` 2.11).
 
-Responsible for: asking 21, 43, 201, 19015, 45, 402, 61 and 60 every few seconds and at once after a change of master; offsets of a
-master of our own kind much more often, and only what changed. Refuses to know: what the tables are for.
+Responsible for: asking 21, 43, 201, 19015, 45, 402, 61 and 60 every few seconds and at once after a
+change of master; offsets of a master of our own kind much more often, and only what changed.
+Refuses to know: what the tables are for.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from brokers.service.table_pieces import TEXT_BYTES_MAX, PiecesCopied
 from brokers.service.topics import TopicTable
 
 CALL_TIMEOUT_MS = 3_000
-# A committed offset is on every replica of ours at most one second later, while its questions are answered.
+# A committed offset is on every replica of ours at most one second later, while its questions are
+# answered.
 OFFSETS_PERIOD_MS = 500
 # Questions for one table in one round: a table that changes all the time is copied in the next one.
 PIECES_MAX = 1_024
@@ -43,13 +46,20 @@ class NotCopied(Exception):
 
 
 class MetadataSync:
-    """`take_over_topics(table, master epoch)` is the one way a topic table gets in, `take_over_groups` the one of groups."""
+    """`take_over_topics(table, master epoch)` is the one way a topic table gets in,
+    `take_over_groups` the one of groups.
+    """
 
     def __init__(
-        self, tables: TableFiles, roles: RoleView, client: RemotingClient, period_ms: int,
-        take_over_topics: Callable[[TopicTable, int], bool], take_over_groups: Callable[[SubscriptionGroups, int], None],
+        self,
+        tables: TableFiles,
+        roles: RoleView,
+        client: RemotingClient,
+        period_ms: int,
+        take_over_topics: Callable[[TopicTable, int], bool],
+        take_over_groups: Callable[[SubscriptionGroups, int], None],
         ends: QueueEndCopy,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._tables, self._roles, self._client = tables, roles, client
         self._period_ms = period_ms
         self._take_over_topics, self._take_over_groups = take_over_topics, take_over_groups
@@ -75,12 +85,21 @@ class MetadataSync:
             await self._roles.wait_change(min(left_ms, OFFSETS_PERIOD_MS))
             left_ms -= OFFSETS_PERIOD_MS
             master, epoch = followed
-            if left_ms > 0 and master is not None and self._followed == followed and self._offset_copy.tells_changes:
+            if (
+                left_ms > 0
+                and master is not None
+                and self._followed == followed
+                and self._offset_copy.tells_changes
+            ):
                 await self._copied(RequestCode.GET_ALL_CONSUMER_OFFSET, master, epoch)
 
     async def copy_from(self, master: str, epoch: int) -> str | None:
-        """One round; what cannot be read is left for the next one. None when all is copied, else what is not, and why."""
-        refused = [await self._copied(code, master, epoch) for code in (*_OWN, *self._tables.kept.codes)]
+        """One round; what cannot be read is left for the next one. None when all is copied, else
+        what is not, and why.
+        """
+        refused = [
+            await self._copied(code, master, epoch) for code in (*_OWN, *self._tables.kept.codes)
+        ]
         return next(filter(None, refused), None)
 
     async def _copied(self, code: int, master: str, epoch: int) -> str | None:
@@ -92,13 +111,18 @@ class MetadataSync:
                 here = self._tables.topics.text()
                 self._topics(await self._text(code, here.stored(), master, epoch), epoch)
             elif code == RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG:
-                self._groups(await self._text(code, self._tables.groups.text(), master, epoch), epoch)
+                self._groups(
+                    await self._text(code, self._tables.groups.text(), master, epoch), epoch
+                )
             elif code == RequestCode.REGENT_QUEUE_ENDS:
-                await self._ends.take_over(await self._text(code, self._ends.text, master, epoch), epoch)
+                await self._ends.take_over(
+                    await self._text(code, self._ends.text, master, epoch), epoch
+                )
             else:
                 self._tables.kept.take_over(code, (await self._asked(code, {}, master, epoch)).body)
         except NotCopied as refusal:
-            # What is kept for Java an older master may not have; where queues go on a Java master does not tell.
+            # What is kept for Java an older master may not have; where queues go on a Java master
+            # does not tell.
             spared = refusal.unknown if code == RequestCode.REGENT_QUEUE_ENDS else code not in _OWN
             return None if spared and self._still_follows(epoch) else f"table {code}: {refusal}"
         except (RemotingError, ValueError, OSError) as error:
@@ -106,9 +130,15 @@ class MetadataSync:
             return f"table {code}: {error}"
         return None
 
-    async def _asked(self, code: int, ext: Mapping[str, str], master: str, epoch: int) -> RemotingCommand:
-        """The master's answer. A role that changed while it was under way has its own tables to mind."""
-        answer = await self._client.call(master, RemotingCommand.request(code, {**_PAGE.get(code, {}), **ext}), CALL_TIMEOUT_MS)
+    async def _asked(
+        self, code: int, ext: Mapping[str, str], master: str, epoch: int
+    ) -> RemotingCommand:
+        """The master's answer. A role that changed while it was under way has its own tables to
+        mind.
+        """
+        answer = await self._client.call(
+            master, RemotingCommand.request(code, {**_PAGE.get(code, {}), **ext}), CALL_TIMEOUT_MS
+        )
         if not self._still_follows(epoch):
             raise NotCopied(f"it follows nobody in epoch {epoch}")
         if answer.code != ResponseCode.SUCCESS:
@@ -130,7 +160,9 @@ class MetadataSync:
 
     async def _offsets(self, master: str, epoch: int) -> None:
         for _ in range(PIECES_MAX):
-            answer = await self._asked(RequestCode.GET_ALL_CONSUMER_OFFSET, self._offset_copy.wanted, master, epoch)
+            answer = await self._asked(
+                RequestCode.GET_ALL_CONSUMER_OFFSET, self._offset_copy.wanted, master, epoch
+            )
             table = ConsumerOffsets.from_wire(fastjson.loads(answer.body, fastjson.TABLE_BYTES_MAX))
             self._note(CONSUMER_OFFSET_FILE, table.left_out)
             self._tables.offsets.take_over(table)
@@ -159,9 +191,11 @@ class MetadataSync:
 
 # What this broker serves from.
 _OWN = (
-    RequestCode.GET_ALL_TOPIC_CONFIG, RequestCode.GET_ALL_CONSUMER_OFFSET, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
+    RequestCode.GET_ALL_TOPIC_CONFIG,
+    RequestCode.GET_ALL_CONSUMER_OFFSET,
+    RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
     RequestCode.REGENT_QUEUE_ENDS,
-)  # fmt: skip
+)
 _PAGE = {
     RequestCode.GET_ALL_TOPIC_CONFIG: {"topicSeq": "0", "maxTopicNum": "2147483647"},
     RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: {"groupSeq": "0", "maxGroupNum": "2147483647"},

@@ -1,6 +1,7 @@
 """How far a slave has copied its master's consumer offsets (43 between replicas of our own kind).
 
-Responsible for: the fields of the next question, and whether more is to be asked. Refuses to know: offsets, the wire.
+Responsible for: the fields of the next question, and whether more is to be asked. Refuses to know:
+offsets, the wire.
 """
 
 from __future__ import annotations
@@ -9,8 +10,14 @@ from collections.abc import Mapping
 
 from brokers.remoting.java_numbers import whole_number
 
-# Between replicas of this kind: which numbers of changes, the last one the asker has, the last one told, whether to go on.
-LINE, AFTER, UP_TO, MORE = "regentOffsetsLine", "regentOffsetsAfter", "regentOffsetsUpTo", "regentOffsetsMore"
+# Between replicas of this kind: which numbers of changes, the last one the asker has, the last one
+# told, whether to go on.
+LINE, AFTER, UP_TO, MORE = (
+    "regentOffsetsLine",
+    "regentOffsetsAfter",
+    "regentOffsetsUpTo",
+    "regentOffsetsMore",
+)
 
 
 class OffsetCopy:
@@ -30,7 +37,9 @@ class OffsetCopy:
         return self._line != ""
 
     def is_whole(self, ext: Mapping[str, str]) -> bool:
-        """Take note of an answer; False when there is more to ask for. `ValueError` when it makes no progress."""
+        """Take note of an answer; False when there is more to ask for. `ValueError` when it makes
+        no progress.
+        """
         line, up_to = ext.get(LINE, ""), whole_number(ext.get(UP_TO, ""))
         if not line or up_to is None:  # a Java master tells the whole table
             self._line, self._up_to = "", 0

@@ -1,6 +1,7 @@
 """Serving pulls on the master: 11, 361, long polling (`broker-wire-and-storage.md` 4.5).
 
-Responsible for: permissions, which messages a subscription takes, holding a pull until there is something to say.
+Responsible for: permissions, which messages a subscription takes, holding a pull until there is
+something to say.
 Refuses to know: how messages get into queues, who is master.
 """
 
@@ -29,7 +30,8 @@ from brokers.service.subscriptions import parse as parse_subscription
 from brokers.service.table_files import TableFiles
 from brokers.service.topics import PERM_READ
 
-# So many pulls that were on hold are looked at in one turn of the loop: everybody else is served between two slices.
+# So many pulls that were on hold are looked at in one turn of the loop: everybody else is served
+# between two slices.
 LOOKED_AT_TOGETHER_MAX = 256
 
 
@@ -44,16 +46,28 @@ class Reader:
 
 
 class PullService:
-    """Reads queues for consumers. `soon(act)` acts in the loop's next turn; `may_commit()`: offsets that come
-    with pulls are taken, which a master that is handing over no longer does."""
+    """Reads queues for consumers. `soon(act)` acts in the loop's next turn; `may_commit()`: offsets
+    that come with pulls are taken, which a master that is handing over no longer does.
+    """
 
     def __init__(
-        self, store: MessageStore, tables: TableFiles, groups: ClientGroups, clock: Clock,
-        soon: Callable[[Callable[[], None]], object], repairs: Repairs | None = None,
+        self,
+        store: MessageStore,
+        tables: TableFiles,
+        groups: ClientGroups,
+        clock: Clock,
+        soon: Callable[[Callable[[], None]], object],
+        repairs: Repairs | None = None,
         may_commit: Callable[[], bool] = lambda: True,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._soon, self._may_commit = soon, may_commit
-        self._store, self._tables, self._groups, self._clock, self._repairs = store, tables, groups, clock, repairs
+        self._store, self._tables, self._groups, self._clock, self._repairs = (
+            store,
+            tables,
+            groups,
+            clock,
+            repairs,
+        )
         self.held = HeldPulls()
         self.cold_reads = ColdReads()
         self._unconfirmed_until = 0  # the log's end when this mastership began
@@ -70,9 +84,14 @@ class PullService:
         except LookupError as error:
             code, remark = error.args
             return request.reply(code, remark=remark)
-        if pull.commit_offset is not None and self._may_commit():  # the client commits again: nothing says that it was done
-            self._tables.offsets.commit(pull.group, pull.topic, pull.queue_id, pull.commit_offset, self._clock.wall_ms())
-        return self._read(reader, self._clock.now_ms() + pull.suspend_ms if pull.suspend_ms else None)
+        # the client commits again: nothing says that it was done
+        if pull.commit_offset is not None and self._may_commit():
+            self._tables.offsets.commit(
+                pull.group, pull.topic, pull.queue_id, pull.commit_offset, self._clock.wall_ms()
+            )
+        return self._read(
+            reader, self._clock.now_ms() + pull.suspend_ms if pull.suspend_ms else None
+        )
 
     def dispatched(self, topic: str, queue_id: int, max_offset: int) -> None:
         """A queue grew: wake who waits for it."""
@@ -87,13 +106,16 @@ class PullService:
         self._unconfirmed_until = self._store.log_end
 
     def caught_up_with(self, confirm_offset: int) -> int | None:
-        """Where the log ended when this mastership began, if that is about to be confirmed; None before and afterwards."""
+        """Where the log ended when this mastership began, if that is about to be confirmed; None
+        before and afterwards.
+        """
         until = self._unconfirmed_until
         return until if until and confirm_offset >= until else None
 
     def caught_up(self) -> None:
-        """All that the old master may have confirmed can be read here: who still waits beyond it is moved back, before more
-        comes that would be missed."""
+        """All that the old master may have confirmed can be read here: who still waits beyond it is
+        moved back, before more comes that would be missed.
+        """
         self._unconfirmed_until = 0
         self._in_slices(self.held.beyond(self._end_of), self._look_again)
 
@@ -128,9 +150,13 @@ class PullService:
             remark = f"group {pull.group} has no subscription of topic {pull.topic} here yet"
             raise LookupError(ResponseCode.SUBSCRIPTION_NOT_EXIST, remark)
         if known.version < pull.subscription_version:
-            raise LookupError(ResponseCode.SUBSCRIPTION_NOT_LATEST, "the subscription known here is older")
+            raise LookupError(
+                ResponseCode.SUBSCRIPTION_NOT_LATEST, "the subscription known here is older"
+            )
         if known.expression_type != "TAG":
-            raise BadExpression(f"the broker does not support consumers that filter by {known.expression_type[:32]}")
+            raise BadExpression(
+                f"the broker does not support consumers that filter by {known.expression_type[:32]}"
+            )
         return known.codes
 
     def _refusal(self, pull: PullRequest) -> Refusal | None:
@@ -142,32 +168,51 @@ class PullService:
         if not config.perm & PERM_READ:
             return Refusal(ResponseCode.NO_PERMISSION, f"topic {pull.topic} is not readable")
         if not 0 <= pull.queue_id < config.read_queues:
-            return Refusal(ResponseCode.INVALID_PARAMETER, f"queue {pull.queue_id} of {config.read_queues} does not exist")
+            return Refusal(
+                ResponseCode.INVALID_PARAMETER,
+                f"queue {pull.queue_id} of {config.read_queues} does not exist",
+            )
         return None
 
     def _query(self, reader: Reader) -> GetResult:
         pull = reader.pull
-        return self._judged(reader, self._store.query(pull.topic, pull.queue_id, pull.queue_offset, pull.max_messages, reader.codes))
+        return self._judged(
+            reader,
+            self._store.query(
+                pull.topic, pull.queue_id, pull.queue_offset, pull.max_messages, reader.codes
+            ),
+        )
 
     def _judged(self, reader: Reader, result: GetResult) -> GetResult:
         pull = reader.pull
         if result.refused is not None and self._repairs is not None:
             self._repairs.wanted(result.refused, "pull")
-        if result.status in (GetStatus.OFFSET_OVERFLOW_BADLY, GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE):
+        if result.status in (
+            GetStatus.OFFSET_OVERFLOW_BADLY,
+            GetStatus.NO_MATCHED_LOGIC_QUEUE,
+            GetStatus.NO_MESSAGE_IN_QUEUE,
+        ):
             if self._store.confirm_offset < self._unconfirmed_until:
-                # A new master confirms again what the old one had: until then the consumer is not ahead, this broker is behind.
-                # What came since then nobody has read: a consumer beyond it is moved back, or it would miss it.
-                return replace(result, status=GetStatus.OFFSET_OVERFLOW_ONE, next_offset=pull.queue_offset)
+                # A new master confirms again what the old one had: until then the consumer is not
+                # ahead, this broker is behind. What came since then nobody has read: a consumer
+                # beyond it is moved back, or it would miss it.
+                return replace(
+                    result, status=GetStatus.OFFSET_OVERFLOW_ONE, next_offset=pull.queue_offset
+                )
         return result
 
     def _read(self, reader: Reader, deadline_ms: int | None) -> Answer:
         pull = reader.pull
-        found = self._store.query_or_cold(pull.topic, pull.queue_id, pull.queue_offset, pull.max_messages, reader.codes)
+        found = self._store.query_or_cold(
+            pull.topic, pull.queue_id, pull.queue_offset, pull.max_messages, reader.codes
+        )
         if isinstance(found, ColdRead):
             return self._when_read(reader, found, deadline_ms)
         return self._decided(reader, self._judged(reader, found), deadline_ms)
 
-    async def _when_read(self, reader: Reader, cold: ColdRead, deadline_ms: int | None) -> RemotingCommand | None:
+    async def _when_read(
+        self, reader: Reader, cold: ColdRead, deadline_ms: int | None
+    ) -> RemotingCommand | None:
         """Meanwhile everybody else is served."""
         result = self._judged(reader, await self.cold_reads.read(cold))
         answer = self._decided(reader, result, deadline_ms)
@@ -181,7 +226,15 @@ class PullService:
             pull = reader.pull
             # A slave's connection carries the pulls of many.
             asker = (pull.group, reader.request.ext.get(FORWARDED_FOR, ""))
-            held = HeldPull(pull.topic, pull.queue_id, pull.queue_offset, deadline_ms, reader.connection.id, reader, asker)
+            held = HeldPull(
+                pull.topic,
+                pull.queue_id,
+                pull.queue_offset,
+                deadline_ms,
+                reader.connection.id,
+                reader,
+                asker,
+            )
             older = self.held.older_of(held)
             if older is not None:
                 self._answer_held(older)
@@ -189,8 +242,12 @@ class PullService:
                 return None
         return self._response(reader, result)
 
-    async def _after_repair(self, repairs: Repairs, reader: Reader, result: GetResult) -> RemotingCommand:
-        """The next message is damaged here: it may be sound in a moment, and nothing behind it is given before."""
+    async def _after_repair(
+        self, repairs: Repairs, reader: Reader, result: GetResult
+    ) -> RemotingCommand:
+        """The next message is damaged here: it may be sound in a moment, and nothing behind it is
+        given before.
+        """
         if result.refused is not None and await repairs.waited(result.refused, "pull"):
             result = self._query(reader)
         return self._response(reader, result)
@@ -202,7 +259,11 @@ class PullService:
             return
         result = self._query(reader)
         code = code_of(result.status.value, reader.pull.queue_offset)
-        if code == ResponseCode.PULL_NOT_FOUND and not self.held.has_newer(held) and self.held.hold(held):
+        if (
+            code == ResponseCode.PULL_NOT_FOUND
+            and not self.held.has_newer(held)
+            and self.held.hold(held)
+        ):
             return
         self._answer(reader, result)
 
@@ -212,6 +273,12 @@ class PullService:
     def _response(self, reader: Reader, result: GetResult) -> RemotingCommand:
         code = code_of(result.status.value, reader.pull.queue_offset)
         if result.status is GetStatus.RECORD_REFUSED:
-            return reader.request.reply(code, remark=f"message {result.next_offset} of the queue is damaged here; it is being fetched")
+            return reader.request.reply(
+                code,
+                remark=(
+                    f"message {result.next_offset} of the queue is damaged here; it is "
+                    "being fetched"
+                ),
+            )
         ext = answer_ext(result.next_offset, result.min_offset, result.max_offset)
         return reader.request.reply(code, ext, result.body, remark=result.status.value)

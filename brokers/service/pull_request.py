@@ -1,4 +1,5 @@
-"""A pull (11, 361) as a typed value, and what the answer to each result of the store is (`broker-wire-and-storage.md` 4.5).
+"""A pull (11, 361) as a typed value, and what the answer to each result of the store is
+(`broker-wire-and-storage.md` 4.5).
 
 Responsible for: the header, the flag bits, the table from store result to code and next offset.
 Refuses to know: sockets, clocks, the store, when a pull is held.
@@ -12,14 +13,22 @@ from dataclasses import dataclass
 from brokers.remoting.codes import ResponseCode
 from brokers.service.request_fields import number, text
 
-FLAG_COMMIT_OFFSET, FLAG_SUSPEND, FLAG_SUBSCRIPTION, FLAG_CLASS_FILTER, FLAG_LITE_PULL = 1, 2, 4, 8, 16
+FLAG_COMMIT_OFFSET, FLAG_SUSPEND, FLAG_SUBSCRIPTION, FLAG_CLASS_FILTER, FLAG_LITE_PULL = (
+    1,
+    2,
+    4,
+    8,
+    16,
+)
 SUSPEND_MS_MAX = 60_000
 MESSAGES_MAX = 32
 
 
 @dataclass(frozen=True, slots=True)
 class PullRequest:
-    """What a consumer asks for; offsets count messages of the queue, `suspend_ms` is 0 when it may not be held."""
+    """What a consumer asks for; offsets count messages of the queue, `suspend_ms` is 0 when it may
+    not be held.
+    """
 
     group: str
     topic: str
@@ -62,18 +71,27 @@ def code_of(status: str, queue_offset: int) -> ResponseCode:
         case "OFFSET_FOUND_NULL" | "OFFSET_OVERFLOW_ONE":
             return ResponseCode.PULL_NOT_FOUND
         case "NO_MESSAGE_IN_QUEUE" | "NO_MATCHED_LOGIC_QUEUE":
-            return ResponseCode.PULL_NOT_FOUND if queue_offset == 0 else ResponseCode.PULL_OFFSET_MOVED
+            return (
+                ResponseCode.PULL_NOT_FOUND if queue_offset == 0 else ResponseCode.PULL_OFFSET_MOVED
+            )
         case "OFFSET_TOO_SMALL" | "OFFSET_OVERFLOW_BADLY" | "OFFSET_RESET":
             return ResponseCode.PULL_OFFSET_MOVED
         case "RECORD_REFUSED":
-            return ResponseCode.SYSTEM_ERROR  # clients ask again from the same offset, a little later
+            # clients ask again from the same offset, a little later
+            return ResponseCode.SYSTEM_ERROR
         case _:
             raise ValueError(f"{status} is no result of a read")
 
 
 def answer_ext(next_offset: int, min_offset: int, max_offset: int) -> dict[str, str]:
-    """The ext fields every answer to a pull carries; 0 suggests the master, since slaves do not serve reads."""
+    """The ext fields every answer to a pull carries; 0 suggests the master, since slaves do not
+    serve reads.
+    """
     return {
-        "suggestWhichBrokerId": "0", "nextBeginOffset": str(next_offset), "minOffset": str(min_offset),
-        "maxOffset": str(max_offset), "topicSysFlag": "0", "groupSysFlag": "0",
-    }  # fmt: skip
+        "suggestWhichBrokerId": "0",
+        "nextBeginOffset": str(next_offset),
+        "minOffset": str(min_offset),
+        "maxOffset": str(max_offset),
+        "topicSysFlag": "0",
+        "groupSysFlag": "0",
+    }

@@ -1,10 +1,11 @@
-"""A slave copies where its master's queues go on of which the log has no message (19015): nothing in the log says that.
+"""A slave copies where its master's queues go on of which the log has no message (19015): nothing
+in the log says that.
 
-Responsible for: the master's answer, what a slave makes of it, naming queues that would give offsets twice. Refuses to know:
-when it is asked, how ends are kept.
+Responsible for: the master's answer, what a slave makes of it, naming queues that would give
+offsets twice. Refuses to know: when it is asked, how ends are kept.
 
-Which queues these are changes only with the log's begin: a text is made once for each, and a slave that has it is told
-nothing more. A queue that gets a message afterwards is told by the log.
+Which queues these are changes only with the log's begin: a text is made once for each, and a slave
+that has it is told nothing more. A queue that gets a message afterwards is told by the log.
 """
 
 from __future__ import annotations
@@ -30,10 +31,13 @@ _log = logging.getLogger(__name__)
 
 
 class QueueEndCopy:
-    """`text` is what this replica took over last, empty at first. `behind`: queues in which the present master is behind
-    what this replica has seen. `report(kind, fields)`: a broker event."""
+    """`text` is what this replica took over last, empty at first. `behind`: queues in which the
+    present master is behind what this replica has seen. `report(kind, fields)`: a broker event.
+    """
 
-    def __init__(self, store: MessageStore, roles: RoleView, report: Callable[[str, dict[str, object]], None]) -> None:
+    def __init__(
+        self, store: MessageStore, roles: RoleView, report: Callable[[str, dict[str, object]], None]
+    ) -> None:
         self._store, self._roles, self._report = store, roles, report
         self.behind = 0
         self._made_for, self._made = (-1, -1), b""
@@ -42,7 +46,9 @@ class QueueEndCopy:
     async def dump(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """19015, in pieces, from a master only."""
         if self._roles.role != "MASTER":
-            return request.reply(ResponseCode.SERVICE_NOT_AVAILABLE, remark="this replica does not lead")
+            return request.reply(
+                ResponseCode.SERVICE_NOT_AVAILABLE, remark=("this replica does not lead")
+            )
         moment = (self._store.log_min, self._roles.current.master_epoch)
         if moment != self._made_for:
             ends = self._store.ends.without_messages(self._store.queues, moment[0])
@@ -51,7 +57,9 @@ class QueueEndCopy:
         return table_piece(request, self._made)
 
     async def take_over(self, text: bytes, epoch: int) -> None:
-        """Queues go on where the master of that epoch says, or behind. ValueError when the text says nothing."""
+        """Queues go on where the master of that epoch says, or behind. ValueError when the text
+        says nothing.
+        """
         if (text, epoch) == (self.text, self._of_epoch):
             return
         told = await asyncio.to_thread(decode, text)
@@ -65,7 +73,9 @@ class QueueEndCopy:
         self.text, self._of_epoch = text, epoch
 
     def _name_lower(self, told: dict[Key, int], log_min: int) -> None:
-        """The log has no message of these queues, and this replica has seen more of them than the master tells."""
+        """The log has no message of these queues, and this replica has seen more of them than the
+        master tells.
+        """
         lower = []
         for key, slot in told.items():
             queue = self._store.queues.get(*key)
@@ -74,7 +84,10 @@ class QueueEndCopy:
         self.behind = len(lower)
         if not lower:
             return
-        named = ", ".join(f"{topic}/{queue_id} at {slot} instead of {own}" for topic, queue_id, slot, own in lower[:NAMED_MAX])
+        named = ", ".join(
+            (f"{topic}/{queue_id} at {slot} instead of {own}")
+            for topic, queue_id, slot, own in lower[:NAMED_MAX]
+        )
         more = f" and {len(lower) - NAMED_MAX} more" if len(lower) > NAMED_MAX else ""
         _log.error("the master goes on in front of what was given before: %s%s", named, more)
         topic, queue_id, slot, own = lower[0]
@@ -82,7 +95,9 @@ class QueueEndCopy:
         self._report("QueueEndsBehind", {"queues": len(lower), **first})
 
     async def saved(self) -> str | None:
-        """None once what was taken over is on the disk, else that it is not: a checkpoint of the store writes it."""
+        """None once what was taken over is on the disk, else that it is not: a checkpoint of the
+        store writes it.
+        """
         left_ms = SAVED_WITHIN_MS
         while self._store.ends.unsaved and left_ms > 0:
             await asyncio.sleep(LOOK_MS / 1000)

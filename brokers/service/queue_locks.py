@@ -1,7 +1,7 @@
 """Locks of queues for orderly consumers (`broker-wire-and-storage.md` 4.8; codes 41, 42).
 
-Responsible for: who holds a queue of a group, for how long, and how many locks there may be. Refuses to know: clocks, sockets,
-whether a queue exists.
+Responsible for: who holds a queue of a group, for how long, and how many locks there may be.
+Refuses to know: clocks, sockets, whether a queue exists.
 """
 
 from __future__ import annotations
@@ -29,8 +29,17 @@ class QueueLocks:
         self._of_connections: Counter[int] = Counter()
         self._expire_at_ms: int | None = None
 
-    def lock(self, group: str, client_id: str, queues: Iterable[Queue], now_ms: int, connection_id: int = 0) -> list[Queue]:
-        """Take or renew locks; the queues this client holds afterwards. One that there is no room for is not held."""
+    def lock(
+        self,
+        group: str,
+        client_id: str,
+        queues: Iterable[Queue],
+        now_ms: int,
+        connection_id: int = 0,
+    ) -> list[Queue]:
+        """Take or renew locks; the queues this client holds afterwards. One that there is no room
+        for is not held.
+        """
         held = []
         for queue in queues:
             key = (group, queue)
@@ -66,7 +75,9 @@ class QueueLocks:
         if self._expire_at_ms is not None and now_ms < self._expire_at_ms:
             return
         self._expire_at_ms = now_ms + EXPIRE_EVERY_MS
-        for key in [key for key, owner in self._locks.items() if now_ms - owner[1] > LOCK_EXPIRES_MS]:
+        for key in [
+            key for key, owner in self._locks.items() if now_ms - owner[1] > LOCK_EXPIRES_MS
+        ]:
             self._drop(key)
 
     def _drop(self, key: tuple[str, Queue]) -> None:

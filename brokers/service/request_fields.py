@@ -1,4 +1,5 @@
-"""Reading the ext fields of a request, all of which travel as text (`broker-wire-and-storage.md` 4).
+"""Reading the ext fields of a request, all of which travel as text (`broker-wire-and-storage.md`
+4).
 
 Responsible for: required and optional fields, numbers within 64 bits, one clear error for the rest.
 Refuses to know: which request has which fields.
@@ -18,7 +19,9 @@ I32_MAX = 2**31 - 1
 
 
 class BadField(Exception):
-    """A field is missing or not what it must be; answered with code 1 and this text, as the Java decoder does."""
+    """A field is missing or not what it must be; answered with code 1 and this text, as the Java
+    decoder does.
+    """
 
 
 def text(ext: Mapping[str, str], key: str) -> str:
@@ -48,7 +51,9 @@ def flag(ext: Mapping[str, str], key: str, default: bool = False) -> bool:
     return default if value is None else value.lower() == "true"
 
 
-def reading_fields(method: Callable[[RemotingCommand], Answer]) -> Callable[[object, RemotingCommand], Answer]:
+def reading_fields(
+    method: Callable[[RemotingCommand], Answer],
+) -> Callable[[object, RemotingCommand], Answer]:
     """The handler that answers with `method`, and what it cannot read with code 1."""
 
     def handle(_connection: object, request: RemotingCommand) -> Answer:

@@ -1,6 +1,7 @@
 """What the client service knows of this broker's role: serve, forward, or wait.
 
-Responsible for: the present role and master, whether writes are held for a hand-over, waking those who wait for a change.
+Responsible for: the present role and master, whether writes are held for a hand-over, waking those
+who wait for a change.
 Refuses to know: how a role comes about.
 """
 
@@ -12,9 +13,11 @@ from brokers.replica.effects import RoleChanged
 
 
 class RoleView:
-    """`serving`: this broker is the master and its queues are ready. `master_address`: where another master serves.
+    """`serving`: this broker is the master and its queues are ready. `master_address`: where
+    another master serves.
 
-    `draining`: the mastership is being handed over; reads go on, writes wait for its end or for the next master.
+    `draining`: the mastership is being handed over; reads go on, writes wait for its end or for the
+    next master.
     """
 
     def __init__(self) -> None:

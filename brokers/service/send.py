@@ -1,7 +1,8 @@
 """Serving sends on the master: 10, 310, 320 (`broker-wire-and-storage.md` 4.3, design S1).
 
-Responsible for: taking sends of one turn of the event loop together into the log, and answering each when the
-replicas have it, when time is over, or when the mastership is. Refuses to know: how replication works, who is master.
+Responsible for: taking sends of one turn of the event loop together into the log, and answering
+each when the replicas have it, when time is over, or when the mastership is. Refuses to know: how
+replication works, who is master.
 """
 
 from __future__ import annotations
@@ -30,14 +31,22 @@ from brokers.service.role_view import RoleView
 from brokers.service.send_answer import AnswersTogether, answer_to
 from brokers.service.send_messages import MessageMaker
 from brokers.service.send_request import (
-    Refusal, SendRequest, parse_v1, parse_v2, property_value, refusal, topic_refusal, waits_for_replicas,
+    Refusal,
+    SendRequest,
+    parse_v1,
+    parse_v2,
+    property_value,
+    refusal,
+    topic_refusal,
+    waits_for_replicas,
     with_property,
-)  # fmt: skip
+)
 from brokers.service.topics import NOT_WRITABLE_BY_CLIENTS, TopicConfig, TopicTable
 from brokers.service.unique_key import UniqueKeys
 from brokers.service.usual_send import usual_send
 
-# Sends taken and not answered yet, and the bytes of their bodies; more is answered with SYSTEM_BUSY.
+# Sends taken and not answered yet, and the bytes of their bodies; more is answered with
+# SYSTEM_BUSY.
 WAITING_SENDS_MAX = 100_000
 WAITING_BYTES_MAX = 256 * 1024 * 1024
 
@@ -46,7 +55,9 @@ _log = logging.getLogger(__name__)
 
 
 class Pending(Struct):
-    """One accepted send: its messages, and what its answer needs. `taken`: it came the short way."""
+    """One accepted send: its messages, and what its answer needs. `taken`: it came the short
+    way.
+    """
 
     connection: Connection
     request: RemotingCommand
@@ -60,9 +71,11 @@ class Pending(Struct):
 
 @dataclass(frozen=True, slots=True)
 class Mastership:
-    """What the sends need of the replica (`ReplicaDriver`): whether it leads, why no write is possible now, that the log
-    grew, when everything below an offset is confirmed (offset, timeout in ms), that the disk failed; when everything
-    below an offset is on this disk (None: nobody waits for that)."""
+    """What the sends need of the replica (`ReplicaDriver`): whether it leads, why no write is
+    possible now, that the log grew, when everything below an offset is confirmed (offset, timeout
+    in ms), that the disk failed; when everything below an offset is on this disk (None: nobody
+    waits for that).
+    """
 
     leads: Callable[[], bool]
     write_refusal: Callable[[], str | None]
@@ -73,14 +86,33 @@ class Mastership:
 
 
 class SendService:
-    """`create_topic` makes a topic of a first send and returns when it may be acknowledged, with a refusal if not."""
+    """`create_topic` makes a topic of a first send and returns when it may be acknowledged, with a
+    refusal if not.
+    """
 
     def __init__(
-        self, store: MessageStore, topics: TopicTable, roles: RoleView, mastership: Mastership, clock: Clock, *, cluster_name: str,
-        store_host: bytes, ack_timeout_ms: int, create_topic: Callable[[SendRequest], Awaitable[Refusal | None]],
-        unheld_topics: set[str], not_serving: Callable[[Connection, RemotingCommand], Answer], unique_keys: UniqueKeys,
-    ) -> None:  # fmt: skip
-        self._store, self._topics, self._roles, self._mastership, self._clock = store, topics, roles, mastership, clock
+        self,
+        store: MessageStore,
+        topics: TopicTable,
+        roles: RoleView,
+        mastership: Mastership,
+        clock: Clock,
+        *,
+        cluster_name: str,
+        store_host: bytes,
+        ack_timeout_ms: int,
+        create_topic: Callable[[SendRequest], Awaitable[Refusal | None]],
+        unheld_topics: set[str],
+        not_serving: Callable[[Connection, RemotingCommand], Answer],
+        unique_keys: UniqueKeys,
+    ) -> None:
+        self._store, self._topics, self._roles, self._mastership, self._clock = (
+            store,
+            topics,
+            roles,
+            mastership,
+            clock,
+        )
         self._maker = MessageMaker(cluster_name, store_host)
         self._ack_timeout_ms = ack_timeout_ms
         self._create_topic, self._not_serving = create_topic, not_serving
@@ -99,38 +131,66 @@ class SendService:
     def serve(self, connection: Connection, request: RemotingCommand) -> Answer:
         """Handler of 10, 310 and 320 on the master."""
         try:
-            send = parse_v1(request.ext) if request.code == RequestCode.SEND_MESSAGE else parse_v2(request.ext)
+            send = (
+                parse_v1(request.ext)
+                if request.code == RequestCode.SEND_MESSAGE
+                else parse_v2(request.ext)
+            )
         except BadField as error:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
         config = self._topics.get(send.topic)
         if config is None or send.topic in self._unheld_topics:
             refused = topic_refusal(send.topic)
-            return _refuse(request, refused) if refused else self._first_send(connection, request, send)
+            return (
+                _refuse(request, refused)
+                if refused
+                else self._first_send(connection, request, send)
+            )
         return self._accept(connection, request, send, config)
 
-    async def _first_send(self, connection: Connection, request: RemotingCommand, send: SendRequest) -> RemotingCommand | None:
-        # Also without waiting for replicas: a topic is there when the members of the set hold it (S10).
+    async def _first_send(
+        self, connection: Connection, request: RemotingCommand, send: SendRequest
+    ) -> RemotingCommand | None:
+        # Also without waiting for replicas: a topic is there when the members of the set hold it
+        # (S10).
         kept_out = admit(self._mastership.write_refusal(), waits=True)
         if kept_out is not None:
             return request.reply(kept_out[0], remark=kept_out[1])
         if len(request.body) > BODY_BYTES_MAX:
-            return request.reply(ResponseCode.MESSAGE_ILLEGAL, remark=f"the body of {len(request.body)} bytes is larger than {BODY_BYTES_MAX}")
+            return request.reply(
+                ResponseCode.MESSAGE_ILLEGAL,
+                remark=(f"the body of {len(request.body)} bytes is larger than {BODY_BYTES_MAX}"),
+            )
         if self._waiting_sends >= WAITING_SENDS_MAX or self._waiting_bytes >= WAITING_BYTES_MAX:
             return request.reply(ResponseCode.SYSTEM_BUSY, remark=_FLOW_CONTROL)
-        self._waiting_sends, self._waiting_bytes = self._waiting_sends + 1, self._waiting_bytes + len(request.body)
+        self._waiting_sends, self._waiting_bytes = (
+            self._waiting_sends + 1,
+            self._waiting_bytes + len(request.body),
+        )
         try:
             refused = await self._create_topic(send)
         finally:
-            self._waiting_sends, self._waiting_bytes = self._waiting_sends - 1, self._waiting_bytes - len(request.body)
+            self._waiting_sends, self._waiting_bytes = (
+                self._waiting_sends - 1,
+                self._waiting_bytes - len(request.body),
+            )
         if refused is not None:
             return _refuse(request, refused)
         config = self._topics.get(send.topic)
         if config is None:
-            return request.reply(ResponseCode.TOPIC_NOT_EXIST, remark=f"topic {send.topic} does not exist")
+            return request.reply(
+                ResponseCode.TOPIC_NOT_EXIST, remark=(f"topic {send.topic} does not exist")
+            )
         answer = self._accept(connection, request, send, config)
         return answer if answer is None or isinstance(answer, RemotingCommand) else await answer
 
-    def _accept(self, connection: Connection, request: RemotingCommand, send: SendRequest, config: TopicConfig) -> Answer:
+    def _accept(
+        self,
+        connection: Connection,
+        request: RemotingCommand,
+        send: SendRequest,
+        config: TopicConfig,
+    ) -> Answer:
         refused = _forbidden(send.topic) or refusal(send, config, request.body)
         if refused is not None:
             return _refuse(request, refused)
@@ -140,31 +200,50 @@ class SendService:
         if unique_key is None and not send.batch:
             unique_key = self._unique_keys.next_key(self._clock.wall_ms())
             send = replace(send, properties=with_property(send.properties, "UNIQ_KEY", unique_key))
-        queue_id = send.queue_id if send.queue_id >= 0 else random.randrange(max(1, config.write_queues))
+        queue_id = (
+            send.queue_id if send.queue_id >= 0 else random.randrange(max(1, config.write_queues))
+        )
         try:
             messages = self._maker.messages(connection, request, send, queue_id)
         except (RecordError, ValueError) as error:
             return request.reply(ResponseCode.MESSAGE_ILLEGAL, remark=str(error))
-        self._hold(Pending(connection, request, messages, queue_id, unique_key, waits_for_replicas(send.properties)))
+        self._hold(
+            Pending(
+                connection,
+                request,
+                messages,
+                queue_id,
+                unique_key,
+                waits_for_replicas(send.properties),
+            )
+        )
         return None
 
     def take(self, connection: Connection, request: RemotingCommand) -> bool:
-        """A usual 310 whose topic is here, at once; False, and nothing was done, when `serve` has to look at it."""
+        """A usual 310 whose topic is here, at once; False, and nothing was done, when `serve` has
+        to look at it.
+        """
         send, body = usual_send(request.ext), request.body
         if send is None or not self._roles.serves(writes=True):
             return False
         topic = send.topic
         config = self._topics.get(topic)
         if (
-            config is None or topic in self._unheld_topics or topic in NOT_WRITABLE_BY_CLIENTS or send.queue_id >= config.queues
+            config is None
+            or topic in self._unheld_topics
+            or topic in NOT_WRITABLE_BY_CLIENTS
+            or send.queue_id >= config.queues
             or not 0 < len(body) <= BODY_BYTES_MAX
-            or self._waiting_sends >= WAITING_SENDS_MAX or self._waiting_bytes >= WAITING_BYTES_MAX
-        ):  # fmt: skip
+            or self._waiting_sends >= WAITING_SENDS_MAX
+            or self._waiting_bytes >= WAITING_BYTES_MAX
+        ):
             return False
         message = self._maker.usual(connection, send, body)
         if message is None:
             return False
-        self._hold(Pending(connection, request, (message,), send.queue_id, send.unique_key, True, True))
+        self._hold(
+            Pending(connection, request, (message,), send.queue_id, send.unique_key, True, True)
+        )
         return True
 
     def _hold(self, pending: Pending) -> None:
@@ -213,8 +292,11 @@ class SendService:
         began_ms = self._clock.now_ms()
         try:
             return self._store.put_many([each.messages for each in batch], self._clock.wall_ms())
-        except DiskFull:  # nothing of it is stored; the log takes messages again as soon as there is room
-            self._answer_all(batch, *code_of(PutStatus.SERVICE_NOT_AVAILABLE, full_remark(self._store.root)))
+        except DiskFull:
+            # nothing of it is stored; the log takes messages again as soon as there is room
+            self._answer_all(
+                batch, *code_of(PutStatus.SERVICE_NOT_AVAILABLE, full_remark(self._store.root))
+            )
         except (LogError, OSError) as error:
             _log.error("the log refused a write: %s", error)
             self._answer_all(batch, *code_of(PutStatus.SERVICE_NOT_AVAILABLE, str(error)))
@@ -223,7 +305,9 @@ class SendService:
             self._gate.appended(began_ms, self._clock.now_ms())
         return None
 
-    def _await_confirmation(self, batch: list[Pending], results: list[PutResult | RecordError]) -> None:
+    def _await_confirmation(
+        self, batch: list[Pending], results: list[PutResult | RecordError]
+    ) -> None:
         stored = []
         for each, result in zip(batch, results, strict=True):
             if isinstance(result, RecordError):
@@ -236,7 +320,8 @@ class SendService:
             else:  # in this log is all it asked for: neither the disk nor a replica has it yet
                 self._answer_all([each], *code_of(PutStatus.PUT_OK))
         if stored:
-            # One wait for the whole batch: its messages lie behind one another and are confirmed together.
+            # One wait for the whole batch: its messages lie behind one another and are confirmed
+            # together.
             end_offset = stored[-1].result.end_offset  # type: ignore[union-attr]
             flushed = self._mastership.flushed
             flush = None if flushed is None else flushed(end_offset)
@@ -244,7 +329,10 @@ class SendService:
             future.add_done_callback(lambda done: self._settled(stored, done, flush))
 
     def _settled(
-        self, batch: list[Pending], future: asyncio.Future[Confirmation], flush: asyncio.Future[Flushed] | None
+        self,
+        batch: list[Pending],
+        future: asyncio.Future[Confirmation],
+        flush: asyncio.Future[Flushed] | None,
     ) -> None:
         how = Confirmation.ABORTED if future.cancelled() else future.result()
         if flush is not None and not flush.done() and how is Confirmation.CONFIRMED:
@@ -252,7 +340,11 @@ class SendService:
             return
         on_disk = Flushed.DURABLE if flush is None or not flush.done() else flush.result()
         status = combine(how, on_disk)
-        unknown = f"the outcome is unknown: {how.value}" if status is PutStatus.OUTCOME_UNKNOWN else None
+        unknown = (
+            (f"the outcome is unknown: {how.value}")
+            if status is PutStatus.OUTCOME_UNKNOWN
+            else None
+        )
         self._answer_all(batch, *code_of(status, unknown))
 
     def _answer_all(self, batch: list[Pending], code: int, remark: str | None) -> None:
@@ -260,9 +352,15 @@ class SendService:
         together = AnswersTogether(code, remark)
         for each in batch:
             if each.taken:
-                together.add(each.connection, each.request, each.result, each.queue_id, each.unique_key)
+                together.add(
+                    each.connection, each.request, each.result, each.queue_id, each.unique_key
+                )
             elif not each.request.is_oneway:
-                each.connection.send(answer_to(each.request, each.result, each.queue_id, each.unique_key, code, remark))
+                each.connection.send(
+                    answer_to(
+                        each.request, each.result, each.queue_id, each.unique_key, code, remark
+                    )
+                )
         together.go()
 
     def _count_out(self, batch: list[Pending]) -> None:
@@ -291,7 +389,10 @@ def _answer_later(each: Pending, answer: Answer) -> None:
             return
         if (error := task.exception()) is not None:
             _log.error("a send from %s was not handed on", each.connection.peer, exc_info=error)
-            response = each.request.reply(ResponseCode.SYSTEM_ERROR, remark=f"the outcome is unknown: {type(error).__name__}")
+            response = each.request.reply(
+                ResponseCode.SYSTEM_ERROR,
+                remark=(f"the outcome is unknown: {type(error).__name__}"),
+            )
         else:
             response = task.result()
         if response is not None and not each.request.is_oneway:

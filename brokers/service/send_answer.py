@@ -1,7 +1,8 @@
 """The answers to sends, at a price that every message can pay.
 
-Responsible for: their content; the frame of a stored send with the same bytes as the general encoder makes (a property
-test holds them equal); one write for the answers of one connection. Refuses to know: when a send is answered, and how.
+Responsible for: their content; the frame of a stored send with the same bytes as the general
+encoder makes (a property test holds them equal); one write for the answers of one connection.
+Refuses to know: when a send is answered, and how.
 """
 
 from __future__ import annotations
@@ -17,16 +18,30 @@ from brokers.service.send_request import answer_ext
 _HEAD = struct.Struct(">ii")
 
 
-def general_frame(opaque: int, msg_id: str, queue_id: int, queue_offset: int, unique_key: str | None) -> bytes:
+def general_frame(
+    opaque: int, msg_id: str, queue_id: int, queue_offset: int, unique_key: str | None
+) -> bytes:
     """Code 0 and the fields of a stored send, by the general encoder."""
-    return encode(RemotingCommand(0, opaque, FLAG_RESPONSE, ext=answer_ext(msg_id, queue_id, queue_offset, unique_key)))
+    return encode(
+        RemotingCommand(
+            0, opaque, FLAG_RESPONSE, ext=answer_ext(msg_id, queue_id, queue_offset, unique_key)
+        )
+    )
 
 
 def _template() -> bytes:
     """What the general encoder writes, with places for what differs."""
     header = general_frame(77777, "MSG", 55555, 66666, "KEY")[8:].replace(b"%", b"%%")
-    for mark, place in ((b"MSG", b"%b"), (b"55555", b"%d"), (b"66666", b"%d"), (b"KEY", b"%b"), (b"77777", b"%d")):
-        before, found, behind = header.rpartition(mark) if mark == b"KEY" else header.partition(mark)
+    for mark, place in (
+        (b"MSG", b"%b"),
+        (b"55555", b"%d"),
+        (b"66666", b"%d"),
+        (b"KEY", b"%b"),
+        (b"77777", b"%d"),
+    ):
+        before, found, behind = (
+            header.rpartition(mark) if mark == b"KEY" else header.partition(mark)
+        )
         assert found, mark
         header = before + place + behind
     return header
@@ -35,7 +50,9 @@ def _template() -> bytes:
 _TEMPLATE = _template()
 
 
-def stored_frame(opaque: int, msg_id: str, queue_id: int, queue_offset: int, unique_key: str | None) -> bytes:
+def stored_frame(
+    opaque: int, msg_id: str, queue_id: int, queue_offset: int, unique_key: str | None
+) -> bytes:
     """As `general_frame`."""
     if not unique_key or not (unique_key.isalnum() and unique_key.isascii()):
         return general_frame(opaque, msg_id, queue_id, queue_offset, unique_key)
@@ -44,7 +61,12 @@ def stored_frame(opaque: int, msg_id: str, queue_id: int, queue_offset: int, uni
 
 
 def answer_to(
-    request: RemotingCommand, result: PutResult | None, queue_id: int, unique_key: str | None, code: int, remark: str | None
+    request: RemotingCommand,
+    result: PutResult | None,
+    queue_id: int,
+    unique_key: str | None,
+    code: int,
+    remark: str | None,
 ) -> RemotingCommand:
     """0, 10 and 12 mean stored: clients read the place out of the answer."""
     ext = answer_ext(result.msg_id, queue_id, result.queue_offset, unique_key) if result else None
@@ -61,16 +83,25 @@ class AnswersTogether:
         self._body_bytes = 0
 
     def add(
-        self, connection: Connection, request: RemotingCommand, result: PutResult | None, queue_id: int, unique_key: str | None
+        self,
+        connection: Connection,
+        request: RemotingCommand,
+        result: PutResult | None,
+        queue_id: int,
+        unique_key: str | None,
     ) -> None:
         """The next one."""
         if connection is not self._connection:
             self.go()
             self._connection = connection
         if result and self._code == 0 and self._remark is None:
-            frame = stored_frame(request.opaque, result.msg_id, queue_id, result.queue_offset, unique_key)
+            frame = stored_frame(
+                request.opaque, result.msg_id, queue_id, result.queue_offset, unique_key
+            )
         else:
-            frame = encode(answer_to(request, result, queue_id, unique_key, self._code, self._remark))
+            frame = encode(
+                answer_to(request, result, queue_id, unique_key, self._code, self._remark)
+            )
         self._frames.append(frame)
         self._body_bytes += len(request.body)
 

@@ -1,7 +1,7 @@
 """The messages a send stores, as the log takes them (`broker-wire-and-storage.md` 4.3).
 
-Responsible for: one message or a batch of them, what the broker adds and removes, where a message was born. Refuses to
-know: whether it may be stored, the store, the answer.
+Responsible for: one message or a batch of them, what the broker adds and removes, where a message
+was born. Refuses to know: whether it may be stored, the store, the answer.
 """
 
 from __future__ import annotations
@@ -12,7 +12,13 @@ from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.service.forward import FORWARDED_FOR
-from brokers.service.send_request import REGION_ID, SendRequest, joined_properties, stored_properties, unserved_kind
+from brokers.service.send_request import (
+    REGION_ID,
+    SendRequest,
+    joined_properties,
+    stored_properties,
+    unserved_kind,
+)
 from brokers.service.usual_send import UsualSend
 
 LOCALHOST = host_bytes("127.0.0.1", 0)
@@ -22,7 +28,9 @@ class MessageMaker:
     """`store_host`: this broker's address as stored."""
 
     def __init__(self, cluster_name: str, store_host: bytes) -> None:
-        self._added = f"MSG_REGION\x01{REGION_ID}\x02TRACE_ON\x01true\x02CLUSTER\x01{cluster_name}\x02"
+        self._added = (
+            f"MSG_REGION\x01{REGION_ID}\x02TRACE_ON\x01true\x02CLUSTER\x01{cluster_name}\x02"
+        )
         self._store_host = store_host
 
     def messages(
@@ -31,7 +39,8 @@ class MessageMaker:
         """In the order of the batch. RecordError, ValueError: not storable."""
         born_host = _born_host(connection, request)
         if send.batch or request.code == RequestCode.SEND_BATCH_MESSAGE:
-            # As RocketMQ does, and its recorded log shows: what the request carries goes behind each message's own.
+            # As RocketMQ does, and its recorded log shows: what the request carries goes behind
+            # each message's own.
             common = stored_properties(send.properties, self._added)
             units = decode_batch(request.body)
             for unit in units:
@@ -39,9 +48,17 @@ class MessageMaker:
                     raise ValueError(refused.remark)
             return [
                 MessageFields(
-                    send.topic, queue_id, unit.body, joined_properties(unit.properties, common), send.born_ms, born_host, self._store_host,
-                    unit.flag, send.sys_flag, send.reconsume_times,
-                )  # fmt: skip
+                    send.topic,
+                    queue_id,
+                    unit.body,
+                    joined_properties(unit.properties, common),
+                    send.born_ms,
+                    born_host,
+                    self._store_host,
+                    unit.flag,
+                    send.sys_flag,
+                    send.reconsume_times,
+                )
                 for unit in units
             ]
         properties = send.properties
@@ -49,11 +66,18 @@ class MessageMaker:
             properties = _without(properties, "POP_CK")
         return [
             MessageFields(
-                send.topic, queue_id, request.body, stored_properties(properties, self._added), send.born_ms, born_host,
-                self._store_host, send.flag, send.sys_flag, send.reconsume_times,
-            )  # fmt: skip
+                send.topic,
+                queue_id,
+                request.body,
+                stored_properties(properties, self._added),
+                send.born_ms,
+                born_host,
+                self._store_host,
+                send.flag,
+                send.sys_flag,
+                send.reconsume_times,
+            )
         ]
-
 
     def usual(self, connection: Connection, send: UsualSend, body: bytes) -> MessageFields | None:
         """The one message of a usual send; None when its properties are too long."""
@@ -62,7 +86,13 @@ class MessageMaker:
         except ValueError:
             return None
         return MessageFields(
-            send.topic, send.queue_id, body, properties, send.born_ms, _born_at(connection), self._store_host
+            send.topic,
+            send.queue_id,
+            body,
+            properties,
+            send.born_ms,
+            _born_at(connection),
+            self._store_host,
         )
 
 
@@ -89,4 +119,8 @@ def packed_peer(peer: str) -> bytes:
 
 
 def _without(properties: str, key: str) -> str:
-    return "".join(f"{entry}\x02" for entry in properties.split("\x02") if entry and not entry.startswith(f"{key}\x01"))
+    return "".join(
+        f"{entry}\x02"
+        for entry in properties.split("\x02")
+        if entry and not entry.startswith(f"{key}\x01")
+    )

@@ -1,6 +1,8 @@
-"""A send (10, 310, 320) as a typed value, and whether it may be stored (`broker-wire-and-storage.md` 4.3).
+"""A send (10, 310, 320) as a typed value, and whether it may be stored
+(`broker-wire-and-storage.md` 4.3).
 
-Responsible for: both header forms, the checks in their order, the properties a broker adds, the answer.
+Responsible for: both header forms, the checks in their order, the properties a broker adds, the
+answer.
 Refuses to know: sockets, clocks, the store, replication.
 """
 
@@ -13,7 +15,13 @@ from brokers.log.properties import PROPERTIES_BYTES_MAX
 from brokers.log.records import BODY_BYTES_MAX, SYS_FLAG_TRANSACTION_MASK
 from brokers.remoting.codes import ResponseCode
 from brokers.service.request_fields import I32_MAX, I64_MAX, I64_MIN, flag, number, text
-from brokers.service.topics import NOT_WRITABLE_BY_CLIENTS, RETRY_PREFIX, USER_TOPIC_CHARACTERS_MAX, TopicConfig, name_refusal
+from brokers.service.topics import (
+    NOT_WRITABLE_BY_CLIENTS,
+    RETRY_PREFIX,
+    USER_TOPIC_CHARACTERS_MAX,
+    TopicConfig,
+    name_refusal,
+)
 
 REGION_ID = "DefaultRegion"
 TIMER_PROPERTIES = ("TIMER_DELIVER_MS", "TIMER_DELAY_MS", "TIMER_DELAY_SEC")
@@ -51,18 +59,37 @@ class SendRequest:
 def parse_v2(ext: Mapping[str, str]) -> SendRequest:
     """The header of 310 and 320; `BadField` when one is missing or no number."""
     return SendRequest(
-        text(ext, "a"), text(ext, "b"), text(ext, "c"), number(ext, "d"), number(ext, "e"), number(ext, "f"),
-        number(ext, "g"), number(ext, "h"), ext.get("i") or "", number(ext, "j", 0), flag(ext, "k"), flag(ext, "m"),
-    )  # fmt: skip
+        text(ext, "a"),
+        text(ext, "b"),
+        text(ext, "c"),
+        number(ext, "d"),
+        number(ext, "e"),
+        number(ext, "f"),
+        number(ext, "g"),
+        number(ext, "h"),
+        ext.get("i") or "",
+        number(ext, "j", 0),
+        flag(ext, "k"),
+        flag(ext, "m"),
+    )
 
 
 def parse_v1(ext: Mapping[str, str]) -> SendRequest:
     """The header of 10; `BadField` when one is missing or no number."""
     return SendRequest(
-        text(ext, "producerGroup"), text(ext, "topic"), text(ext, "defaultTopic"), number(ext, "defaultTopicQueueNums"),
-        number(ext, "queueId"), number(ext, "sysFlag"), number(ext, "bornTimestamp"), number(ext, "flag"),
-        ext.get("properties") or "", number(ext, "reconsumeTimes", 0), flag(ext, "unitMode"), flag(ext, "batch"),
-    )  # fmt: skip
+        text(ext, "producerGroup"),
+        text(ext, "topic"),
+        text(ext, "defaultTopic"),
+        number(ext, "defaultTopicQueueNums"),
+        number(ext, "queueId"),
+        number(ext, "sysFlag"),
+        number(ext, "bornTimestamp"),
+        number(ext, "flag"),
+        ext.get("properties") or "",
+        number(ext, "reconsumeTimes", 0),
+        flag(ext, "unitMode"),
+        flag(ext, "batch"),
+    )
 
 
 def topic_refusal(topic: str) -> Refusal | None:
@@ -76,18 +103,33 @@ def topic_refusal(topic: str) -> Refusal | None:
 
 
 def refusal(request: SendRequest, config: TopicConfig, body: bytes) -> Refusal | None:
-    """The checks on a send to a topic that exists, in RocketMQ's order; None when it may be stored. A topic's permission is
-    none of them: clients see it in the route and go elsewhere."""
+    """The checks on a send to a topic that exists, in RocketMQ's order; None when it may be stored.
+    A topic's permission is none of them: clients see it in the route and go elsewhere.
+    """
     if request.queue_id >= config.queues:
-        return Refusal(ResponseCode.INVALID_PARAMETER, f"queue {request.queue_id} of {config.queues} does not exist")
-    if request.batch and (request.topic.startswith(RETRY_PREFIX) or len(request.topic) > USER_TOPIC_CHARACTERS_MAX):
-        return Refusal(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot go to a retry topic, nor to one with a name this long")
+        return Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"queue {request.queue_id} of {config.queues} does not exist",
+        )
+    if request.batch and (
+        request.topic.startswith(RETRY_PREFIX) or len(request.topic) > USER_TOPIC_CHARACTERS_MAX
+    ):
+        return Refusal(
+            ResponseCode.MESSAGE_ILLEGAL,
+            "a batch cannot go to a retry topic, nor to one with a name this long",
+        )
     if len(body) > BODY_BYTES_MAX:
-        return Refusal(ResponseCode.MESSAGE_ILLEGAL, f"the body of {len(body)} bytes is larger than {BODY_BYTES_MAX}")
+        return Refusal(
+            ResponseCode.MESSAGE_ILLEGAL,
+            f"the body of {len(body)} bytes is larger than {BODY_BYTES_MAX}",
+        )
     if not body:
         return Refusal(ResponseCode.SYSTEM_ERROR, "the message body is empty")
     if not _numbers_fit(request):
-        return Refusal(ResponseCode.MESSAGE_ILLEGAL, "a number of the request does not fit its place in the log")
+        return Refusal(
+            ResponseCode.MESSAGE_ILLEGAL,
+            "a number of the request does not fit its place in the log",
+        )
     return _unserved(request)
 
 
@@ -101,28 +143,42 @@ def _numbers_fit(request: SendRequest) -> bool:
 
 
 def _unserved(request: SendRequest) -> Refusal | None:
-    # Storing these as ordinary messages would deliver them too early: a plain refusal keeps the promise.
+    # Storing these as ordinary messages would deliver them too early: a plain refusal keeps the
+    # promise.
     if request.sys_flag & SYS_FLAGS_INNER_BATCH:
-        return Refusal(ResponseCode.MESSAGE_ILLEGAL, "inner batches, which are one message of many, are not served by this broker")
+        return Refusal(
+            ResponseCode.MESSAGE_ILLEGAL,
+            "inner batches, which are one message of many, are not served by this broker",
+        )
     return unserved_kind(request.properties, request.sys_flag)
 
 
 def unserved_kind(properties: str, sys_flag: int) -> Refusal | None:
     """Why a message with these is not stored: single, or one of a batch."""
-    if not sys_flag & SYS_FLAG_TRANSACTION_MASK and not any(mark in properties for mark in UNSERVED_MARKS):
+    if not sys_flag & SYS_FLAG_TRANSACTION_MASK and not any(
+        mark in properties for mark in UNSERVED_MARKS
+    ):
         return None
     if sys_flag & SYS_FLAG_TRANSACTION_MASK or has_property(properties, "TRAN_MSG"):
-        return Refusal(ResponseCode.MESSAGE_ILLEGAL, "transaction messages are not served by this broker yet")
+        return Refusal(
+            ResponseCode.MESSAGE_ILLEGAL, "transaction messages are not served by this broker yet"
+        )
     delay = (property_value(properties, "DELAY") or "").strip()
-    if delay.lstrip("0").isdigit() or any(has_property(properties, name) for name in TIMER_PROPERTIES):
-        return Refusal(ResponseCode.MESSAGE_ILLEGAL, "delayed messages are not served by this broker yet")
+    if delay.lstrip("0").isdigit() or any(
+        has_property(properties, name) for name in TIMER_PROPERTIES
+    ):
+        return Refusal(
+            ResponseCode.MESSAGE_ILLEGAL, "delayed messages are not served by this broker yet"
+        )
     return None
 
 
 def waits_for_replicas(properties: str) -> bool:
-    """False when the producer asked (WAIT, `setWaitStoreMsgOK`) to be answered as soon as the message is in the log of the
-    master. Any other word waits."""
-    if "WAIT\x01" not in properties or "WAIT\x01true" in properties:  # what every Java producer writes
+    """False when the producer asked (WAIT, `setWaitStoreMsgOK`) to be answered as soon as the
+    message is in the log of the master. Any other word waits.
+    """
+    # what every Java producer writes
+    if "WAIT\x01" not in properties or "WAIT\x01true" in properties:
         return True
     return (property_value(properties, "WAIT") or "").lower() != "false"
 
@@ -133,7 +189,9 @@ def has_property(properties: str, key: str) -> bool:
 
 
 def property_value(properties: str, key: str) -> str | None:
-    """The value of one property as readers decode it, without decoding the others: of equal names the last one with a value."""
+    """The value of one property as readers decode it, without decoding the others: of equal names
+    the last one with a value.
+    """
     mark, end = key + "\x01", len(properties)
     while (at := properties.rfind(mark, 0, end)) >= 0:
         if at == 0 or properties[at - 1] == "\x02":
@@ -151,9 +209,11 @@ def with_property(properties: str, key: str, value: str) -> str:
 
 
 def stored_properties(properties: str, added: str) -> bytes:
-    """The property text a single message is stored with; `added` ends with its separator. `ValueError`: too long.
+    """The property text a single message is stored with; `added` ends with its separator.
+    `ValueError`: too long.
 
-    Producers do not write the keys in `added` themselves; one that does is decoded by readers to the later value.
+    Producers do not write the keys in `added` themselves; one that does is decoded by readers to
+    the later value.
     """
     if properties and not properties.endswith("\x02"):
         properties += "\x02"
@@ -168,12 +228,17 @@ def joined_properties(own: bytes, common: bytes) -> bytes:
     return own + b"\x02" + common if own and not own.endswith(b"\x02") else own + common
 
 
-def answer_ext(msg_id: str, queue_id: int, queue_offset: int, transaction_id: str | None) -> dict[str, str]:
+def answer_ext(
+    msg_id: str, queue_id: int, queue_offset: int, transaction_id: str | None
+) -> dict[str, str]:
     """The ext fields of a stored send."""
     ext = {
-        "msgId": msg_id, "queueId": str(queue_id), "queueOffset": str(queue_offset), "MSG_REGION": REGION_ID,
+        "msgId": msg_id,
+        "queueId": str(queue_id),
+        "queueOffset": str(queue_offset),
+        "MSG_REGION": REGION_ID,
         "TRACE_ON": "true",
-    }  # fmt: skip
+    }
     if transaction_id:
         ext["transactionId"] = transaction_id
     return ext

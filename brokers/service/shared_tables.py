@@ -1,4 +1,5 @@
-"""The tables of a broker that the other replicas of its set hold too, and all that keeps them equal.
+"""The tables of a broker that the other replicas of its set hold too, and all that keeps them
+equal.
 
 Responsible for: putting these parts together. Refuses to know: what any of them does.
 """
@@ -21,26 +22,41 @@ from brokers.service.topic_changes import TopicChanges
 
 
 class SharedTables:
-    """`held`: what members are told; `topics`, `groups`: changes; `sync`: a slave's copying; `ends`: where queues go
-    on that the log does not know; `joiners`: who may join the
-    set. `report(kind, fields)`: a broker event. For `members` see HeldByMembers, for `register` TopicChanges, for `addresses` JoinerTables."""
+    """`held`: what members are told; `topics`, `groups`: changes; `sync`: a slave's copying;
+    `ends`: where queues go on that the log does not know; `joiners`: who may join the set.
+    `report(kind, fields)`: a broker event. For `members` see HeldByMembers, for `register`
+    TopicChanges, for `addresses` JoinerTables.
+    """
 
     def __init__(
-        self, store: MessageStore, files: TableFiles, roles: RoleView, client: RemotingClient, clock: Clock, members: Callable[[], dict[int, str]],
-        register: Callable[[], Awaitable[object]], addresses: Callable[[], Mapping[int, str]],
-        report: Callable[[str, dict[str, object]], None], *, auto_create: bool, period_ms: int,
-    ) -> None:  # fmt: skip
+        self,
+        store: MessageStore,
+        files: TableFiles,
+        roles: RoleView,
+        client: RemotingClient,
+        clock: Clock,
+        members: Callable[[], dict[int, str]],
+        register: Callable[[], Awaitable[object]],
+        addresses: Callable[[], Mapping[int, str]],
+        report: Callable[[str, dict[str, object]], None],
+        *,
+        auto_create: bool,
+        period_ms: int,
+    ) -> None:
         self.files = files
         self.held = HeldByMembers(roles, client, clock, members)
         self.topics = TopicChanges(files, roles, self.held, clock, register, auto_create)
         self.groups = GroupChanges(files, roles, self.held, clock)
         self.ends = QueueEndCopy(store, roles, report)
-        self.sync = MetadataSync(files, roles, client, period_ms, self.topics.take_over, self.groups.take_over, self.ends)
+        self.sync = MetadataSync(
+            files, roles, client, period_ms, self.topics.take_over, self.groups.take_over, self.ends
+        )
         self.joiners = JoinerTables(roles, self.held, client, clock, addresses)
 
     async def copy_whole(self, master: str, epoch: int) -> str | None:
-        """A slave copies all tables of its master now; None when it has them, what its master answers for on disk, else why
-        not. OSError."""
+        """A slave copies all tables of its master now; None when it has them, what its master
+        answers for on disk, else why not. OSError.
+        """
         refusal = await self.sync.copy_from(master, epoch)
         await self.files.topics_file.until_saved()
         await self.files.groups_file.until_saved()

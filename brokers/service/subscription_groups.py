@@ -1,6 +1,8 @@
-"""The configuration of consumer groups (`broker-wire-and-storage.md` 3.9, 4.10; codes 200, 201, 207).
+"""The configuration of consumer groups (`broker-wire-and-storage.md` 3.9, 4.10; codes 200, 201,
+207).
 
-Responsible for: the table, its defaults, its version, its JSON. Refuses to know: files, sockets, connected clients.
+Responsible for: the table, its defaults, its version, its JSON. Refuses to know: files, sockets,
+connected clients.
 """
 
 from __future__ import annotations
@@ -17,27 +19,44 @@ SETTINGS_DEPTH_MAX, SETTINGS_BYTES_MAX = 16, 16_384
 # The table is copied as one body: it must fit a frame (16 MiB).
 TABLE_BYTES_MAX = 15 * 1_048_576
 DEFAULTS: dict[str, object] = {
-    "attributes": {}, "brokerId": 0, "consumeBroadcastEnable": True, "consumeEnable": True,
-    "consumeFromMinEnable": True, "consumeMessageOrderly": False, "consumeTimeoutMinute": 15,
-    "groupRetryPolicy": {"type": "CUSTOMIZED"}, "groupSysFlag": 0, "notifyConsumerIdsChangedEnable": True,
-    "retryMaxTimes": 16, "retryQueueNums": 1, "whichBrokerWhenConsumeSlowly": 1,
-}  # fmt: skip
+    "attributes": {},
+    "brokerId": 0,
+    "consumeBroadcastEnable": True,
+    "consumeEnable": True,
+    "consumeFromMinEnable": True,
+    "consumeMessageOrderly": False,
+    "consumeTimeoutMinute": 15,
+    "groupRetryPolicy": {"type": "CUSTOMIZED"},
+    "groupSysFlag": 0,
+    "notifyConsumerIdsChangedEnable": True,
+    "retryMaxTimes": 16,
+    "retryQueueNums": 1,
+    "whichBrokerWhenConsumeSlowly": 1,
+}
 
 
 def group_refusal(group: str) -> str | None:
     """Why a consumer group cannot have this name, None when it can: RocketMQ's own rule (4.4)."""
     if not 0 < len(group) <= GROUP_CHARACTERS_MAX:
         return f"a group name has 1 to {GROUP_CHARACTERS_MAX} characters"
-    return None if NAME_PATTERN.match(group) else "the group name holds characters other than %|a-zA-Z0-9_-"
+    return (
+        None
+        if NAME_PATTERN.match(group)
+        else ("the group name holds characters other than %|a-zA-Z0-9_-")
+    )
 
 
 def settings_text(settings: Mapping[str, object]) -> bytes:
-    """One group's settings as JSON, with its name as key; `ValueError` where they are too deep or too long."""
+    """One group's settings as JSON, with its name as key; `ValueError` where they are too deep or
+    too long.
+    """
     if _deeper(settings, SETTINGS_DEPTH_MAX):
         raise ValueError(f"the settings of a group are nested more than {SETTINGS_DEPTH_MAX} deep")
     text = fastjson.dumps(settings)
     if len(text) > SETTINGS_BYTES_MAX:
-        raise ValueError(f"the settings of a group have {len(text)} bytes, allowed are {SETTINGS_BYTES_MAX}")
+        raise ValueError(
+            f"the settings of a group have {len(text)} bytes, allowed are {SETTINGS_BYTES_MAX}"
+        )
     return b"%b:%b" % (fastjson.dumps(settings.get("groupName")), text)
 
 
@@ -63,8 +82,9 @@ class SubscriptionGroups:
         return self._groups.get(group)
 
     def ensure(self, group: str, wall_ms: int) -> bool:
-        """Create a group with its defaults (autoCreateSubscriptionGroup); False when it is there, cannot have this name or
-        the table is full."""
+        """Create a group with its defaults (autoCreateSubscriptionGroup); False when it is there,
+        cannot have this name or the table is full.
+        """
         if group in self._groups or len(self._groups) >= GROUPS_MAX or group_refusal(group):
             return False
         try:
@@ -73,7 +93,9 @@ class SubscriptionGroups:
             return False
 
     def put(self, fields: Mapping[str, object], wall_ms: int) -> bool:
-        """Add or change a group; `ValueError` without a valid name, or where the settings or the table are too large."""
+        """Add or change a group; `ValueError` without a valid name, or where the settings or the
+        table are too large.
+        """
         name = fields.get("groupName")
         if not isinstance(name, str) or not name:
             raise ValueError("a subscription group without a name")
@@ -117,7 +139,9 @@ class SubscriptionGroups:
         return len(self._groups)
 
     def text(self) -> bytes:
-        """`subscriptionGroup.json` and the body of 201. Only groups that changed are written anew."""
+        """`subscriptionGroup.json` and the body of 201. Only groups that changed are written
+        anew.
+        """
         if self._text is None:
             self._text = b",".join(self._texts[name] for name in sorted(self._texts))
         return self._document(self._text)
@@ -128,12 +152,17 @@ class SubscriptionGroups:
 
     def _document(self, groups: bytes) -> bytes:
         version = fastjson.dumps(self.version.to_wire())
-        return b'{"dataVersion":%b,"forbiddenTable":{},"subscriptionGroupTable":{%b}}' % (version, groups)
+        return (b'{"dataVersion":%b,"forbiddenTable":{},"subscriptionGroupTable":{%b}}') % (
+            version,
+            groups,
+        )
 
     @classmethod
     def from_wire(cls, fields: object) -> SubscriptionGroups:
-        """Groups out of decoded JSON, what is no valid entry in its `left_out`; `ValueError` when it is no group table. However
-        many there are: what was stored, or a Java master has, is held."""
+        """Groups out of decoded JSON, what is no valid entry in its `left_out`; `ValueError` when
+        it is no group table. However many there are: what was stored, or a Java master has, is
+        held.
+        """
         table = fields.get("subscriptionGroupTable") if isinstance(fields, Mapping) else None
         if not isinstance(table, Mapping):
             raise ValueError("no subscription group table")
@@ -155,7 +184,9 @@ class SubscriptionGroups:
         return all(self._groups.get(name) == settings for name, settings in other._groups.items())
 
     def take_in(self, other: SubscriptionGroups) -> bool:
-        """Some groups of the master's table, whatever else is here; False when they were here already."""
+        """Some groups of the master's table, whatever else is here; False when they were here
+        already.
+        """
         if self.holds(other):
             return False
         for name, settings in other._groups.items():
@@ -164,11 +195,18 @@ class SubscriptionGroups:
         return True
 
     def take_over(self, other: SubscriptionGroups) -> bool:
-        """Become a copy of the master's table; False when it was one already, or says nothing: an empty one replaces none."""
+        """Become a copy of the master's table; False when it was one already, or says nothing: an
+        empty one replaces none.
+        """
         if self._groups and not other._groups:
             return False
         if self.version == other.version and self._groups == other._groups:
             return False
-        self._groups, self._texts, self._bytes, self._text = other._groups, other._texts, other._bytes, other._text
+        self._groups, self._texts, self._bytes, self._text = (
+            other._groups,
+            other._texts,
+            other._bytes,
+            other._text,
+        )
         self.version = other.version
         return True

@@ -1,4 +1,5 @@
-"""What a consumer wants of a topic: tag expressions and their hashes (`broker-wire-and-storage.md` 5.4, 4.4).
+"""What a consumer wants of a topic: tag expressions and their hashes (`broker-wire-and-storage.md`
+5.4, 4.4).
 
 Responsible for: parsing `A || B`, which messages a subscription takes.
 Refuses to know: SQL expressions, clients, queues.
@@ -21,7 +22,9 @@ class BadExpression(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """One topic of a group. `codes` None takes every message; `version` orders changes (ms, or ns from Go clients)."""
+    """One topic of a group. `codes` None takes every message; `version` orders changes (ms, or ns
+    from Go clients).
+    """
 
     topic: str
     expression: str
@@ -30,10 +33,14 @@ class Subscription:
     expression_type: str = "TAG"
 
 
-def parse(topic: str, expression: str | None, version: int = 0, expression_type: str = "TAG") -> Subscription:
+def parse(
+    topic: str, expression: str | None, version: int = 0, expression_type: str = "TAG"
+) -> Subscription:
     """The subscription behind a text; `BadExpression` for what this broker cannot evaluate."""
     if expression_type not in ("", "TAG"):
-        raise BadExpression(f"the broker does not support consumers that filter by {expression_type[:32]}")
+        raise BadExpression(
+            f"the broker does not support consumers that filter by {expression_type[:32]}"
+        )
     text = (expression or "").strip()
     if len(text) > EXPRESSION_CHARACTERS_MAX:
         raise BadExpression("the subscription is too long")

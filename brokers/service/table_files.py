@@ -1,6 +1,8 @@
-"""The files of folder `config`: topics, consumer offsets, subscription groups, what is kept for Java (`broker-wire-and-storage.md` 3.9).
+"""The files of folder `config`: topics, consumer offsets, subscription groups, what is kept for
+Java (`broker-wire-and-storage.md` 3.9).
 
-Responsible for: which table is in which file, and that one that cannot be read is never taken for an empty one (S12).
+Responsible for: which table is in which file, and that one that cannot be read is never taken for
+an empty one (S12).
 Refuses to know: who changes the tables and when, how a file is kept (`json_files`).
 """
 
@@ -10,7 +12,12 @@ import logging
 import secrets
 from pathlib import Path
 
-from brokers.log.json_files import CONSUMER_OFFSET_FILE, SUBSCRIPTION_GROUP_FILE, TOPICS_FILE, JsonFile
+from brokers.log.json_files import (
+    CONSUMER_OFFSET_FILE,
+    SUBSCRIPTION_GROUP_FILE,
+    TOPICS_FILE,
+    JsonFile,
+)
 from brokers.service.kept_files import KeptFiles
 from brokers.service.left_out import LeftOutEntries
 from brokers.service.offsets import ConsumerOffsets
@@ -22,7 +29,9 @@ _log = logging.getLogger(__name__)
 
 
 class TableFiles:
-    """The tables of one broker and their files. LogError (one line, with the way out) when a file is damaged."""
+    """The tables of one broker and their files. LogError (one line, with the way out) when a file
+    is damaged.
+    """
 
     def __init__(self, store_dir: Path) -> None:
         folder = store_dir / "config"
@@ -47,9 +56,16 @@ class TableFiles:
                 writer.save_soon()
 
     async def close(self) -> None:
-        """Everything is on the disk. What could not be written raises its first error, when all else is written."""
+        """Everything is on the disk. What could not be written raises its first error, when all
+        else is written.
+        """
         refused: Exception | None = None
-        for close in (self.topics_file.close, self.groups_file.close, self._close_offsets, self._save_kept_late):
+        for close in (
+            self.topics_file.close,
+            self.groups_file.close,
+            self._close_offsets,
+            self._save_kept_late,
+        ):
             try:
                 await close()
             except Exception as error:  # one table that cannot be written costs no other
@@ -66,7 +82,9 @@ class TableFiles:
         self.kept.save()
 
     async def offsets_saved(self) -> None:
-        """Offsets and beginnings as they are now are durable when this returns; OSError when the disk refused."""
+        """Offsets and beginnings as they are now are durable when this returns; OSError when the
+        disk refused.
+        """
         if self.offsets.dirty:
             await self.offsets_file.save()
         else:

@@ -1,9 +1,11 @@
-"""A table of topics or groups as it is answered to slaves: whole, or in pieces to those of our own kind (21, 201).
+"""A table of topics or groups as it is answered to slaves: whole, or in pieces to those of our own
+kind (21, 201).
 
-Responsible for: which part of the text is told, that pieces of two moments are never put together, that a table which
-outgrew a frame is refused in words. Refuses to know: what the table holds.
+Responsible for: which part of the text is told, that pieces of two moments are never put together,
+that a table which outgrew a frame is refused in words. Refuses to know: what the table holds.
 
-The asker names how many bytes it has of which text. Where that is the present text, and all of it, nothing is told.
+The asker names how many bytes it has of which text. Where that is the present text, and all of it,
+nothing is told.
 """
 
 from __future__ import annotations
@@ -27,16 +29,23 @@ def digest_of(text: bytes) -> str:
     return blake2b(text, digest_size=16).hexdigest()
 
 
-def whole_table(request: RemotingCommand, text: bytes, ext: dict[str, str] | None = None) -> RemotingCommand:
+def whole_table(
+    request: RemotingCommand, text: bytes, ext: dict[str, str] | None = None
+) -> RemotingCommand:
     """The answer that Java slaves read; code 1 and the way out where no frame holds it."""
     if len(text) > WHOLE_BYTES_MAX:
-        remark = f"a table of {len(text)} bytes does not fit a frame: only replicas of Regent copy it, in pieces"
+        remark = (
+            f"a table of {len(text)} bytes does not fit a frame: only replicas of Regent copy it, "
+            "in pieces"
+        )
         return request.reply(ResponseCode.SYSTEM_ERROR, remark=remark)
     return request.reply(ext=ext, body=text)
 
 
 def table_piece(request: RemotingCommand, text: bytes) -> RemotingCommand:
-    """The answer to who asks for pieces: the next one of the text it has begun, else the first one of the present text."""
+    """The answer to who asks for pieces: the next one of the text it has begun, else the first one
+    of the present text.
+    """
     try:
         start = number(request.ext, FROM)
     except BadField as error:
@@ -49,7 +58,9 @@ def table_piece(request: RemotingCommand, text: bytes) -> RemotingCommand:
 
 
 class PiecesCopied:
-    """One table that a slave copies; `here` is the text it has. Ask with `wanted`, give each answer to `take`."""
+    """One table that a slave copies; `here` is the text it has. Ask with `wanted`, give each answer
+    to `take`.
+    """
 
     def __init__(self, here: bytes) -> None:
         self._digest, self._text = digest_of(here), bytearray(here)
@@ -60,8 +71,11 @@ class PiecesCopied:
         return {FROM: str(len(self._text)), DIGEST: self._digest}
 
     def take(self, answer: RemotingCommand) -> bytes | None:
-        """The whole text once it is there, None before. `ValueError` when the pieces make no text."""
-        if BYTES not in answer.ext:  # a Java master, or one of an earlier release, tells all at once
+        """The whole text once it is there, None before. `ValueError` when the pieces make no
+        text.
+        """
+        # a Java master, or one of an earlier release, tells all at once
+        if BYTES not in answer.ext:
             return answer.body
         try:
             start, total = number(answer.ext, FROM), number(answer.ext, BYTES)
@@ -70,8 +84,15 @@ class PiecesCopied:
         if start == 0:
             self._digest = answer.ext.get(DIGEST, "")
             self._text.clear()
-        if start != len(self._text) or total > TEXT_BYTES_MAX or (not answer.body and start < total):
-            raise ValueError(f"a piece from byte {start} of {total} is no continuation of {len(self._text)} bytes")
+        if (
+            start != len(self._text)
+            or total > TEXT_BYTES_MAX
+            or (not answer.body and start < total)
+        ):
+            raise ValueError(
+                f"a piece from byte {start} of {total} is no continuation of {len(self._text)} "
+                "bytes"
+            )
         self._text += answer.body
         if len(self._text) < total:
             return None

@@ -1,4 +1,5 @@
-"""A topic table written down, for files, replicas and name servers (`broker-wire-and-storage.md` 3.9, 4.10).
+"""A topic table written down, for files, replicas and name servers (`broker-wire-and-storage.md`
+3.9, 4.10).
 
 Responsible for: which reader gets which parts. Refuses to know: topics, versions, how they change.
 """
@@ -8,7 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from hashlib import blake2b
 
-_PAGE = b'{"dataVersion":%b,"mappingDataVersion":%b,"topicConfigTable":%b,"topicQueueMappingDetailMap":{}}'
+_PAGE = (
+    b'{"dataVersion":%b,"mappingDataVersion":%b,"topicConfigTable":%b,"topicQueueMappingDetailMap":'
+    b"{}}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,11 @@ class TableText:
 
     def stored(self) -> bytes:
         """`topics.json` and the body of 19010: with the queues that were dropped."""
-        return b'{"dataVersion":%b,"regentDroppedQueues":%b,"topicConfigTable":%b}' % (self.version, self.dropped, self.topics)
+        return (b'{"dataVersion":%b,"regentDroppedQueues":%b,"topicConfigTable":%b}') % (
+            self.version,
+            self.dropped,
+            self.topics,
+        )
 
     def page(self) -> bytes:
         """The answer to 21: all topics, and no static ones."""

@@ -1,7 +1,8 @@
 """One table and its file, written beside the event loop.
 
-Responsible for: one write at a time, of the table as it is when the write begins; telling who waits when it is durable, or
-that the disk refused. Refuses to know: what the table holds, how a file is replaced safely (`json_files`).
+Responsible for: one write at a time, of the table as it is when the write begins; telling who waits
+when it is durable, or that the disk refused. Refuses to know: what the table holds, how a file is
+replaced safely (`json_files`).
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ _log = logging.getLogger(__name__)
 
 
 class TableWriter:
-    """`content()` is what the file shall hold now: a document, or its JSON. All but `save_now` need a running event loop.
+    """`content()` is what the file shall hold now: a document, or its JSON. All but `save_now` need
+    a running event loop.
 
-    Who asks while a write is under way is served by the next one, together with all others who ask until it begins.
+    Who asks while a write is under way is served by the next one, together with all others who ask
+    until it begins.
     """
 
     def __init__(self, file: JsonFile, content: Callable[[], dict[str, object] | bytes]) -> None:
@@ -39,7 +42,9 @@ class TableWriter:
         return self._task is not None
 
     async def save(self) -> None:
-        """The table as it is now is durable when this returns; OSError when the disk refused, then it is still `unsaved`."""
+        """The table as it is now is durable when this returns; OSError when the disk refused, then
+        it is still `unsaved`.
+        """
         await asyncio.shield(self._asked())
 
     def save_soon(self) -> None:
@@ -47,9 +52,15 @@ class TableWriter:
         self._asked()
 
     async def until_saved(self) -> None:
-        """What was asked for so far is durable when this returns; OSError when the disk refused it."""
+        """What was asked for so far is durable when this returns; OSError when the disk refused
+        it.
+        """
         if self.unsaved:
-            await (asyncio.shield(self._next or self._present) if self._next or self._present else self.save())
+            await (
+                asyncio.shield(self._next or self._present)
+                if self._next or self._present
+                else self.save()
+            )
 
     def save_now(self) -> None:
         """On this thread, before there is a loop or at its end. OSError."""

@@ -1,11 +1,14 @@
-"""Topics of one broker: their configuration, who may create them and how (`broker-wire-and-storage.md` 3.9, 4.3, 4.10).
+"""Topics of one broker: their configuration, who may create them and how
+(`broker-wire-and-storage.md` 3.9, 4.3, 4.10).
 
-Responsible for: the table, its version, names, creation on first send, system topics, the JSON both peers read.
+Responsible for: the table, its version, names, creation on first send, system topics, the JSON both
+peers read.
 Refuses to know: files, sockets, clocks, who must hear of a change.
 
 Invariants:
   - every change of the table moves its version;
-  - a table taken over from a master has that master's version, so that equal versions mean equal tables.
+  - a table taken over from a master has that master's version, so that equal versions mean equal
+    tables.
 """
 
 from __future__ import annotations
@@ -25,15 +28,18 @@ DEFAULT_TOPIC = "TBW102"
 RETRY_PREFIX, DLQ_PREFIX = "%RETRY%", "%DLQ%"
 USER_TOPIC_CHARACTERS_MAX = 127
 RETRY_TOPIC_CHARACTERS_MAX = 255
-# A stranger can name topics freely; the whole table, with the longest names, must fit one frame (16 MiB).
+# A stranger can name topics freely; the whole table, with the longest names, must fit one frame (16
+# MiB).
 TOPICS_MAX = 20_000
 QUEUES_PER_TOPIC_MAX = 65_535
-# Characters of attributes, keys and values: of one topic, and of all of them, which must fit the frame too.
+# Characters of attributes, keys and values: of one topic, and of all of them, which must fit the
+# frame too.
 TOPIC_ATTRIBUTES_MAX, ALL_ATTRIBUTES_MAX = 1_024, 1_048_576
 FILTER_TYPE_CHARACTERS_MAX = 255
 SYS_FLAG_UNIT = 1
 
-# What a topic's attributes may be (4.10). Batch queues and compaction are served by RocketMQ and not by this broker.
+# What a topic's attributes may be (4.10). Batch queues and compaction are served by RocketMQ and
+# not by this broker.
 ATTRIBUTE_VALUES: Mapping[str, frozenset[str] | None] = {
     "queue.type": frozenset({"SimpleCQ"}),
     "cleanup.policy": frozenset({"DELETE"}),
@@ -43,16 +49,29 @@ ATTRIBUTE_VALUES: Mapping[str, frozenset[str] | None] = {
 BATCH_QUEUES = "BatchCQ"
 
 NAME_PATTERN = re.compile(r"[%|a-zA-Z0-9_-]+\Z")
-NOT_WRITABLE_BY_CLIENTS = frozenset({
-    "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC",
-    "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT",
-})  # fmt: skip
-SYSTEM_TOPICS = NOT_WRITABLE_BY_CLIENTS | {DEFAULT_TOPIC, "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC", "rmq_sys_wheel_timer"}
+NOT_WRITABLE_BY_CLIENTS = frozenset(
+    {
+        "SCHEDULE_TOPIC_XXXX",
+        "RMQ_SYS_TRANS_HALF_TOPIC",
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+        "TRANS_CHECK_MAX_TIME_TOPIC",
+        "SELF_TEST_TOPIC",
+        "OFFSET_MOVED_EVENT",
+    }
+)
+SYSTEM_TOPICS = NOT_WRITABLE_BY_CLIENTS | {
+    DEFAULT_TOPIC,
+    "BenchmarkTest",
+    "RMQ_SYS_TRACE_TOPIC",
+    "rmq_sys_wheel_timer",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class TopicConfig:
-    """One topic as RocketMQ stores it; `perm` is a sum of priority 8, read 4, write 2, inherit 1."""
+    """One topic as RocketMQ stores it; `perm` is a sum of priority 8, read 4, write 2, inherit
+    1.
+    """
 
     name: str
     read_queues: int = 8
@@ -69,10 +88,15 @@ class TopicConfig:
 
     def to_wire(self) -> dict[str, object]:
         return {
-            "attributes": dict(self.attributes), "order": self.order, "perm": self.perm,
-            "readQueueNums": self.read_queues, "topicFilterType": self.filter_type, "topicName": self.name,
-            "topicSysFlag": self.sys_flag, "writeQueueNums": self.write_queues,
-        }  # fmt: skip
+            "attributes": dict(self.attributes),
+            "order": self.order,
+            "perm": self.perm,
+            "readQueueNums": self.read_queues,
+            "topicFilterType": self.filter_type,
+            "topicName": self.name,
+            "topicSysFlag": self.sys_flag,
+            "writeQueueNums": self.write_queues,
+        }
 
     @classmethod
     def from_wire(cls, fields: Mapping[str, object]) -> TopicConfig:
@@ -83,11 +107,19 @@ class TopicConfig:
         attributes = fields.get("attributes") or {}
         if not isinstance(attributes, Mapping):
             raise ValueError(f"attributes of topic {name} are no object")
-        if sum(len(str(part)) for entry in attributes.items() for part in entry) > TOPIC_ATTRIBUTES_MAX:
-            raise ValueError(f"attributes of topic {name} have more than {TOPIC_ATTRIBUTES_MAX} characters")
+        if (
+            sum(len(str(part)) for entry in attributes.items() for part in entry)
+            > TOPIC_ATTRIBUTES_MAX
+        ):
+            raise ValueError(
+                f"attributes of topic {name} have more than {TOPIC_ATTRIBUTES_MAX} characters"
+            )
         filter_type = str(fields.get("topicFilterType") or "SINGLE_TAG")
         if len(filter_type) > FILTER_TYPE_CHARACTERS_MAX:
-            raise ValueError(f"the filter type of topic {name} has more than {FILTER_TYPE_CHARACTERS_MAX} characters")
+            raise ValueError(
+                f"the filter type of topic {name} has more than {FILTER_TYPE_CHARACTERS_MAX} "
+                "characters"
+            )
         return cls(
             name=name,
             read_queues=_bounded(fields, "readQueueNums", 16, QUEUES_PER_TOPIC_MAX),
@@ -127,18 +159,31 @@ def attribute_refusal(attributes: Mapping[str, str]) -> str | None:
             return f"the attribute {key[:80]} is unknown"
         allowed = ATTRIBUTE_VALUES[key]
         if allowed is not None and value not in allowed:
-            return f"the attribute {key} cannot be {value[:80]} on this broker, only {' or '.join(sorted(allowed))}"
+            return (
+                f"the attribute {key} cannot be {value[:80]} on this broker, only "
+                f"{' or '.join(sorted(allowed))}"
+            )
     return None
 
 
 def system_topics(cluster_name: str, broker_name: str, auto_create: bool) -> list[TopicConfig]:
-    """What every broker has from its start (4.10); the name server wants more than one topic at the first register."""
+    """What every broker has from its start (4.10); the name server wants more than one topic at the
+    first register.
+    """
     plain = {
-        "SELF_TEST_TOPIC": 1, "BenchmarkTest": 1024, cluster_name: 16, broker_name: 1, "OFFSET_MOVED_EVENT": 1,
-        "SCHEDULE_TOPIC_XXXX": 18, f"{cluster_name}_REPLY_TOPIC": 1, f"rmq_sys_REVIVE_LOG_{cluster_name}": 8,
-        f"rmq_sys_SYNC_BROKER_MEMBER_{broker_name}": 1, "RMQ_SYS_TRANS_HALF_TOPIC": 1,
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC": 1, "rmq_sys_wheel_timer": 1,
-    }  # fmt: skip
+        "SELF_TEST_TOPIC": 1,
+        "BenchmarkTest": 1024,
+        cluster_name: 16,
+        broker_name: 1,
+        "OFFSET_MOVED_EVENT": 1,
+        "SCHEDULE_TOPIC_XXXX": 18,
+        f"{cluster_name}_REPLY_TOPIC": 1,
+        f"rmq_sys_REVIVE_LOG_{cluster_name}": 8,
+        f"rmq_sys_SYNC_BROKER_MEMBER_{broker_name}": 1,
+        "RMQ_SYS_TRANS_HALF_TOPIC": 1,
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC": 1,
+        "rmq_sys_wheel_timer": 1,
+    }
     configs = [TopicConfig(name, queues, queues) for name, queues in plain.items()]
     if auto_create:
         configs.append(TopicConfig(DEFAULT_TOPIC, 8, 8, PERM_READ_WRITE | PERM_INHERIT))
@@ -151,7 +196,9 @@ _NONE = TopicConfig("", 0, 0)
 class TopicTable:
     """All topics this broker knows."""
 
-    def __init__(self, configs: Iterable[TopicConfig] = (), version: DataVersion | None = None) -> None:
+    def __init__(
+        self, configs: Iterable[TopicConfig] = (), version: DataVersion | None = None
+    ) -> None:
         self.configs: dict[str, TopicConfig] = {config.name: config for config in configs}
         self.version = version or DataVersion()
         self.state_version = self.version.state_version
@@ -170,20 +217,35 @@ class TopicTable:
 
     def put(self, configs: Iterable[TopicConfig], wall_ms: int) -> bool:
         """Add or change topics; False when nothing changed. `ValueError` when the table is full."""
-        fresh = {config.name: config for config in configs if self.configs.get(config.name) != config}
+        fresh = {
+            config.name: config for config in configs if self.configs.get(config.name) != config
+        }
         if not fresh:
             return False
         for name in fresh:
-            if reason := name_refusal(name):  # no replica would take the table, and the next start would leave it out
+            # no replica would take the table, and the next start would leave it out
+            if reason := name_refusal(name):
                 raise ValueError(f"topic {name[:80]!r}: {reason}")
         if len(self.configs.keys() | fresh.keys()) > max(TOPICS_MAX, len(self.configs)):
             raise ValueError(f"this broker has its {TOPICS_MAX} topics")
         if any(config.attributes for config in fresh.values()):
-            attributes = (config.attributes for config in {**self.configs, **fresh}.values() if config.attributes)
-            if sum(len(key) + len(value) for one in attributes for key, value in one.items()) > ALL_ATTRIBUTES_MAX:
-                raise ValueError(f"the topics of this broker have their {ALL_ATTRIBUTES_MAX} characters of attributes")
+            attributes = (
+                config.attributes
+                for config in {**self.configs, **fresh}.values()
+                if config.attributes
+            )
+            if (
+                sum(len(key) + len(value) for one in attributes for key, value in one.items())
+                > ALL_ATTRIBUTES_MAX
+            ):
+                raise ValueError(
+                    f"the topics of this broker have their {ALL_ATTRIBUTES_MAX} characters of "
+                    "attributes"
+                )
         for config in fresh.values():
-            self.dropped.changed(config.name, self.configs.get(config.name, _NONE).queues, config.queues)
+            self.dropped.changed(
+                config.name, self.configs.get(config.name, _NONE).queues, config.queues
+            )
         self.configs.update(fresh)
         self._text = None
         self.version = self.version.changed(wall_ms, self.state_version)
@@ -199,31 +261,44 @@ class TopicTable:
         return True
 
     def mastership_began(self, master_epoch: int, wall_ms: int) -> None:
-        """The state version is the master epoch: name servers keep the registration with the larger one."""
+        """The state version is the master epoch: name servers keep the registration with the larger
+        one.
+        """
         self.state_version = master_epoch
         self.version = self.version.changed(wall_ms, master_epoch)
 
     def pass_counter(self, counter: int) -> None:
-        """A replica of the same line holds a version that this table never had: the next one is above it."""
+        """A replica of the same line holds a version that this table never had: the next one is
+        above it.
+        """
         if self.version.counter < counter < COUNTER_MAX:
             self.version = replace(self.version, counter=counter + 1)
 
-    def for_first_send(self, topic: str, default_topic: str, queue_count: int, unit: bool) -> TopicConfig | None:
-        """The configuration a first send to an unknown topic would give it; None when it may not create one."""
+    def for_first_send(
+        self, topic: str, default_topic: str, queue_count: int, unit: bool
+    ) -> TopicConfig | None:
+        """The configuration a first send to an unknown topic would give it; None when it may not
+        create one.
+        """
         if topic.startswith(RETRY_PREFIX):
             return TopicConfig(topic, 1, 1, sys_flag=SYS_FLAG_UNIT if unit else 0)
         template = self.configs.get(default_topic)
         if template is None or not template.perm & PERM_INHERIT:
             return None
         queues = max(1, min(queue_count, template.write_queues))
-        return TopicConfig(topic, queues, queues, template.perm & ~PERM_INHERIT, SYS_FLAG_UNIT if unit else 0)
+        return TopicConfig(
+            topic, queues, queues, template.perm & ~PERM_INHERIT, SYS_FLAG_UNIT if unit else 0
+        )
 
     def missing_for(self, queues: Iterable[tuple[str, int]]) -> list[TopicConfig]:
-        """Configurations for topics that the log holds and this table does not: the log is the truth (design S10)."""
+        """Configurations for topics that the log holds and this table does not: the log is the
+        truth (design S10).
+        """
         highest: dict[str, int] = {}
         for topic, queue_id in queues:
             known = self.has_queue(topic, queue_id) or self.dropped.covers(topic, queue_id)
-            # A damaged header may name any queue; a topic with so many would be refused by everybody.
+            # A damaged header may name any queue; a topic with so many would be refused by
+            # everybody.
             if not known and queue_id < QUEUES_PER_TOPIC_MAX and name_refusal(topic) is None:
                 highest[topic] = max(queue_id, highest.get(topic, 0))
         restored = []
@@ -231,33 +306,47 @@ class TopicTable:
             base = self.configs.get(topic) or TopicConfig(topic, 0, 0)
             count = queue_id + 1
             restored.append(
-                replace(base, read_queues=max(base.read_queues, count), write_queues=max(base.write_queues, count))
+                replace(
+                    base,
+                    read_queues=max(base.read_queues, count),
+                    write_queues=max(base.write_queues, count),
+                )
             )
         return restored
 
     def to_wire(self) -> dict[str, object]:
-        """`topics.json`, the body of 21 and of 19010, and the inner part of a registration at a name server."""
+        """`topics.json`, the body of 21 and of 19010, and the inner part of a registration at a
+        name server.
+        """
         table = {name: config.to_wire() for name, config in self.configs.items()}
         return {"dataVersion": self.version.to_wire(), "topicConfigTable": table}
 
     def text(self) -> TableText:
-        """`to_wire` as JSON. Only topics that changed since the last time are written anew: a change or a mastership must
-        not cost what grows with the number of topics."""
+        """`to_wire` as JSON. Only topics that changed since the last time are written anew: a
+        change or a mastership must not cost what grows with the number of topics.
+        """
         if self._text is None:
             known, texts = self._texts, {}
             for name, config in self.configs.items():
                 written = known.get(name)
                 if written is None or written[0] != config:
-                    written = (config, b"%b:%b" % (fastjson.dumps(name), fastjson.dumps(config.to_wire())))
+                    written = (
+                        config,
+                        b"%b:%b" % (fastjson.dumps(name), fastjson.dumps(config.to_wire())),
+                    )
                 texts[name] = written
             self._texts = texts
             self._text = b"{" + b",".join(texts[name][1] for name in sorted(texts)) + b"}"
-        return TableText(fastjson.dumps(self.version.to_wire()), self._text, fastjson.dumps(self.dropped.counts))
+        return TableText(
+            fastjson.dumps(self.version.to_wire()), self._text, fastjson.dumps(self.dropped.counts)
+        )
 
     @classmethod
     def from_wire(cls, fields: object) -> TopicTable:
-        """A table out of decoded JSON, what is no valid entry in its `left_out`; `ValueError` when it is no table. However many
-        there are: what was stored, or a Java master has, is held, and only new ones are refused."""
+        """A table out of decoded JSON, what is no valid entry in its `left_out`; `ValueError` when
+        it is no table. However many there are: what was stored, or a Java master has, is held, and
+        only new ones are refused.
+        """
         table = fields.get("topicConfigTable") if isinstance(fields, Mapping) else None
         if not isinstance(table, Mapping):
             raise ValueError("no topic table")
@@ -277,7 +366,11 @@ class TopicTable:
     def take_over(self, other: TopicTable) -> bool:
         """Become a copy of the master's table; False when it was one already."""
         dropped = other.dropped.counts if other._tells_dropped else self.dropped.counts
-        if self.version == other.version and self.configs == other.configs and self.dropped.counts == dropped:
+        if (
+            self.version == other.version
+            and self.configs == other.configs
+            and self.dropped.counts == dropped
+        ):
             return False
         self.dropped = DroppedQueues(dropped)
         if self.configs != other.configs:

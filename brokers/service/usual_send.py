@@ -1,7 +1,8 @@
 """The send that nearly every producer makes: 310 in its usual form, read in one go.
 
-Responsible for: recognising it, and what `send_request` would make of it (a property test holds both equal). Refuses to
-know: what is done with it; everything unusual is left to the long way, which also words every refusal.
+Responsible for: recognising it, and what `send_request` would make of it (a property test holds
+both equal). Refuses to know: what is done with it; everything unusual is left to the long way,
+which also words every refusal.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ _UNIQUE, _UNIQUE_WITHIN = "UNIQ_KEY\x01", "\x02UNIQ_KEY\x01"
 
 
 class UsualSend(Struct, gc=False):
-    """A single message without transaction, delay or flags, that waits for the replicas and brings its unique key."""
+    """A single message without transaction, delay or flags, that waits for the replicas and brings
+    its unique key.
+    """
 
     topic: str
     queue_id: int
@@ -34,13 +37,28 @@ def usual_send(ext: Mapping[str, str]) -> UsualSend | None:
     get = ext.get
     properties, born, queue, queues = get("i"), get("g"), get("e"), get("d")
     if (
-        not properties or not born or not queue or not queues or get("f") != "0" or get("h") != "0"
-        or get("j", "0") != "0" or get("m", "false") != "false" or "a" not in ext or "c" not in ext or FORWARDED_FOR in ext
-        or not (digits := born + queue + queues).isdecimal() or not digits.isascii()
-        or len(born) > DIGITS_MAX or len(queues) > DIGITS_MAX or len(queue) > QUEUE_DIGITS_MAX
-        or "DELAY" in properties or "TRAN_MSG" in properties or "TIMER_D" in properties or "POP_CK" in properties
+        not properties
+        or not born
+        or not queue
+        or not queues
+        or get("f") != "0"
+        or get("h") != "0"
+        or get("j", "0") != "0"
+        or get("m", "false") != "false"
+        or "a" not in ext
+        or "c" not in ext
+        or FORWARDED_FOR in ext
+        or not (digits := born + queue + queues).isdecimal()
+        or not digits.isascii()
+        or len(born) > DIGITS_MAX
+        or len(queues) > DIGITS_MAX
+        or len(queue) > QUEUE_DIGITS_MAX
+        or "DELAY" in properties
+        or "TRAN_MSG" in properties
+        or "TIMER_D" in properties
+        or "POP_CK" in properties
         or ("WAIT\x01" in properties and "WAIT\x01true" not in properties)
-    ):  # fmt: skip
+    ):
         return None
     topic = get("b")
     if topic is None:

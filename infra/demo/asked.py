@@ -1,6 +1,7 @@
 """What the demo asks of history: explain, history, state and verify, from the Delta tables.
 
-The questions are asked with the very commands of the command line. Refuses to know the answers' content.
+The questions are asked with the very commands of the command line. Refuses to know the answers'
+content.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def wait_landed(folder: DataFolder) -> float:
     try:
         landing_status.wait_for_landed(folder.landing, ends, LAND_LIMIT_MS)
     except LakehouseError as error:
-        raise Problem(f"the log has not landed: {error}", f"See {folder.log_of('land')}.") from error
+        raise Problem(
+            f"the log has not landed: {error}", f"See {folder.log_of('land')}."
+        ) from error
     return time.monotonic() - began
 
 
@@ -54,11 +57,19 @@ def ask(folder: DataFolder, *words: str) -> Answer:
     """Run one verb of the command line and keep what it prints."""
     began = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-m", "infra", *words, "--dir", str(folder.root)], capture_output=True, text=True,
-        timeout=COMMAND_LIMIT_S, check=False,
+        [sys.executable, "-m", "infra", *words, "--dir", str(folder.root)],
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_LIMIT_S,
+        check=False,
     )
     text = done.stdout if done.returncode == 0 else done.stdout + done.stderr
-    return Answer(f"regent {' '.join(words)}", text.rstrip("\n"), done.returncode, round(time.monotonic() - began, 2))
+    return Answer(
+        f"regent {' '.join(words)}",
+        text.rstrip("\n"),
+        done.returncode,
+        round(time.monotonic() - began, 2),
+    )
 
 
 def counted(folder: DataFolder) -> dict[str, Any]:
@@ -71,13 +82,16 @@ def election_offsets(folder: DataFolder) -> list[int]:
     """Offsets of the commands that made a master, in order."""
     model = decisions.history(open_lake(folder.tables), BROKER_SET)
     return [
-        entry["offset"] for entry in model["decisions"]
+        entry["offset"]
+        for entry in model["decisions"]
         if any(change["kind"] == "MasterElected" for change in entry["changes"])
     ]
 
 
 def phases_after(folder: DataFolder, epoch: int, at_ms: int) -> list[dict[str, Any]]:
-    """What happened in the failover to `epoch`, in ms after the blow at `at_ms`, up to the first acknowledged message."""
+    """What happened in the failover to `epoch`, in ms after the blow at `at_ms`, up to the first
+    acknowledged message.
+    """
     (election,) = explain.explain(open_lake(folder.tables), BROKER_SET, epoch)["elections"]
     found = []
     for phase in election["phases"]:
@@ -90,5 +104,3 @@ def phases_after(folder: DataFolder, epoch: int, at_ms: int) -> list[dict[str, A
 def last_state(folder: DataFolder) -> dict[str, Any]:
     """The state after the last landed command, folded from bronze."""
     return state_at.state_at(open_lake(folder.tables))
-
-

@@ -65,7 +65,11 @@ class DemoCluster:
         """The set now, None while no controller leads or the set is not known."""
         addresses = {one["status_address"]: one for one in self.processes("controller")}
         answers = process_status.ask_all(list(addresses), ASK_MS, sets=BROKER_SET)
-        leading = [(status["term"], address) for address, status in answers.items() if status and status.get("role") == "active"]
+        leading = [
+            (status["term"], address)
+            for address, status in answers.items()
+            if status and status.get("role") == "active"
+        ]
         if not leading:
             return None
         term, address = max(leading)
@@ -74,9 +78,15 @@ class DemoCluster:
         if one is None:
             return None
         self._last = SetView(
-            one.get("master"), one.get("master_address"), one["master_epoch"], tuple(one["sync_state_set"]),
-            one["sync_state_set_epoch"], tuple(member["id"] for member in one["members"]), term,
-            addresses[address]["name"], address,
+            one.get("master"),
+            one.get("master_address"),
+            one["master_epoch"],
+            tuple(one["sync_state_set"]),
+            one["sync_state_set_epoch"],
+            tuple(member["id"] for member in one["members"]),
+            term,
+            addresses[address]["name"],
+            address,
         )
         return self._last
 
@@ -100,16 +110,23 @@ class DemoCluster:
         return at_ms
 
     def wait(self, what: str, condition: Callable[[], bool], limit_s: float) -> float:
-        """Wait for a condition with the live line running; gives the seconds. Problem at the limit."""
+        """Wait for a condition with the live line running; gives the seconds. Problem at the
+        limit.
+        """
         began = time.monotonic()
         while not condition():
             if time.monotonic() - began > limit_s:
-                raise Problem(f"{what} did not happen within {limit_s:.0f} s", f"See the logs in {self.folder.logs}.")
+                raise Problem(
+                    f"{what} did not happen within {limit_s:.0f} s",
+                    f"See the logs in {self.folder.logs}.",
+                )
             self._tick()
             time.sleep(POLL_S)
         return time.monotonic() - began
 
-    def wait_for_view(self, what: str, condition: Callable[[SetView], bool], limit_s: float) -> SetView:
+    def wait_for_view(
+        self, what: str, condition: Callable[[SetView], bool], limit_s: float
+    ) -> SetView:
         """Wait until the set as the active controller has it meets the condition."""
         found: list[SetView] = []
 

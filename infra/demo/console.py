@@ -1,4 +1,5 @@
-"""What the demo says while it runs: lines for steps, and one live line that is rewritten on a terminal.
+"""What the demo says while it runs: lines for steps, and one live line that is rewritten on a
+terminal.
 
 Refuses to know what the figures mean.
 """
@@ -16,7 +17,9 @@ REFRESH_S = 0.25
 
 
 class Console:
-    """Steps and the live line. With `--json` all of it goes to stderr, so that stdout is the document alone."""
+    """Steps and the live line. With `--json` all of it goes to stderr, so that stdout is the
+    document alone.
+    """
 
     def __init__(self, out: TextIO = sys.stdout) -> None:
         self._out = out

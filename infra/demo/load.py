@@ -48,7 +48,15 @@ class Load:
         self._start("consumer", self.consumed, [])
 
     def _start(self, name: str, out: Path, more: list[str]) -> None:
-        command = [sys.executable, "-m", f"infra.workload.{name}", "--topic", TOPIC, "--queues", str(QUEUES)]
+        command = [
+            sys.executable,
+            "-m",
+            f"infra.workload.{name}",
+            "--topic",
+            TOPIC,
+            "--queues",
+            str(QUEUES),
+        ]
         for address in self._name_servers:
             command += ["--name-server", address]
         command += ["--out", str(out), "--status", str(self._status(name)), *more]

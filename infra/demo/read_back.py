@@ -19,6 +19,7 @@ from infra.workload.consumer import CORRUPT, read_records
 from infra.workload.ledger import compare, read_ledger
 from infra.workload.read_back import read_topic
 
+
 def check_messages(load: Load) -> dict[str, Any]:
     """The ledger against what is stored and against what the consumer got."""
     began = time.monotonic()
@@ -31,12 +32,20 @@ def check_messages(load: Load) -> dict[str, Any]:
     result = compare(ledger, (one for one in stored if one[2] != CORRUPT))
     consumed = {sequence for _, _, sequence in read_records(load.consumed)}
     return {
-        "calls": ledger.calls, "messages": len(ledger.sequences), "acknowledged": len(ledger.acknowledged),
-        "unknown_calls": ledger.unknown_calls, "stored": len(stored), "lost": len(result.lost),
-        "lost_sequences": list(result.lost[:20]), "misplaced": result.misplaced, "duplicated": result.duplicated,
-        "out_of_order": result.out_of_order, "never_sent": result.never_sent,
+        "calls": ledger.calls,
+        "messages": len(ledger.sequences),
+        "acknowledged": len(ledger.acknowledged),
+        "unknown_calls": ledger.unknown_calls,
+        "stored": len(stored),
+        "lost": len(result.lost),
+        "lost_sequences": list(result.lost[:20]),
+        "misplaced": result.misplaced,
+        "duplicated": result.duplicated,
+        "out_of_order": result.out_of_order,
+        "never_sent": result.never_sent,
         "corrupt": sum(one[2] == CORRUPT for one in stored),
-        "consumed": len(consumed), "acknowledged_not_consumed": len(ledger.acknowledged.keys() - consumed),
+        "consumed": len(consumed),
+        "acknowledged_not_consumed": len(ledger.acknowledged.keys() - consumed),
         "seconds": round(time.monotonic() - began, 2),
     }
 
@@ -48,12 +57,17 @@ def check_replicas(cluster: DemoCluster) -> dict[str, Any]:
     for one in brokers:
         status = cluster.broker_status(one["address"])
         if status is None:
-            raise Problem(f"{one['name']} does not answer", f"See {cluster.folder.log_of(one['name'])}.")
+            raise Problem(
+                f"{one['name']} does not answer", f"See {cluster.folder.log_of(one['name'])}."
+            )
         confirmed.append(int(status["confirm_offset"]))
     folders = {one["name"]: Path(one["store_dir"]) / "commitlog" for one in brokers}
     result = replica_logs.compare(folders, min(confirmed))
     return {
-        "replicas": list(result.replicas), "from_offset": result.start, "to_offset": result.end,
-        "bytes": result.end - result.start, "equal": result.equal and result.end > result.start,
+        "replicas": list(result.replicas),
+        "from_offset": result.start,
+        "to_offset": result.end,
+        "bytes": result.end - result.start,
+        "equal": result.equal and result.end > result.start,
         "first_difference": result.first_difference,
     }

@@ -1,4 +1,6 @@
-"""The demo's document as a person reads it, and the verdict. Pure: takes the document, gives lines."""
+"""The demo's document as a person reads it, and the verdict. Pure: takes the document, gives
+lines.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,14 @@ def verdict(document: Document) -> list[str]:
     wrong = list(document.get("problems", ()))
     if not messages or not replicas or "history" not in document:
         return wrong or ["the run did not come to its end"]
-    for name, text in (("lost", "acknowledged messages are lost"), ("misplaced", "messages are not where the answer said"),
-                       ("corrupt", "messages were changed"), ("out_of_order", "messages are out of order"),
-                       ("never_sent", "messages were never sent"),
-                       ("acknowledged_not_consumed", "acknowledged messages never reached the consumer")):
+    for name, text in (
+        ("lost", "acknowledged messages are lost"),
+        ("misplaced", "messages are not where the answer said"),
+        ("corrupt", "messages were changed"),
+        ("out_of_order", "messages are out of order"),
+        ("never_sent", "messages were never sent"),
+        ("acknowledged_not_consumed", "acknowledged messages never reached the consumer"),
+    ):
         if messages[name]:
             wrong.append(f"{messages[name]} {text}")
     if not messages["acknowledged"]:
@@ -26,9 +32,14 @@ def verdict(document: Document) -> list[str]:
         wrong.append(f"the replicas' logs differ at offset {replicas['first_difference']}")
     wrong += [
         f"in Delta: {one['name']}: {one['found']}, expected at least {one['least']}"
-        for one in document["history"]["expected"] if not one["ok"]
+        for one in document["history"]["expected"]
+        if not one["ok"]
     ]
-    wrong += [f"'{one['command']}' ended with exit code {one['code']}" for one in document["history"]["asked"] if one["code"]]
+    wrong += [
+        (f"'{one['command']}' ended with exit code {one['code']}")
+        for one in document["history"]["asked"]
+        if one["code"]
+    ]
     return wrong
 
 
@@ -45,8 +56,15 @@ def render(document: Document) -> list[str]:
         lines.append(_replica_line(document["replicas"]))
     if document.get("history"):
         found = document["history"]["expected"]
-        lines += ["", f"Outcomes in Delta: {sum(one['ok'] for one in found)} of {len(found)} kinds as the steps caused them"]
-        lines += [f"  {'ok  ' if one['ok'] else 'MISSING'} {one['name']}: {one['found']}" for one in found]
+        lines += [
+            "",
+            f"Outcomes in Delta: {sum(one['ok'] for one in found)} of {len(found)} kinds as the "
+            "steps caused them",
+        ]
+        lines += [
+            (f"  {'ok  ' if one['ok'] else 'MISSING'} {one['name']}: {one['found']}")
+            for one in found
+        ]
     return [*lines, "", *verdict_lines(document)]
 
 
@@ -55,7 +73,10 @@ def verdict_lines(document: Document) -> list[str]:
     wrong = verdict(document)
     seconds = f"{document['seconds']:.0f} s" if "seconds" in document else "?"
     if not wrong:
-        return [f"GOOD: nothing acknowledged was lost, the replicas are equal, history proves itself ({seconds})."]
+        return [
+            "GOOD: nothing acknowledged was lost, the replicas are equal, history proves itself "
+            f"({seconds})."
+        ]
     return [f"NOT GOOD ({seconds}):", *(f"  {line}" for line in wrong)]
 
 
@@ -68,38 +89,63 @@ def step_line(one: Document) -> str:
     text = f"{one['step']}: "
     if one["kind"] == "master":
         outage = one["outage"]
-        rto = f"RTO {outage['rto_ms'] / 1000:.2f} s ({outage['failed_calls']} failed calls)" if outage else "no failed call"
-        return (f"{text}{one['killed']} killed, master {one['master_before']} → {one['master_after']}, epoch "
-                f"{one['epoch_before']} → {one['epoch_after']}; {rto}; set whole again after {one['set_whole_again_s']:.1f} s")
+        rto = (
+            (f"RTO {outage['rto_ms'] / 1000:.2f} s ({outage['failed_calls']} failed calls)")
+            if outage
+            else "no failed call"
+        )
+        return (
+            f"{text}{one['killed']} killed, master {one['master_before']} → "
+            f"{one['master_after']}, epoch {one['epoch_before']} → {one['epoch_after']}; {rto}; "
+            f"set whole again after {one['set_whole_again_s']:.1f} s"
+        )
     if one["kind"] == "controller":
-        return (f"{text}{one['killed']} killed, {one['leader_after']} leads after {one['takeover_s']:.2f} s, term "
-                f"{one['term_before']} → {one['term_after']}; outages seen by the producer: {one['failed_sends']}")
+        return (
+            f"{text}{one['killed']} killed, {one['leader_after']} leads after "
+            f"{one['takeover_s']:.2f} s, term {one['term_before']} → {one['term_after']}; outages "
+            f"seen by the producer: {one['failed_sends']}"
+        )
     if one["kind"] == "empty_replica":
-        return (f"{text}{one['started']} got id {one['broker_id']}, copied {one['copied_bytes'] / 1e6:.1f} MB and is in "
-                f"sync after {one['joined_s']:.1f} s")
+        return (
+            f"{text}{one['started']} got id {one['broker_id']}, copied "
+            f"{one['copied_bytes'] / 1e6:.1f} MB and is in sync after {one['joined_s']:.1f} s"
+        )
     if one["kind"] == "paused_slave":
         outage = one["outage"]
         gap = f"longest gap {outage['rto_ms'] / 1000:.2f} s" if outage else "no failed call"
-        return (f"{text}{one['paused']} paused, left the SyncStateSet after {one['left_after_s']:.1f} s, "
-                f"{one['acknowledged_meanwhile']} acknowledged meanwhile, {gap}; back after {one['back_after_s']:.1f} s")
+        return (
+            f"{text}{one['paused']} paused, left the SyncStateSet after {one['left_after_s']:.1f} "
+            f"s, {one['acknowledged_meanwhile']} acknowledged meanwhile, {gap}; back after "
+            f"{one['back_after_s']:.1f} s"
+        )
     return f"{text}refused with code {one['code']} {one['remark']}".rstrip()
 
 
 def _message_lines(messages: Document, load: Document) -> list[str]:
     latency = ""
     if load.get("latency_p50_ms") is not None:
-        latency = f"; acknowledged after {load['latency_p50_ms']:.1f} ms (median), {load['latency_p99_ms']:.1f} ms (p99)"
+        latency = (
+            f"; acknowledged after {load['latency_p50_ms']:.1f} ms (median), "
+            f"{load['latency_p99_ms']:.1f} ms (p99)"
+        )
     return [
-        f"Messages: {messages['messages']} sent in {messages['calls']} calls, {messages['acknowledged']} acknowledged{latency}",
-        f"  lost {messages['lost']}, duplicated {messages['duplicated']} (retries of unknown outcome), "
-        f"out of order {messages['out_of_order']}, changed {messages['corrupt']}, not where promised {messages['misplaced']}",
-        f"  read back {messages['stored']}; consumed while it happened {messages['consumed']} different, of the acknowledged "
-        f"not consumed {messages['acknowledged_not_consumed']}",
+        f"Messages: {messages['messages']} sent in {messages['calls']} calls, "
+        f"{messages['acknowledged']} acknowledged{latency}",
+        f"  lost {messages['lost']}, duplicated {messages['duplicated']} (retries of unknown "
+        f"outcome), out of order {messages['out_of_order']}, changed {messages['corrupt']}, not "
+        f"where promised {messages['misplaced']}",
+        f"  read back {messages['stored']}; consumed while it happened {messages['consumed']} "
+        f"different, of the acknowledged not consumed {messages['acknowledged_not_consumed']}",
     ]
 
 
 def _replica_line(replicas: Document) -> str:
     if replicas["equal"]:
-        return (f"Logs of {len(replicas['replicas'])} replicas: equal, {replicas['bytes'] / 1e6:.1f} MB compared byte for "
-                f"byte up to the confirm offset {replicas['to_offset']}")
-    return f"Logs of {', '.join(replicas['replicas'])}: NOT equal, first difference at offset {replicas['first_difference']}"
+        return (
+            f"Logs of {len(replicas['replicas'])} replicas: equal, {replicas['bytes'] / 1e6:.1f} "
+            f"MB compared byte for byte up to the confirm offset {replicas['to_offset']}"
+        )
+    return (
+        f"Logs of {', '.join(replicas['replicas'])}: NOT equal, first difference at offset "
+        f"{replicas['first_difference']}"
+    )

@@ -36,19 +36,46 @@ def told(places: Sequence[Place]) -> list[Finding]:
     others = [place for place in places if place.advertised not in loopback]
     findings = []
     for place in places:
-        way_out = f"Set its advertise to an address that others reach, or listen to {place.advertised}."
+        way_out = (
+            f"Set its advertise to an address that others reach, or listen to {place.advertised}."
+        )
         if is_any(place.advertised):
-            findings.append(Finding("addresses", FAIL, f"{place.owner} tells others {place.advertised}, which nobody can call", way_out))
+            findings.append(
+                Finding(
+                    "addresses",
+                    FAIL,
+                    f"{place.owner} tells others {place.advertised}, which nobody can call",
+                    way_out,
+                )
+            )
         elif is_loopback(place.listen) and place.advertised not in loopback:
-            text = f"{place.owner} tells others {place.advertised} but listens on {place.listen} only"
-            findings.append(Finding("addresses", FAIL, text, "Let it listen on 0.0.0.0 or on the advertised address."))
+            text = (
+                f"{place.owner} tells others {place.advertised} but listens on {place.listen} only"
+            )
+            findings.append(
+                Finding(
+                    "addresses",
+                    FAIL,
+                    text,
+                    "Let it listen on 0.0.0.0 or on the advertised address.",
+                )
+            )
         elif place.advertised in loopback and others:
-            text = f"{place.owner} tells others {place.advertised}, which is each machine itself, while {others[0].owner} is at {others[0].advertised}"
+            text = (
+                f"{place.owner} tells others {place.advertised}, which is each machine itself, "
+                f"while {others[0].owner} is at {others[0].advertised}"
+            )
             findings.append(Finding("addresses", FAIL, text, way_out))
     if findings or not places:
         return findings
     note = "; all are loopback: nobody outside of this machine reaches them" if loopback else ""
-    return [Finding("addresses", OK, f"{len(places)} addresses: what is bound and what others are told fit{note}")]
+    return [
+        Finding(
+            "addresses",
+            OK,
+            f"{len(places)} addresses: what is bound and what others are told fit{note}",
+        )
+    ]
 
 
 def reason_of(address: str) -> str | None:
@@ -75,8 +102,25 @@ def reached(area: str, named: dict[str, str], missing: str = FAIL) -> list[Findi
     """`named`: who -> where. One line for all that are reached, one for each that is not."""
     found = reasons(named.values())
     lost = [
-        Finding(area, missing, f"{who} at {where}: {found[where]}", "Is it running? Is the port open between the machines?")
-        for who, where in named.items() if found[where] is not None
+        Finding(
+            area,
+            missing,
+            f"{who} at {where}: {found[where]}",
+            "Is it running? Is the port open between the machines?",
+        )
+        for who, where in named.items()
+        if found[where] is not None
     ]
     well = len(named) - len(lost)
-    return ([Finding(area, OK, f"{well} reached: {', '.join(who for who, where in named.items() if found[where] is None)}")] if well else []) + lost
+    return (
+        [
+            Finding(
+                area,
+                OK,
+                f"{well} reached: "
+                f"{', '.join(who for who, where in named.items() if found[where] is None)}",
+            )
+        ]
+        if well
+        else []
+    ) + lost

@@ -32,16 +32,39 @@ def python() -> Finding:
 def libraries(lock: Path = LOCK, installed: Mapping[str, str] | None = None) -> Finding:
     """Installed versions against the locked list."""
     if not lock.exists():
-        return Finding("libraries", WARN, f"no {lock.name} beside this installation, so versions are not compared")
-    pinned = dict(re.findall(r"^([A-Za-z0-9._-]+)==(\S+)", lock.read_text(encoding="utf-8"), re.MULTILINE))
-    found = {_plain(one.name): one.version for one in metadata.distributions()} if installed is None else installed
+        return Finding(
+            "libraries",
+            WARN,
+            f"no {lock.name} beside this installation, so versions are not compared",
+        )
+    pinned = dict(
+        re.findall(
+            r"^([A-Za-z0-9."
+            r"_-]+)==(\S+)",
+            lock.read_text(encoding="utf-8"),
+            re.MULTILINE,
+        )
+    )
+    found = (
+        {_plain(one.name): one.version for one in metadata.distributions()}
+        if installed is None
+        else installed
+    )
     missing = sorted(name for name in pinned if _plain(name) not in found)
-    other = sorted(f"{name} {found[_plain(name)]} instead of {version}" for name, version in pinned.items()
-                   if _plain(name) in found and found[_plain(name)] != version)
+    other = sorted(
+        (f"{name} {found[_plain(name)]} instead of {version}")
+        for name, version in pinned.items()
+        if _plain(name) in found and found[_plain(name)] != version
+    )
     if missing:
         return Finding("libraries", FAIL, f"not installed: {_some(missing)}", "Run 'make setup'.")
     if other:
-        return Finding("libraries", WARN, _some(other), "Run 'make setup': only the locked versions are tested together.")
+        return Finding(
+            "libraries",
+            WARN,
+            _some(other),
+            "Run 'make setup': only the locked versions are tested together.",
+        )
     return Finding("libraries", OK, f"{len(pinned)} packages as locked")
 
 
@@ -59,8 +82,12 @@ def java_found(needed: bool) -> Finding:
     try:
         return Finding("java", OK, str(java.find_java()))
     except Problem as problem:
-        return Finding("java", FAIL if needed else WARN, f"{problem.what}{'' if needed else '; needed only for Kafka and Spark here'}",
-                       problem.way_out)
+        return Finding(
+            "java",
+            FAIL if needed else WARN,
+            f"{problem.what}{'' if needed else '; needed only for Kafka and Spark here'}",
+            problem.way_out,
+        )
 
 
 def open_files(limit: int | None = None) -> Finding:
@@ -87,4 +114,9 @@ def disk(folder: Path, free: int) -> Finding:
     text = f"{free / (1 << 30):.1f} GiB free for {folder}"
     if free >= FREE_BYTES_GOOD:
         return Finding("disk", OK, text)
-    return Finding("disk", WARN if free >= FREE_BYTES_MIN else FAIL, text, "Make room: a full disk stops brokers and Kafka.")
+    return Finding(
+        "disk",
+        WARN if free >= FREE_BYTES_MIN else FAIL,
+        text,
+        "Make room: a full disk stops brokers and Kafka.",
+    )

@@ -1,4 +1,6 @@
-"""What is to be checked: addresses and settings out of configuration files. Refuses to know whether they are right."""
+"""What is to be checked: addresses and settings out of configuration files. Refuses to know whether
+they are right.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ class Target:
         self.controllers |= {config.controller_id: config.advertised, **config.peers}
         self.places.append(Place(config.controller_id, config.listen, config.advertised))
         if config.http_listen:
-            self.places.append(Place(f"{config.controller_id} HTTP", config.http_listen, config.http_advertised))
+            self.places.append(
+                Place(f"{config.controller_id} HTTP", config.http_listen, config.http_advertised)
+            )
         self.folders.append(config.data_dir)
 
     def take_name_server(self, config: Any) -> None:
@@ -60,14 +64,23 @@ class Target:
         """What a broker's configuration says."""
         self.kafka = self.kafka or dict(config.kafka or {})
         known = set(self.controllers.values())
-        self.controllers |= {address: address for address in config.controllers if address not in known}
-        self.name_servers += [address for address in config.name_servers if address not in self.name_servers]
-        self.places += [Place(name, config.listen, config.advertised), Place(f"{name} HA", config.ha_listen, config.ha_advertise or config.ha_listen)]
+        self.controllers |= {
+            address: address for address in config.controllers if address not in known
+        }
+        self.name_servers += [
+            address for address in config.name_servers if address not in self.name_servers
+        ]
+        self.places += [
+            Place(name, config.listen, config.advertised),
+            Place(f"{name} HA", config.ha_listen, config.ha_advertise or config.ha_listen),
+        ]
         self.folders.append(config.store_dir)
 
 
 def of_file(path: Path) -> Target:
-    """A controller's, a broker's or a name server's configuration file; Problem when it is none of these."""
+    """A controller's, a broker's or a name server's configuration file; Problem when it is none of
+    these.
+    """
     target, kind = Target(), kind_of(path)
     config: Any = cli_process.load_config(kind, path, {})
     if kind == "controller":
@@ -82,9 +95,17 @@ def of_file(path: Path) -> Target:
 def kind_of(path: Path) -> str:
     """Whose configuration the file is."""
     if not path.exists():
-        raise Problem(f"configuration {path} does not exist", "Name an existing file with --config.", EXIT_USAGE)
+        raise Problem(
+            f"configuration {path} does not exist",
+            "Name an existing file with --config.",
+            EXIT_USAGE,
+        )
     try:
-        found: Mapping[str, Any] = parse(path.read_bytes()) if path.suffix in PROPERTIES_SUFFIXES else tomllib.loads(path.read_text(encoding="utf-8"))
+        found: Mapping[str, Any] = (
+            parse(path.read_bytes())
+            if path.suffix in PROPERTIES_SUFFIXES
+            else tomllib.loads(path.read_text(encoding="utf-8"))
+        )
     except (ValueError, OSError) as error:
         raise Problem(f"configuration {path}: {error}", "Correct it.", EXIT_USAGE) from None
     if EMBED in found or "enable_controller_in_namesrv" in found:
@@ -102,8 +123,10 @@ def of_folder(folder: DataFolder) -> Target:
         if kind_of(path) == "broker":
             target.take_broker(path.stem, cli_process.load_config("broker", path, {}))
     if not target.controllers:
-        raise Problem(f"{folder.root} has no configuration yet", "Start the cluster once: 'regent up'.", EXIT_USAGE)
+        raise Problem(
+            f"{folder.root} has no configuration yet",
+            "Start the cluster once: 'regent up'.",
+            EXIT_USAGE,
+        )
     target.folders = [folder.root]
     return target
-
-

@@ -1,1 +1,3 @@
-"""Load for a local cluster, in processes of its own, through the name server and RocketMQ's protocol."""
+"""Load for a local cluster, in processes of its own, through the name server and RocketMQ's
+protocol.
+"""

@@ -1,7 +1,7 @@
 """A small RocketMQ client: route by 105 with a poll, send by 310, pull by 11, offsets, heartbeat.
 
-It behaves as a tuned stock client does: it sends to the address with id 0 of the last route it read. Refuses to
-know what is sent and why. Sources: `broker-wire-and-storage.md` 4.1, 4.3 to 4.6.
+It behaves as a tuned stock client does: it sends to the address with id 0 of the last route it
+read. Refuses to know what is sent and why. Sources: `broker-wire-and-storage.md` 4.1, 4.3 to 4.6.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class CallFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where a topic lives, for the one set the workload uses: addresses by broker id (0 is the master)."""
+    """Where a topic lives, for the one set the workload uses: addresses by broker id (0 is the
+    master).
+    """
 
     broker_name: str
     addresses: dict[int, str]
@@ -89,8 +91,14 @@ class WorkloadClient:
     """One client of one topic. Use it as an async context manager."""
 
     def __init__(
-        self, name_servers: Sequence[str], topic: str, group: str, *, poll_ms: int = POLL_MS,
-        timeout_ms: int = CALL_TIMEOUT_MS, queues: int = 4,
+        self,
+        name_servers: Sequence[str],
+        topic: str,
+        group: str,
+        *,
+        poll_ms: int = POLL_MS,
+        timeout_ms: int = CALL_TIMEOUT_MS,
+        queues: int = 4,
     ) -> None:
         self._name_servers = list(name_servers)
         self._topic = topic
@@ -108,12 +116,17 @@ class WorkloadClient:
         self._poller = asyncio.create_task(self._poll())
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         if self._poller is not None:
             self._poller.cancel()
         await self._client.close()
 
-    # -- route ------------------------------------------------------------------------------------------------------
+    # -- route -------------------------------------------------------------------------------------
 
     async def _poll(self) -> None:
         while True:
@@ -121,7 +134,9 @@ class WorkloadClient:
             await self.refresh()
 
     async def refresh(self) -> None:
-        """Read the route again; many callers at once share one question. The old route stays when none answers."""
+        """Read the route again; many callers at once share one question. The old route stays when
+        none answers.
+        """
         if self._fresh is None or self._fresh.done():
             self._fresh = asyncio.create_task(self._read_route())
         await asyncio.shield(self._fresh)
@@ -130,7 +145,9 @@ class WorkloadClient:
         for topic in (self._topic, DEFAULT_TOPIC):
             for address in self._name_servers:
                 try:
-                    ask = RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
+                    ask = RemotingCommand.request(
+                        RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic}
+                    )
                     answer = await self._client.call(address, ask, self._timeout_ms)
                 except (RemotingError, OSError) as error:
                     log.debug("name server %s: %s", address, error)
@@ -146,9 +163,11 @@ class WorkloadClient:
             raise CallFailed("the route names no master", "-")
         return address
 
-    # -- calls ------------------------------------------------------------------------------------------------------
+    # -- calls -------------------------------------------------------------------------------------
 
-    async def call(self, address: str, request: RemotingCommand, timeout_ms: int | None = None) -> RemotingCommand:
+    async def call(
+        self, address: str, request: RemotingCommand, timeout_ms: int | None = None
+    ) -> RemotingCommand:
         """The answer, whatever its code. CallFailed when there is none in time."""
         limit = timeout_ms or self._timeout_ms
         try:
@@ -161,46 +180,93 @@ class WorkloadClient:
     async def send(self, key: str, body: bytes, queue: int) -> Stored:
         """Send one message to the master of the route. CallFailed for anything but code 0."""
         address = self.master()
-        properties = encode_properties({"KEYS": key, "WAIT": "true", "UNIQ_KEY": f"REGENT{key}"}).decode()
+        properties = encode_properties(
+            {"KEYS": key, "WAIT": "true", "UNIQ_KEY": f"REGENT{key}"}
+        ).decode()
         ext = {
-            "a": self._group, "b": self._topic, "c": DEFAULT_TOPIC, "d": str(self._queues), "e": str(queue), "f": "0",
-            "g": str(time.time_ns() // 1_000_000), "h": "0", "i": properties, "j": "0", "k": "false", "l": "0",
-            "m": "false", "n": self.route.broker_name if self.route else "",
+            "a": self._group,
+            "b": self._topic,
+            "c": DEFAULT_TOPIC,
+            "d": str(self._queues),
+            "e": str(queue),
+            "f": "0",
+            "g": str(time.time_ns() // 1_000_000),
+            "h": "0",
+            "i": properties,
+            "j": "0",
+            "k": "false",
+            "l": "0",
+            "m": "false",
+            "n": self.route.broker_name if self.route else "",
         }
-        answer = await self.call(address, RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, ext, body))
+        answer = await self.call(
+            address, RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, ext, body)
+        )
         if answer.code != ResponseCode.SUCCESS:
             raise CallFailed(f"code {answer.code} {answer.remark or ''}", address)
-        return Stored(int(answer.ext["queueId"]), int(answer.ext["queueOffset"]), answer.ext["msgId"], address)
+        return Stored(
+            int(answer.ext["queueId"]), int(answer.ext["queueOffset"]), answer.ext["msgId"], address
+        )
 
-    async def pull(self, queue: int, offset: int, *, suspend_ms: int = PULL_SUSPEND_MS, address: str | None = None) -> Pulled:
-        """Up to 32 messages from `offset`; with nothing there the master holds the question for `suspend_ms`."""
+    async def pull(
+        self,
+        queue: int,
+        offset: int,
+        *,
+        suspend_ms: int = PULL_SUSPEND_MS,
+        address: str | None = None,
+    ) -> Pulled:
+        """Up to 32 messages from `offset`; with nothing there the master holds the question for
+        `suspend_ms`.
+        """
         ext = {
-            "consumerGroup": self._group, "topic": self._topic, "queueId": str(queue), "queueOffset": str(offset),
-            "maxMsgNums": str(PULL_MESSAGES), "sysFlag": str((_SUSPEND if suspend_ms else 0) | _SUBSCRIPTION),
-            "commitOffset": "0", "suspendTimeoutMillis": str(suspend_ms), "subscription": "*", "subVersion": "0",
+            "consumerGroup": self._group,
+            "topic": self._topic,
+            "queueId": str(queue),
+            "queueOffset": str(offset),
+            "maxMsgNums": str(PULL_MESSAGES),
+            "sysFlag": str((_SUSPEND if suspend_ms else 0) | _SUBSCRIPTION),
+            "commitOffset": "0",
+            "suspendTimeoutMillis": str(suspend_ms),
+            "subscription": "*",
+            "subVersion": "0",
             "expressionType": "TAG",
         }
         target = address or self.master()
         request = RemotingCommand.request(RequestCode.PULL_MESSAGE, ext)
         answer = await self.call(target, request, suspend_ms + 2 * self._timeout_ms)
-        known = (ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_RETRY_IMMEDIATELY, ResponseCode.PULL_OFFSET_MOVED)
+        known = (
+            ResponseCode.SUCCESS,
+            ResponseCode.PULL_NOT_FOUND,
+            ResponseCode.PULL_RETRY_IMMEDIATELY,
+            ResponseCode.PULL_OFFSET_MOVED,
+        )
         if answer.code not in known:
             raise CallFailed(f"code {answer.code} {answer.remark or ''}", target)
-        messages = records.decode_messages(answer.body) if answer.code == ResponseCode.SUCCESS else []
+        messages = (
+            records.decode_messages(answer.body) if answer.code == ResponseCode.SUCCESS else []
+        )
         numbers = [int(answer.ext[name]) for name in ("nextBeginOffset", "minOffset", "maxOffset")]
         return Pulled(messages, numbers[0], numbers[1], numbers[2])
 
     async def offset(self, code: RequestCode, queue: int) -> int:
         """GET_MAX_OFFSET or GET_MIN_OFFSET of a queue, from the master."""
         target = self.master()
-        answer = await self.call(target, RemotingCommand.request(code, {"topic": self._topic, "queueId": str(queue)}))
+        answer = await self.call(
+            target, RemotingCommand.request(code, {"topic": self._topic, "queueId": str(queue)})
+        )
         if answer.code != 0:
             raise CallFailed(f"code {answer.code} {answer.remark or ''}", target)
         return int(answer.ext["offset"])
 
     async def commit_offset(self, queue: int, offset: int) -> None:
         """Store how far this group is (one-way; a loss only means reading again)."""
-        ext = {"consumerGroup": self._group, "topic": self._topic, "queueId": str(queue), "commitOffset": str(offset)}
+        ext = {
+            "consumerGroup": self._group,
+            "topic": self._topic,
+            "queueId": str(queue),
+            "commitOffset": str(offset),
+        }
         try:
             request = RemotingCommand.request(RequestCode.UPDATE_CONSUMER_OFFSET, ext, oneway=True)
             await self._client.send_oneway(self.master(), request)
@@ -209,12 +275,31 @@ class WorkloadClient:
 
     async def heartbeat(self, client_id: str, *, consumer: bool) -> None:
         """Tell the master who we are (34). CallFailed when it does not answer."""
-        subscription = {"classFilterMode": False, "codeSet": [], "expressionType": "TAG", "subString": "*",
-                        "subVersion": 0, "tagsSet": [], "topic": self._topic}
-        group = {"consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET", "consumeType": "CONSUME_PASSIVELY",
-                 "groupName": self._group, "messageModel": "CLUSTERING", "subscriptionDataSet": [subscription],
-                 "unitMode": False}
-        body = {"clientID": client_id, "consumerDataSet": [group] if consumer else [],
-                "producerDataSet": [] if consumer else [{"groupName": self._group}], "heartbeatFingerprint": 0,
-                "withoutSub": False}
-        await self.call(self.master(), RemotingCommand.request(RequestCode.HEART_BEAT, body=fastjson.dumps(body)))
+        subscription = {
+            "classFilterMode": False,
+            "codeSet": [],
+            "expressionType": "TAG",
+            "subString": "*",
+            "subVersion": 0,
+            "tagsSet": [],
+            "topic": self._topic,
+        }
+        group = {
+            "consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET",
+            "consumeType": "CONSUME_PASSIVELY",
+            "groupName": self._group,
+            "messageModel": "CLUSTERING",
+            "subscriptionDataSet": [subscription],
+            "unitMode": False,
+        }
+        body = {
+            "clientID": client_id,
+            "consumerDataSet": [group] if consumer else [],
+            "producerDataSet": [] if consumer else [{"groupName": self._group}],
+            "heartbeatFingerprint": 0,
+            "withoutSub": False,
+        }
+        await self.call(
+            self.master(),
+            RemotingCommand.request(RequestCode.HEART_BEAT, body=fastjson.dumps(body)),
+        )

@@ -54,7 +54,10 @@ class Consumer:
         for message in pulled.messages:
             sequence = sequence_of(message.fields.body)
             self.corrupt += sequence is None
-            lines.append(b"%d %d %d\n" % (queue, message.queue_offset, CORRUPT if sequence is None else sequence))
+            lines.append(
+                b"%d %d %d\n"
+                % (queue, message.queue_offset, CORRUPT if sequence is None else sequence)
+            )
         if lines:
             os.write(self._out, b"".join(lines))
             self.consumed += len(lines)
@@ -72,8 +75,13 @@ class Consumer:
             await asyncio.sleep(HEARTBEAT_MS / 1000)
 
     def figures(self) -> dict[str, Any]:
-        return {"consumed": self.consumed, "corrupt": self.corrupt, "moved": self.moved, "last_error": self.last_error,
-                "offsets": self.offsets}
+        return {
+            "consumed": self.consumed,
+            "corrupt": self.corrupt,
+            "moved": self.moved,
+            "last_error": self.last_error,
+            "offsets": self.offsets,
+        }
 
 
 def read_records(path: Path) -> Iterator[tuple[int, int, int]]:
@@ -87,7 +95,11 @@ async def run(flags: Any) -> int:
     """The process: consume, keep the status file fresh, stop on SIGTERM."""
     stop = process.stop_on_signals()
     async with WorkloadClient(
-        flags.name_server, flags.topic, "regent-demo-consumer", poll_ms=flags.poll_ms, timeout_ms=flags.timeout_ms,
+        flags.name_server,
+        flags.topic,
+        "regent-demo-consumer",
+        poll_ms=flags.poll_ms,
+        timeout_ms=flags.timeout_ms,
         queues=flags.queues,
     ) as client:
         consumer = Consumer(client, flags.out, flags.queues)
@@ -98,7 +110,9 @@ async def run(flags: Any) -> int:
             broken = [task for task in tasks if task.done()]
             if broken:
                 broken[0].result()  # a defect of ours: end with its traceback
-            await asyncio.wait([asyncio.ensure_future(stop.wait())], timeout=process.STATUS_INTERVAL_S)
+            await asyncio.wait(
+                [asyncio.ensure_future(stop.wait())], timeout=process.STATUS_INTERVAL_S
+            )
         for task in tasks:
             task.cancel()
         process.write_status(flags.status, {**consumer.figures(), "ended": True})

@@ -1,7 +1,7 @@
 """What was sent and what became of it, on disk before anyone relies on it.
 
-Lines: `S seq queue` before a call, `A seq queue queue_offset` when the answer had code 0, `U seq reason` for
-everything else: the message may be stored or not. Refuses to know how messages travel.
+Lines: `S seq queue` before a call, `A seq queue queue_offset` when the answer had code 0, `U seq
+reason` for everything else: the message may be stored or not. Refuses to know how messages travel.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from pathlib import Path
 
 
 class Ledger:
-    """Append-only writer; every line is with the operating system before the call that it is about."""
+    """Append-only writer; every line is with the operating system before the call that it is
+    about.
+    """
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +43,9 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class LedgerContent:
-    """A ledger read back. `acknowledged` maps sequence to (queue, queue offset); a sequence may be called again."""
+    """A ledger read back. `acknowledged` maps sequence to (queue, queue offset); a sequence may be
+    called again.
+    """
 
     calls: int
     sequences: frozenset[int]
@@ -68,7 +72,9 @@ def read_ledger(path: Path) -> LedgerContent:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What was read back against what was acknowledged. `misplaced`: not where the answer said it is."""
+    """What was read back against what was acknowledged. `misplaced`: not where the answer said it
+    is.
+    """
 
     lost: tuple[int, ...]
     misplaced: int
@@ -92,6 +98,8 @@ def compare(ledger: LedgerContent, stored: Iterable[tuple[int, int, int]]) -> Co
         places.setdefault(sequence, set()).add((queue, queue_offset))
     lost = tuple(sorted(sequence for sequence in ledger.acknowledged if sequence not in places))
     misplaced = sum(
-        place not in places[sequence] for sequence, place in ledger.acknowledged.items() if sequence in places
+        place not in places[sequence]
+        for sequence, place in ledger.acknowledged.items()
+        if sequence in places
     )
     return Comparison(lost, misplaced, duplicated, out_of_order, never_sent)

@@ -1,4 +1,6 @@
-"""The messages of the workload: a body made from its sequence number, so that a reader can check every byte."""
+"""The messages of the workload: a body made from its sequence number, so that a reader can check
+every byte.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Outages as a producer sees them: from the invocation of the first failed call to the first success after it.
+"""Outages as a producer sees them: from the invocation of the first failed call to the first
+success after it.
 
 Takes times as arguments (ns, monotonic); refuses to know how calls are made.
 """
@@ -46,11 +47,15 @@ class OutageMeter:
 
     @property
     def longest_gap_ms(self) -> float:
-        """Between one call with code 0 and the next, whether calls failed meanwhile or were only late."""
+        """Between one call with code 0 and the next, whether calls failed meanwhile or were only
+        late.
+        """
         return self._gap_ns / NS_PER_MS
 
     def failed(self, invoked_ns: int, invoked_wall_ms: int, address: str, error: str) -> None:
-        """A call without code 0. The earliest invocation among those that failed begins the outage."""
+        """A call without code 0. The earliest invocation among those that failed begins the
+        outage.
+        """
         if self._open is None:
             self._open = _Open(invoked_ns, invoked_wall_ms, error, address)
             return
@@ -67,6 +72,8 @@ class OutageMeter:
             return None
         was, self._open = self._open, None
         rto_ms = (now_ns - was.invoked_ns) / NS_PER_MS
-        ended = Outage(was.invoked_wall_ms, round(rto_ms, 1), was.failed_calls, was.error, was.address, address)
+        ended = Outage(
+            was.invoked_wall_ms, round(rto_ms, 1), was.failed_calls, was.error, was.address, address
+        )
         self.finished.append(ended)
         return ended

@@ -1,4 +1,6 @@
-"""What producer and consumer processes share: arguments, a stop by SIGTERM, and a status file for the live line."""
+"""What producer and consumer processes share: arguments, a stop by SIGTERM, and a status file for
+the live line.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""A producer process: messages at a rate over several queues, a ledger on disk, every outage measured.
+"""A producer process: messages at a rate over several queues, a ledger on disk, every outage
+measured.
 
-One message is under way per queue, and it is sent again until it is acknowledged: so each queue's order is the
-order of sequence numbers, and what comes twice is a retry.
+One message is under way per queue, and it is sent again until it is acknowledged: so each queue's
+order is the order of sequence numbers, and what comes twice is a retry.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ LATENCIES_KEPT = 200_000
 class Producer:
     """Sends until stopped. `rate` is messages per second over all queues."""
 
-    def __init__(self, client: WorkloadClient, ledger: Ledger, queues: int, rate: float, size: int) -> None:
+    def __init__(
+        self, client: WorkloadClient, ledger: Ledger, queues: int, rate: float, size: int
+    ) -> None:
         self._client = client
         self._ledger = ledger
         self._queues = queues
@@ -91,8 +94,11 @@ class Producer:
         """For the live line and the report."""
         sample = sorted(self._latencies_us)
         return {
-            "calls": self._ledger.sent, "acknowledged": self._ledger.acknowledged, "unknown": self._ledger.unknown,
-            "outage": self.meter.is_open, "outages": [asdict(one) for one in self.meter.finished],
+            "calls": self._ledger.sent,
+            "acknowledged": self._ledger.acknowledged,
+            "unknown": self._ledger.unknown,
+            "outage": self.meter.is_open,
+            "outages": [asdict(one) for one in self.meter.finished],
             "longest_gap_ms": round(self.meter.longest_gap_ms, 1),
             "latency_p50_ms": sample[len(sample) // 2] / 1000 if sample else None,
             "latency_p99_ms": sample[len(sample) * 99 // 100] / 1000 if sample else None,
@@ -105,8 +111,12 @@ async def run(flags: Any) -> int:
     stop = process.stop_on_signals()
     ledger = Ledger(flags.out)
     async with WorkloadClient(
-        flags.name_server, flags.topic, "regent-demo-producer", poll_ms=flags.poll_ms,
-        timeout_ms=flags.timeout_ms, queues=flags.queues,
+        flags.name_server,
+        flags.topic,
+        "regent-demo-producer",
+        poll_ms=flags.poll_ms,
+        timeout_ms=flags.timeout_ms,
+        queues=flags.queues,
     ) as client:
         producer = Producer(client, ledger, flags.queues, flags.rate, flags.size)
         writer = asyncio.create_task(_keep_status(flags.status, producer))
@@ -128,7 +138,9 @@ async def _keep_status(path: Path, producer: Producer) -> None:
 def main(arguments: list[str]) -> int:
     """`python -m infra.workload.producer --name-server ... --out LEDGER --status FILE`."""
     flags = process.parser("Send messages at a rate and keep a ledger of what was acknowledged.")
-    flags.add_argument("--rate", type=float, default=500.0, help="messages per second over all queues")
+    flags.add_argument(
+        "--rate", type=float, default=500.0, help=("messages per second over all queues")
+    )
     flags.add_argument("--size", type=int, default=BODY_BYTES, help="bytes of one body")
     return asyncio.run(run(flags.parse_args(arguments)))
 

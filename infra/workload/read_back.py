@@ -21,8 +21,10 @@ READ_TRIES = 50
 
 
 class QueueRead(NamedTuple):
-    """(queue, queue offset, sequence) of each message, CORRUPT for a body that is not as sent. `stopped_at` is below
-    `end` when the queue said that there is nothing more although it ends later."""
+    """(queue, queue offset, sequence) of each message, CORRUPT for a body that is not as sent.
+    `stopped_at` is below `end` when the queue said that there is nothing more although it ends
+    later.
+    """
 
     records: list[tuple[int, int, int]]
     stopped_at: int
@@ -52,7 +54,11 @@ async def read_queue(client: WorkloadClient, queue: int) -> QueueRead:
     return QueueRead(found, at, end)
 
 
-async def read_topic(name_servers: Sequence[str], topic: str, group: str, queues: int) -> list[QueueRead]:
+async def read_topic(
+    name_servers: Sequence[str], topic: str, group: str, queues: int
+) -> list[QueueRead]:
     """Every queue of a topic, by queue id; errors as `read_queue`."""
-    async with WorkloadClient(list(name_servers), topic, group, timeout_ms=READ_TIMEOUT_MS, queues=queues) as client:
+    async with WorkloadClient(
+        list(name_servers), topic, group, timeout_ms=READ_TIMEOUT_MS, queues=queues
+    ) as client:
         return await asyncio.gather(*(read_queue(client, queue) for queue in range(queues)))

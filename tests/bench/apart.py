@@ -1,4 +1,5 @@
-"""Run one function in a process of its own, so that what it costs is not mixed with what is measured.
+"""Run one function in a process of its own, so that what it costs is not mixed with what is
+measured.
 
 The child dies with this process and leaves Ctrl-C to it.
 """
@@ -80,5 +81,10 @@ def running(function: Callable[..., Any], *arguments: Any) -> Iterator[Running]:
 
 def cpu_seconds(pid: int) -> float:
     """Processor time a process has used so far, user and system."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rsplit(")", 1)[-1].split()
+    fields = (
+        Path(f"/proc/{pid}/stat")
+        .read_text(encoding="utf-8", errors="replace")
+        .rsplit(")", 1)[-1]
+        .split()
+    )
     return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS

@@ -1,8 +1,10 @@
-"""A process that asks controllers for a decision all the time and writes down every call, as `sender` does.
+"""A process that asks controllers for a decision all the time and writes down every call, as
+`sender` does.
 
-It asks one controller until a call fails, then the next one; a repeated question keeps its command id. The decision is
-harmless: the registration of a broker that nobody elects, each with another end offset, so that it changes the state and is
-a record of the log (1003); the first is the application for its id (1013).
+It asks one controller until a call fails, then the next one; a repeated question keeps its command
+id. The decision is harmless: the registration of a broker that nobody elects, each with another end
+offset, so that it changes the state and is a record of the log (1003); the first is the application
+for its id (1013).
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ WALL_MS = 1_700_000_000_000
 
 def applicant() -> Introduction:
     """A broker in a set of its own."""
-    return Introduction("regent", f"bench-asked-{uuid.uuid4().hex[:8]}", "127.0.0.1:1", "127.0.0.1:2", "bench")
+    return Introduction(
+        "regent", f"bench-asked-{uuid.uuid4().hex[:8]}", "127.0.0.1:1", "127.0.0.1:2", "bench"
+    )
 
 
 def question(me: Introduction, number: int, command_id: str) -> RemotingCommand:
@@ -78,7 +82,9 @@ class Asker:
 
 
 async def run(arguments: list[str]) -> int:
-    flags = argparse.ArgumentParser(description="Ask controllers for decisions and write down the times of every call.")
+    flags = argparse.ArgumentParser(
+        description=("Ask controllers for decisions and write down the times of every call.")
+    )
     flags.add_argument("--controller", action="append", required=True, metavar="HOST:PORT")
     flags.add_argument("--out", type=Path, required=True)
     given = flags.parse_args(arguments)

@@ -1,4 +1,5 @@
-"""What the rows about faults share: a blow, the client's recovery from it, and the ledger read back at the end.
+"""What the rows about faults share: a blow, the client's recovery from it, and the ledger read back
+at the end.
 
 Refuses to know who is hit.
 """
@@ -68,7 +69,9 @@ def seconds_since(at_ns: int) -> float:
 
 
 def read_back(sending: Caller, name_server: str) -> tuple[Comparison, int]:
-    """Everything stored against everything acknowledged; gives the comparison and how many were acknowledged."""
+    """Everything stored against everything acknowledged; gives the comparison and how many were
+    acknowledged.
+    """
     ledger = read_ledger(sending.ledger)
     try:
         queues = asyncio.run(read_topic([name_server], sending.name, "regent-bench-check", QUEUES))
@@ -82,6 +85,15 @@ def loss(row: str, sending: Caller, name_server: str) -> Figure:
     """The figure that must be 0 whatever was hit."""
     found, acknowledged = read_back(sending, name_server)
     return Figure(
-        row, "acknowledged messages lost", "messages", len(found.lost), floor=at_most(0), goal=at_most(0), required=True,
-        note=f"of {acknowledged} acknowledged, read back from the log; {found.duplicated} stored twice, {found.out_of_order} out of order",
-    )  # fmt: skip
+        row,
+        "acknowledged messages lost",
+        "messages",
+        len(found.lost),
+        floor=at_most(0),
+        goal=at_most(0),
+        required=True,
+        note=(
+            f"of {acknowledged} acknowledged, read back from the log; {found.duplicated} stored "
+            f"twice, {found.out_of_order} out of order"
+        ),
+    )

@@ -24,8 +24,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What followed a blow. `rto_ms` None: no call failed. `steady_ms`: until the first success begun after the last
-    failure, from the same beginning; more than `rto_ms` when calls failed again after a success.
+    """What followed a blow. `rto_ms` None: no call failed. `steady_ms`: until the first success
+    begun after the last failure, from the same beginning; more than `rto_ms` when calls failed
+    again after a success.
     """
 
     rto_ms: float | None
@@ -36,7 +37,9 @@ class Recovery:
 
 
 def longest_gap_ms(calls: Iterable[Call], from_ns: int, to_ns: int) -> float:
-    """The longest time between two successive successful answers, of those that reach into the window."""
+    """The longest time between two successive successful answers, of those that reach into the
+    window.
+    """
     answers = sorted(call.ended_ns for call in calls if call.ok)
     pairs = zip(answers, answers[1:], strict=False)
     return max(((b - a) / NS_PER_MS for a, b in pairs if b >= from_ns and a <= to_ns), default=0.0)
@@ -45,8 +48,8 @@ def longest_gap_ms(calls: Iterable[Call], from_ns: int, to_ns: int) -> float:
 def recovery(calls: Sequence[Call], blow_ns: int, until_ns: int) -> Recovery:
     """What the client saw of a blow at `blow_ns`, judged by the calls that ended up to `until_ns`.
 
-    RTO: from the invocation of the first failed call to the first success that was begun after that invocation and
-    answered after the first failure was known (design, section 9).
+    RTO: from the invocation of the first failed call to the first success that was begun after that
+    invocation and answered after the first failure was known (design, section 9).
     """
     seen = [call for call in calls if blow_ns <= call.ended_ns <= until_ns]
     gap = longest_gap_ms((call for call in calls if call.ended_ns <= until_ns), blow_ns, until_ns)
@@ -56,11 +59,19 @@ def recovery(calls: Sequence[Call], blow_ns: int, until_ns: int) -> Recovery:
     first = min(failed, key=lambda call: call.invoked_ns)
     known_ns = min(call.ended_ns for call in failed)
     last_ns = max(call.ended_ns for call in failed)
-    good = [call for call in seen if call.ok and call.invoked_ns >= first.invoked_ns and call.ended_ns >= known_ns]
+    good = [
+        call
+        for call in seen
+        if call.ok and call.invoked_ns >= first.invoked_ns and call.ended_ns >= known_ns
+    ]
     rto_end = min((call.ended_ns for call in good), default=None)
     steady_end = min((call.ended_ns for call in good if call.ended_ns >= last_ns), default=None)
     return Recovery(
-        _since(first.invoked_ns, rto_end), _since(first.invoked_ns, steady_end), len(failed), first.error, gap
+        _since(first.invoked_ns, rto_end),
+        _since(first.invoked_ns, steady_end),
+        len(failed),
+        first.error,
+        gap,
     )
 
 

@@ -1,4 +1,5 @@
-"""A local cluster under the benchmark, driven by the `regent` command line; questions, blows, and processes that call it all the time.
+"""A local cluster under the benchmark, driven by the `regent` command line; questions, blows, and
+processes that call it all the time.
 
 Refuses to know which row does what and why.
 """
@@ -44,14 +45,18 @@ class BenchCluster:
         self.say = say
         self.view_of = DemoCluster(self.folder, lambda: None)
 
-    # -- life -----------------------------------------------------------------------------------------------------
+    # -- life --------------------------------------------------------------------------------------
 
     def up(self, *flags: str) -> None:
-        """Start it and return when everything answers. BenchFailed with its last line when it does not."""
+        """Start it and return when everything answers. BenchFailed with its last line when it does
+        not.
+        """
         self._regent("up", "--detach", *flags, limit_s=UP_WITHIN_S)
 
     def down(self) -> None:
-        """Stop it; paused processes too, and what an interrupted `up` was about to start. Never raises."""
+        """Stop it; paused processes too, and what an interrupted `up` was about to start. Never
+        raises.
+        """
         try:
             self._regent("down", limit_s=DOWN_WITHIN_S)
         except BenchFailed as failed:
@@ -64,8 +69,17 @@ class BenchCluster:
     def _regent(self, verb: str, *flags: str, limit_s: float) -> None:
         command = [sys.executable, "-m", "infra", verb, "--dir", str(self.folder.root), *flags]
         try:
-            # A group of its own: Ctrl-C reaches this process, which then stops the cluster in order.
-            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=limit_s, start_new_session=True, check=False)
+            # A group of its own: Ctrl-C reaches this process, which then stops the cluster in
+            # order.
+            done = subprocess.run(
+                command,
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                timeout=limit_s,
+                start_new_session=True,
+                check=False,
+            )
         except subprocess.TimeoutExpired:
             raise BenchFailed(f"regent {verb} did not return within {limit_s:.0f} s") from None
         if done.returncode:
@@ -84,7 +98,7 @@ class BenchCluster:
     def kafka(self) -> dict[str, str]:
         return dict(self.folder.running_cluster()["kafka"])
 
-    # -- questions ------------------------------------------------------------------------------------------------
+    # -- questions ---------------------------------------------------------------------------------
 
     def view(self) -> SetView | None:
         """The set as the active controller has it, None while nobody leads."""
@@ -110,7 +124,11 @@ class BenchCluster:
 
         def leads() -> bool:
             answers = process_status.ask_all(self.controllers, 500)
-            found[:] = [address for address, status in answers.items() if status and status.get("role") == "active"]
+            found[:] = [
+                address
+                for address, status in answers.items()
+                if status and status.get("role") == "active"
+            ]
             return bool(found)
 
         self.wait("an active controller", leads, WHOLE_WITHIN_S)
@@ -126,13 +144,17 @@ class BenchCluster:
 
         def whole() -> bool:
             view = self.view()
-            found[:] = [view] if view and view.master_id is not None and set(view.in_sync) == set(view.members) else []
+            found[:] = (
+                [view]
+                if view and view.master_id is not None and set(view.in_sync) == set(view.members)
+                else []
+            )
             return bool(found) and all(one["state"] == "ready" for one in self.view_of.processes())
 
         self.wait("the whole SyncStateSet", whole, WHOLE_WITHIN_S)
         return found[0]
 
-    # -- clients --------------------------------------------------------------------------------------------------
+    # -- clients -----------------------------------------------------------------------------------
 
     @contextmanager
     def sending(self, topic: str, *, rate: float = 500.0) -> Iterator[Caller]:
@@ -142,14 +164,20 @@ class BenchCluster:
 
     @contextmanager
     def asking(self) -> Iterator[list[Caller]]:
-        """For every controller a process that asks it for decisions, and another one when it does not answer."""
+        """For every controller a process that asks it for decisions, and another one when it does
+        not answer.
+        """
         addresses = self.controllers
         with ExitStack() as stack:
             callers = []
             for number in range(len(addresses)):
                 order = [*addresses[number:], *addresses[:number]]
                 flags = [word for address in order for word in ("--controller", address)]
-                callers.append(stack.enter_context(_calling(self._home(), f"asker-{number}", "tests.bench.asker", *flags)))
+                callers.append(
+                    stack.enter_context(
+                        _calling(self._home(), f"asker-{number}", "tests.bench.asker", *flags)
+                    )
+                )
             yield callers
 
     def _home(self) -> Path:
@@ -174,8 +202,17 @@ def wait(what: str, condition: Callable[[], bool], limit_s: float) -> float:
 
 @contextmanager
 def sending(home: Path, name_server: str, topic: str, *, rate: float = 500.0) -> Iterator[Caller]:
-    """A process with our own client that sends, for the time of the block; its files are in `home`."""
-    flags = ["--name-server", name_server, "--rate", str(rate), "--status", str(home / f"{topic}.json")]
+    """A process with our own client that sends, for the time of the block; its files are in
+    `home`.
+    """
+    flags = [
+        "--name-server",
+        name_server,
+        "--rate",
+        str(rate),
+        "--status",
+        str(home / f"{topic}.json"),
+    ]
     with _calling(home, topic, "tests.bench.sender", "--topic", topic, *flags) as caller:
         yield caller
 
@@ -213,13 +250,17 @@ class Caller:
         """`count` calls from now on succeed one after the other."""
         start = len(self.calls())
         wait(
-            f"a calm stretch of {self.name}", lambda: len(self.calls()) >= start + count and is_calm(self.calls(), count), CALM_WITHIN_S
+            f"a calm stretch of {self.name}",
+            lambda: len(self.calls()) >= start + count and is_calm(self.calls(), count),
+            CALM_WITHIN_S,
         )
 
     def wait_success_after(self, at_ns: int, limit_s: float) -> None:
         """A call that was begun after that moment succeeds."""
         wait(
-            f"a success of {self.name}", lambda: any(c.ok and c.invoked_ns > at_ns for c in reversed(self.calls()[-2000:])), limit_s
+            f"a success of {self.name}",
+            lambda: any(c.ok and c.invoked_ns > at_ns for c in reversed(self.calls()[-2000:])),
+            limit_s,
         )
 
     def stop(self) -> None:

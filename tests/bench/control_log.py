@@ -1,7 +1,7 @@
 """A control log to fold: the bytes of commands as a busy cluster of many broker sets appends them.
 
-Each set gets ids and registrations, then lives through rounds of: a heartbeat's worth of registration, a shrink, an
-expand, an election, a refused proposal. Deterministic.
+Each set gets ids and registrations, then lives through rounds of: a heartbeat's worth of
+registration, a shrink, an expand, an election, a refused proposal. Deterministic.
 """
 
 from __future__ import annotations
@@ -10,8 +10,14 @@ from collections.abc import Iterator
 
 from events.codec import COMMAND_FINGERPRINTS, encode
 from events.commands import (
-    AlterSyncStateSet, ApplyBrokerId, ClaimLeadership, ClusterFormed, Command, ElectMaster, RegisterBroker,
-)  # fmt: skip
+    AlterSyncStateSet,
+    ApplyBrokerId,
+    ClaimLeadership,
+    ClusterFormed,
+    Command,
+    ElectMaster,
+    RegisterBroker,
+)
 from events.envelope import Envelope, ReplicaEvidence
 from processors.fold import Folder
 from processors.state import RULES_VERSION, BrokerSet
@@ -52,11 +58,16 @@ class ControlLog:
     def _envelope(self) -> Envelope:
         folder = self._folder
         return Envelope(
-            command_id=len(self.records).to_bytes(16, "big"), cluster_id="cluster-1", term=folder.state.term,
-            issuer="controller-1", issued_at_ms=1_700_000_000_000 + len(self.records), cause="broker_request",
-            requested_by="10.0.0.7:53122", applied_offset=folder.offset,
+            command_id=len(self.records).to_bytes(16, "big"),
+            cluster_id="cluster-1",
+            term=folder.state.term,
+            issuer="controller-1",
+            issued_at_ms=1_700_000_000_000 + len(self.records),
+            cause="broker_request",
+            requested_by="10.0.0.7:53122",
+            applied_offset=folder.offset,
             applied_digest=folder.digest if folder.offset >= 0 else b"",
-        )  # fmt: skip
+        )
 
     def _arrivals(self, name: str) -> Iterator[Command]:
         for member in MEMBERS:
@@ -75,7 +86,9 @@ class ControlLog:
         self._append(self._alteration(name, MEMBERS, turn))
         self._append(self._alteration(name, MEMBERS, turn, set_epoch=0))
         self._append(
-            ElectMaster(self._envelope(), CLUSTER, name, other, True, None, None, self._evidence(turn))
+            ElectMaster(
+                self._envelope(), CLUSTER, name, other, True, None, None, self._evidence(turn)
+            )
         )
 
     def _set(self, name: str) -> BrokerSet:
@@ -84,19 +97,46 @@ class ControlLog:
     def _registration(self, name: str, member: int, turn: int) -> RegisterBroker:
         address = f"10.0.1.{member}"
         return RegisterBroker(
-            self._envelope(), CLUSTER, name, member, f"{address}:10911", f"{address}:10912", f"i{member}", True, -1, turn
+            self._envelope(),
+            CLUSTER,
+            name,
+            member,
+            f"{address}:10911",
+            f"{address}:10912",
+            f"i{member}",
+            True,
+            -1,
+            turn,
         )
 
-    def _alteration(self, name: str, members: tuple[int, ...], turn: int, set_epoch: int | None = None) -> AlterSyncStateSet:
+    def _alteration(
+        self, name: str, members: tuple[int, ...], turn: int, set_epoch: int | None = None
+    ) -> AlterSyncStateSet:
         now = self._set(name)
         epoch = now.sync_state_set_epoch if set_epoch is None else set_epoch
         return AlterSyncStateSet(
-            self._envelope(), name, now.master_broker_id or 0, now.master_epoch, epoch, members, self._evidence(turn)
+            self._envelope(),
+            name,
+            now.master_broker_id or 0,
+            now.master_epoch,
+            epoch,
+            members,
+            self._evidence(turn),
         )
 
     @staticmethod
     def _evidence(turn: int) -> tuple[ReplicaEvidence, ...]:
         return tuple(
-            ReplicaEvidence(member, True, "heartbeat", 400, turn + 1, 1000 * turn, 1000 * turn, PRIORITY, f"i{member}")
+            ReplicaEvidence(
+                member,
+                True,
+                "heartbeat",
+                400,
+                turn + 1,
+                1000 * turn,
+                1000 * turn,
+                PRIORITY,
+                f"i{member}",
+            )
             for member in MEMBERS
         )

@@ -1,7 +1,8 @@
-"""The bare path of a recovery: a server dies by `kill -9`, its client sees the connection close and asks another one.
+"""The bare path of a recovery: a server dies by `kill -9`, its client sees the connection close and
+asks another one.
 
-Nothing is elected, replicated or looked up; the same remoting, the same machine, the same moment. It is the least that
-any failover behind TCP can take here.
+Nothing is elected, replicated or looked up; the same remoting, the same machine, the same moment.
+It is the least that any failover behind TCP can take here.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def _serve(link: Pipe) -> None:
 
 
 async def _recover(first: str, pid: int, second: str) -> float:
-    """Seconds from the invocation of the first failed call to the first answer of the other server."""
+    """Seconds from the invocation of the first failed call to the first answer of the other
+    server.
+    """
     client, at = RemotingClient(connect_timeout_ms=TIMEOUT_MS), first
     failed_at, done = 0.0, 0
     try:
@@ -70,7 +73,9 @@ def bare_recoveries(count: int) -> list[float]:
             for server in servers:
                 server.start()
             (pid, first), (_, second) = (ours.recv() for ours, _ in pipes)
-            times.append(round(asyncio.run(_recover(f"127.0.0.1:{first}", pid, f"127.0.0.1:{second}")), 4))
+            times.append(
+                round(asyncio.run(_recover(f"127.0.0.1:{first}", pid, f"127.0.0.1:{second}")), 4)
+            )
         finally:
             for server in servers:
                 server.kill()

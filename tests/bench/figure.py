@@ -1,4 +1,5 @@
-"""One figure of the benchmark: what was measured, beside a peer of the same run, a floor and a goal.
+"""One figure of the benchmark: what was measured, beside a peer of the same run, a floor and a
+goal.
 
 Pure. Refuses to know how anything is measured and how it is shown.
 """
@@ -28,7 +29,11 @@ class Bound:
     def text(self, unit: str) -> str:
         """For the table, e.g. `<= 1.5 s`, `>= 40 %`."""
         sign = "<=" if self.at_most else ">="
-        return f"{sign} {self.limit * 100:.0f} %" if self.of_ratio else f"{sign} {self.limit:g} {unit}"
+        return (
+            (f"{sign} {self.limit * 100:.0f} %")
+            if self.of_ratio
+            else f"{sign} {self.limit:g} {unit}"
+        )
 
 
 def at_most(limit: float) -> Bound:
@@ -48,7 +53,8 @@ def share_at_least(share: float) -> Bound:
 class Figure:
     """One line of the report. `value` None: not measured, `note` says why.
 
-    `required`: a broken floor fails the benchmark. `samples` are in `unit`, in the order they were taken.
+    `required`: a broken floor fails the benchmark. `samples` are in `unit`, in the order they were
+    taken.
     """
 
     row: str
@@ -91,13 +97,19 @@ class Figure:
         return found
 
 
-def not_measured(row: str, what: str, unit: str, why: str, *, required: bool = False, floor: Bound | None = None) -> Figure:
+def not_measured(
+    row: str, what: str, unit: str, why: str, *, required: bool = False, floor: Bound | None = None
+) -> Figure:
     """A figure that this machine or this run could not give."""
-    return Figure(row, what, unit, None, floor=floor, required=required, note=f"not measured: {why}")
+    return Figure(
+        row, what, unit, None, floor=floor, required=required, note=(f"not measured: {why}")
+    )
 
 
 def exit_code(figures: Sequence[Figure]) -> int:
-    """0; 1 when a required floor is broken; 2 when none is, but a required figure could not be measured."""
+    """0; 1 when a required floor is broken; 2 when none is, but a required figure could not be
+    measured.
+    """
     required = [figure for figure in figures if figure.required]
     if any(figure.holds is False for figure in required):
         return 1

@@ -1,4 +1,5 @@
-"""Many broker sets without brokers: sockets that register at a controller and send heartbeats once a second, as brokers do.
+"""Many broker sets without brokers: sockets that register at a controller and send heartbeats once
+a second, as brokers do.
 
 Refuses to know what it costs the controller.
 """
@@ -28,7 +29,9 @@ MASTER_EXISTS = 2011
 
 
 def enough_files(connections: int) -> bool:
-    """Raise the soft limit of open files; False when the hard one does not allow that many connections."""
+    """Raise the soft limit of open files; False when the hard one does not allow that many
+    connections.
+    """
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + FILES_SPARE
     if hard != resource.RLIM_INFINITY and hard < wanted:
@@ -47,7 +50,11 @@ class Member:
         self.broker_id = broker_id
         port = 20_000 + set_number % 10_000 * 4 + broker_id
         self.me = controller_messages.Introduction(
-            CLUSTER, f"fleet-{set_number:05d}", f"127.0.0.1:{port}", f"127.0.0.1:{port}", f"life-{broker_id}"
+            CLUSTER,
+            f"fleet-{set_number:05d}",
+            f"127.0.0.1:{port}",
+            f"127.0.0.1:{port}",
+            f"life-{broker_id}",
         )
 
     async def _ask(self, request: RemotingCommand, good: tuple[int, ...] = (0,)) -> None:
@@ -55,25 +62,37 @@ class Member:
             answer = await self._client.call(self._address, request, TIMEOUT_MS)
             if answer.code in good:
                 return
-            await asyncio.sleep(0.2)  # unknown in time: the same command id again gives the first outcome
+            # unknown in time: the same command id again gives the first outcome
+            await asyncio.sleep(0.2)
         raise RuntimeError(f"{self.me.broker_name}: {answer.code} {answer.remark}")
 
     async def join(self) -> None:
         """Id, registration, a heartbeat."""
         code = f"{self.me.address};fleet"
-        await self._ask(controller_messages.apply_broker_id(self.me, self.broker_id, code, uuid.uuid4().hex))
+        await self._ask(
+            controller_messages.apply_broker_id(self.me, self.broker_id, code, uuid.uuid4().hex)
+        )
         position = controller_messages.LogPosition(-1, 0, 0)
-        await self._ask(controller_messages.register_broker(self.me, self.broker_id, position, True, uuid.uuid4().hex, 0))
+        await self._ask(
+            controller_messages.register_broker(
+                self.me, self.broker_id, position, True, uuid.uuid4().hex, 0
+            )
+        )
         await self.beat()
 
     async def elect(self) -> None:
         """Ask for a master."""
-        await self._ask(controller_messages.elect_master(self.me, self.broker_id, uuid.uuid4().hex, 0), (0, MASTER_EXISTS))
+        await self._ask(
+            controller_messages.elect_master(self.me, self.broker_id, uuid.uuid4().hex, 0),
+            (0, MASTER_EXISTS),
+        )
 
     async def beat(self) -> None:
         """One heartbeat."""
         position = controller_messages.LogPosition(1, 0, 0)
-        request = controller_messages.heartbeat(self.me, self.broker_id, position, HEARTBEAT_TIMEOUT_MS, PRIORITY)
+        request = controller_messages.heartbeat(
+            self.me, self.broker_id, position, HEARTBEAT_TIMEOUT_MS, PRIORITY
+        )
         await self._client.send_oneway(self._address, request)
 
     async def close(self) -> None:
@@ -91,12 +110,16 @@ async def _join_all(members: list[Member]) -> float:
 
     began = time.monotonic()
     width = len(MEMBERS)
-    await asyncio.gather(*(whole_set(members[at : at + width]) for at in range(0, len(members), width)))
+    await asyncio.gather(
+        *(whole_set(members[at : at + width]) for at in range(0, len(members), width))
+    )
     return time.monotonic() - began
 
 
 async def _live(address: str, sets: int, link: Pipe) -> None:
-    members = [Member(address, number, broker_id) for number in range(sets) for broker_id in MEMBERS]
+    members = [
+        Member(address, number, broker_id) for number in range(sets) for broker_id in MEMBERS
+    ]
     try:
         link.send(await _join_all(members))
         due = time.monotonic()
@@ -104,7 +127,9 @@ async def _live(address: str, sets: int, link: Pipe) -> None:
             for at, member in enumerate(members):
                 await member.beat()
                 if at % 50 == 49:  # spread over the second, as a thousand brokers are
-                    await asyncio.sleep(max(0.0, due + HEARTBEAT_S * at / len(members) - time.monotonic()))
+                    await asyncio.sleep(
+                        max(0.0, due + HEARTBEAT_S * at / len(members) - time.monotonic())
+                    )
             due += HEARTBEAT_S
             await asyncio.sleep(max(0.0, due - time.monotonic()))
     finally:
@@ -112,7 +137,9 @@ async def _live(address: str, sets: int, link: Pipe) -> None:
 
 
 def live(address: str, sets: int, link: Pipe) -> None:
-    """Register all sets, say how many seconds that took, then send heartbeats until anything comes through `link`."""
+    """Register all sets, say how many seconds that took, then send heartbeats until anything comes
+    through `link`.
+    """
     if not enough_files(sets * len(MEMBERS)):
         raise RuntimeError(f"the limit of open files is below {sets * len(MEMBERS)} connections")
     asyncio.run(_live(address, sets, link))

@@ -1,4 +1,5 @@
-"""A generated history on a real log, all at once or at a rate: commands, their outcomes and what brokers said.
+"""A generated history on a real log, all at once or at a rate: commands, their outcomes and what
+brokers said.
 
 Refuses to know what reads it.
 """
@@ -25,7 +26,9 @@ NOW = 0
 
 @dataclass
 class HistoryLog:
-    """Writes the commands of a history in order, each with its outcomes; broker events go along in proportion."""
+    """Writes the commands of a history in order, each with its outcomes; broker events go along in
+    proportion.
+    """
 
     kafka: Mapping[str, str]
     history: GeneratedHistory
@@ -37,16 +40,24 @@ class HistoryLog:
     _events: Iterator[tuple[int, int, bytes]] = field(init=False)
 
     def __post_init__(self) -> None:
-        settings = {**PRODUCER_SETTINGS, **self.kafka, "linger.ms": 5, "queue.buffering.max.messages": QUEUE_RECORDS}
+        settings = {
+            **PRODUCER_SETTINGS,
+            **self.kafka,
+            "linger.ms": 5,
+            ("queue.buffering.max.messages"): QUEUE_RECORDS,
+        }
         self._producer = Producer(settings)
         timed = zip(self.history.outcomes_ms, self.history.outcomes, strict=True)
         self._outcomes = ((_about(data), at_ms, data) for at_ms, data in timed)
         events = [
             (at_ms, partition, data)
-            for partition, (times, values) in enumerate(zip(self.history.events_ms, self.history.events, strict=True))
+            for partition, (times, values) in enumerate(
+                zip(self.history.events_ms, self.history.events, strict=True)
+            )
             for at_ms, data in zip(times, values, strict=True)
         ]
-        self._events = iter(sorted(events, key=lambda one: one[0]))  # What one partition has at one time keeps its order.
+        # What one partition has at one time keeps its order.
+        self._events = iter(sorted(events, key=lambda one: one[0]))
         self._next_outcome, self._next_event = next(self._outcomes, None), next(self._events, None)
 
     def write(self, count: int, *, events: bool = True) -> None:
@@ -56,7 +67,9 @@ class HistoryLog:
         self.flush()
 
     def write_at(self, rate: float, count: int) -> dict[int, float]:
-        """The next `count` commands evenly, without broker events; offset -> monotonic time at which it was handed over."""
+        """The next `count` commands evenly, without broker events; offset -> monotonic time at
+        which it was handed over.
+        """
         handed, began = {}, time.monotonic()
         for number in range(count):
             pause_s = began + number / rate - time.monotonic()
@@ -81,13 +94,17 @@ class HistoryLog:
             self._produce(OUTCOMES_TOPIC, self._next_outcome[2], 0, self._next_outcome[1])
             self._next_outcome = next(self._outcomes, None)
         while events and self._next_event is not None and self._next_event[0] <= until_ms:
-            self._produce(BROKER_EVENTS_TOPIC, self._next_event[2], self._next_event[1], self._next_event[0])
+            self._produce(
+                BROKER_EVENTS_TOPIC, self._next_event[2], self._next_event[1], self._next_event[0]
+            )
             self._next_event = next(self._events, None)
 
     def _produce(self, topic: str, data: bytes, partition: int, at_ms: int) -> None:
         while True:
             try:
-                self._producer.produce(topic, data, partition=partition, timestamp=at_ms if self.own_times else NOW)
+                self._producer.produce(
+                    topic, data, partition=partition, timestamp=at_ms if self.own_times else NOW
+                )
                 self._producer.poll(0)
                 return
             except BufferError:

@@ -1,7 +1,9 @@
-"""A long history on a real log: commands that change the state, and the newest outcome, as a cluster that lived long has them.
+"""A long history on a real log: commands that change the state, and the newest outcome, as a
+cluster that lived long has them.
 
-Each command is a registration with another end offset, over many sets of three. Everything is folded while it is written,
-so that the outcome at its end has the right digest and the time of folding is known. Refuses to know what reads it.
+Each command is a registration with another end offset, over many sets of three. Everything is
+folded while it is written, so that the outcome at its end has the right digest and the time of
+folding is known. Refuses to know what reads it.
 """
 
 from __future__ import annotations
@@ -42,11 +44,25 @@ def write(kafka: Mapping[str, str], records: int) -> Written:
     """Create the topics and fill `regent.commands` with that many records."""
     kafka_server.create_topics(
         kafka["bootstrap.servers"],
-        [NewTopic(spec.name, num_partitions=spec.partitions, replication_factor=1, config=dict(spec.created))
-         for spec in (topics.COMMANDS, topics.OUTCOMES)],
+        [
+            NewTopic(
+                spec.name,
+                num_partitions=spec.partitions,
+                replication_factor=1,
+                config=dict(spec.created),
+            )
+            for spec in (topics.COMMANDS, topics.OUTCOMES)
+        ],
         {key: value for key, value in kafka.items() if key != "bootstrap.servers"},
-    )  # fmt: skip
-    producer = Producer({**PRODUCER_SETTINGS, **kafka, "linger.ms": 20, "queue.buffering.max.messages": QUEUE_RECORDS})
+    )
+    producer = Producer(
+        {
+            **PRODUCER_SETTINGS,
+            **kafka,
+            "linger.ms": 20,
+            ("queue.buffering.max.messages"): QUEUE_RECORDS,
+        }
+    )
     folder, fold_s, size = Folder(), 0.0, 0
     last: Outcome | None = None
     commands = _commands(folder)
@@ -81,10 +97,16 @@ def _commands(folder: Folder) -> Iterator[Command]:
         nonlocal number
         number += 1
         return Envelope(
-            command_id=number.to_bytes(16, "big"), cluster_id=CLUSTER_ID, term=folder.state.term, issuer="bench-writer",
-            issued_at_ms=1_700_000_000_000 + number, cause="broker_request", requested_by="10.0.0.7:53122",
-            applied_offset=folder.offset, applied_digest=folder.digest if folder.offset >= 0 else b"",
-        )  # fmt: skip
+            command_id=number.to_bytes(16, "big"),
+            cluster_id=CLUSTER_ID,
+            term=folder.state.term,
+            issuer="bench-writer",
+            issued_at_ms=1_700_000_000_000 + number,
+            cause="broker_request",
+            requested_by="10.0.0.7:53122",
+            applied_offset=folder.offset,
+            applied_digest=folder.digest if folder.offset >= 0 else b"",
+        )
 
     names = [f"history-{number:03d}" for number in range(SETS)]
     yield ClusterFormed(envelope(), RULES_VERSION, {}, COMMAND_FINGERPRINTS)
@@ -99,5 +121,14 @@ def _commands(folder: Folder) -> Iterator[Command]:
             for member in MEMBERS:
                 address = f"10.0.1.{member}"
                 yield RegisterBroker(
-                    envelope(), "regent", name, member, f"{address}:10911", f"{address}:10912", f"i{member}", True, -1, turn
+                    envelope(),
+                    "regent",
+                    name,
+                    member,
+                    f"{address}:10911",
+                    f"{address}:10912",
+                    f"i{member}",
+                    True,
+                    -1,
+                    turn,
                 )

@@ -49,12 +49,19 @@ def lay(root: Path, commands: int, silver: bool) -> Laid:
         values = log.records[first : first + AT_ONCE]
         outcomes = [_published(folder, offset, value) for offset, value in enumerate(values, first)]
         for topic, records in ((COMMANDS_TOPIC, values), (OUTCOMES_TOPIC, outcomes)):
-            batch = batch_of([(topic, 0, at, BEGAN_MS + EVERY_MS * at, value) for at, value in enumerate(records, first)])
+            batch = batch_of(
+                [
+                    (topic, 0, at, BEGAN_MS + EVERY_MS * at, value)
+                    for at, value in enumerate(records, first)
+                ]
+            )
             if silver:
                 land_batch(lake, batch, first // AT_ONCE)
             else:
                 mark = HighWater({(topic, 0): first - 1})
-                rows = landing.bronze_rows(CLUSTER_ID, batch, mark, first // AT_ONCE, datetime.now(UTC))
+                rows = landing.bronze_rows(
+                    CLUSTER_ID, batch, mark, first // AT_ONCE, datetime.now(UTC)
+                )
                 deltalake.write_deltalake(lake.uri(BRONZE), rows, mode="append")
     return Laid(str(root), commands, _folding(log.records))
 
@@ -62,7 +69,14 @@ def lay(root: Path, commands: int, silver: bool) -> Laid:
 def _published(folder: Folder, offset: int, value: bytes) -> bytes:
     at_ms = BEGAN_MS + EVERY_MS * offset
     outcome = folder.apply(offset, value).outcome
-    return encode(replace(outcome, publisher="controller-1", published_at_ms=at_ms + 4, phases={"received": at_ms, "applied": at_ms + 3}))
+    return encode(
+        replace(
+            outcome,
+            publisher="controller-1",
+            published_at_ms=at_ms + 4,
+            phases={"received": at_ms, "applied": at_ms + 3},
+        )
+    )
 
 
 def _folding(records: Sequence[bytes]) -> float:

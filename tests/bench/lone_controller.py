@@ -1,4 +1,5 @@
-"""Controllers without brokers: processes on a Kafka that the row started, started and ended again and again.
+"""Controllers without brokers: processes on a Kafka that the row started, started and ended again
+and again.
 
 Refuses to know what is measured with them.
 """
@@ -24,7 +25,9 @@ READY_WITHIN_S = 60.0
 class LoneController:
     """One controller process; started again it finds its folder, and so its snapshot."""
 
-    def __init__(self, home: Path, kafka: Mapping[str, str], cluster_id: str, **settings: object) -> None:
+    def __init__(
+        self, home: Path, kafka: Mapping[str, str], cluster_id: str, **settings: object
+    ) -> None:
         home.mkdir(parents=True, exist_ok=True)
         self.home = home
         self.address = f"127.0.0.1:{pick_block(1)}"
@@ -32,12 +35,17 @@ class LoneController:
         self._config.write_text(
             toml_text.dumps(
                 {
-                    "controller_id": home.name, "cluster_id": cluster_id, "listen": self.address, "data_dir": home / "data",
-                    "local_cluster": True, **settings, "kafka": dict(kafka),
+                    "controller_id": home.name,
+                    "cluster_id": cluster_id,
+                    "listen": self.address,
+                    "data_dir": home / "data",
+                    "local_cluster": True,
+                    **settings,
+                    "kafka": dict(kafka),
                 }
             ),
             encoding="utf-8",
-        )  # fmt: skip
+        )
         self._child: subprocess.Popen[bytes] | None = None
         self.began = 0.0
 
@@ -64,10 +72,15 @@ class LoneController:
         """Seconds from its start until it serves with everything up to `offset` applied."""
         while time.monotonic() - self.began < limit_s:
             status = self.status()
-            if status.get("applied_offset", -1) >= offset and status.get("role") in ("standby", "active"):
+            if status.get("applied_offset", -1) >= offset and status.get("role") in (
+                "standby",
+                "active",
+            ):
                 return time.monotonic() - self.began
             time.sleep(POLL_S)
-        raise BenchFailed(f"{self.home.name} had not applied {offset} after {limit_s:.0f} s: {self.status()}")
+        raise BenchFailed(
+            f"{self.home.name} had not applied {offset} after {limit_s:.0f} s: {self.status()}"
+        )
 
     def wait_active(self) -> LoneController:
         """Until it leads."""

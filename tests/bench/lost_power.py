@@ -1,8 +1,9 @@
 """Store folders as a loss of power leaves them, and what reading them costs at the least.
 
-A real loss of power cannot be had. Such a folder is one of a run that did not end, whose run marker names another start of the
-machine, and of which nothing is in memory. What was written behind its last checkpoint is all there, as if the disk had taken it
-by itself: a start reads the most then. Refuses to know: which broker opens it.
+A real loss of power cannot be had. Such a folder is one of a run that did not end, whose run marker
+names another start of the machine, and of which nothing is in memory. What was written behind its
+last checkpoint is all there, as if the disk had taken it by itself: a start reads the most then.
+Refuses to know: which broker opens it.
 """
 
 from __future__ import annotations
@@ -33,11 +34,15 @@ def queue_message(queue: int) -> MessageFields:
     """1 KiB for the queue of that number, over all topics."""
     one = message(0)
     topic, queue_id = f"bench-{queue // QUEUES_A_TOPIC}", queue % QUEUES_A_TOPIC
-    return MessageFields(topic, queue_id, one.body, one.properties, one.born_ms, one.born_host, one.store_host)
+    return MessageFields(
+        topic, queue_id, one.body, one.properties, one.born_ms, one.born_host, one.store_host
+    )
 
 
 def fill_queues(root: Path, queues: int, rounds: int, file_bytes: int) -> None:
-    """In a process of its own: a message into each queue `rounds` times, a checkpoint, and one round more."""
+    """In a process of its own: a message into each queue `rounds` times, a checkpoint, and one
+    round more.
+    """
     store = MessageStore(root, StoreConfig(log_file_bytes=file_bytes), same_boot=True)
     for number in range(rounds + 1):
         if number == rounds:
@@ -50,18 +55,25 @@ def put_round(store: MessageStore, queues: int) -> None:
     """A message into each queue, readable through it."""
     now_ms = time.time_ns() // 1_000_000
     for first in range(0, queues, GROUP):
-        store.put_many([(queue_message(queue),) for queue in range(first, min(first + GROUP, queues))], now_ms)
+        store.put_many(
+            [(queue_message(queue),) for queue in range(first, min(first + GROUP, queues))], now_ms
+        )
         store.dispatch_to(store.log_end)
 
 
 def without_power(source: Path, target: Path, *, checkpoint: bool = True) -> None:
-    """`target` becomes a copy of `source` as a loss of power leaves it, what was never written as holes. `checkpoint`: whether it has
-    one."""
+    """`target` becomes a copy of `source` as a loss of power leaves it, what was never written as
+    holes. `checkpoint`: whether it has one.
+    """
     shutil.rmtree(target, ignore_errors=True)
     subprocess.run(["cp", "-a", "--sparse=always", str(source), str(target)], check=True)
     marker = target / MARKER_NAME
     if marker.exists():
-        marker.write_text(json.dumps({**json.loads(marker.read_text()), "boot_id": OTHER_BOOT, "flushed_exit": False}))
+        marker.write_text(
+            json.dumps(
+                {**json.loads(marker.read_text()), "boot_id": OTHER_BOOT, "flushed_exit": False}
+            )
+        )
     (target / ABORT_NAME).touch()
     if not checkpoint:
         (target / CHECKPOINT_NAME).unlink(missing_ok=True)
@@ -69,7 +81,9 @@ def without_power(source: Path, target: Path, *, checkpoint: bool = True) -> Non
 
 
 def forget_pages(root: Path) -> None:
-    """Takes the content of the files out of memory. Names stay known: only root could have those forgotten."""
+    """Takes the content of the files out of memory. Names stay known: only root could have those
+    forgotten.
+    """
     os.sync()
     for path in _files(root):
         fd = os.open(path, os.O_RDONLY)
@@ -96,7 +110,9 @@ class AtLeast:
 
 
 def read_at_least(root: Path, log_from: int) -> AtLeast:
-    """Opens each queue file and reads a page of it, then reads the log from an offset to where its last file has data."""
+    """Opens each queue file and reads a page of it, then reads the log from an offset to where its
+    last file has data.
+    """
     began, files = time.perf_counter(), 0
     for path in _files(root / "consumequeue"):
         fd = os.open(path, os.O_RDONLY)

@@ -13,7 +13,9 @@ KIB_PER_MIB = 1024
 
 @dataclass(frozen=True, slots=True)
 class Resident:
-    """MiB: `own` is its alone (heap, stacks, buffers); `all` has what it maps of files as well, which the kernel takes back at will."""
+    """MiB: `own` is its alone (heap, stacks, buffers); `all` has what it maps of files as well,
+    which the kernel takes back at will.
+    """
 
     own: float
     all: float

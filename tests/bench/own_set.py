@@ -1,7 +1,8 @@
-"""A broker set of the benchmark's own, at a running cluster's controllers: with settings that `regent up` does not have.
+"""A broker set of the benchmark's own, at a running cluster's controllers: with settings that
+`regent up` does not have.
 
-The brokers are the `regent broker` command, not supervised. They offer no topics on first send, so that they never turn
-up in the routes of the cluster's other clients.
+The brokers are the `regent broker` command, not supervised. They offer no topics on first send, so
+that they never turn up in the routes of the cluster's other clients.
 """
 
 from __future__ import annotations
@@ -46,8 +47,15 @@ class Member:
 class OwnSet:
     """Use as `with own_set(...) as brokers`."""
 
-    def __init__(self, cluster: BenchCluster, home: Path, name: str, replicas: int, flags: Sequence[str],
-                 environ: Mapping[str, str] | None = None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        cluster: BenchCluster,
+        home: Path,
+        name: str,
+        replicas: int,
+        flags: Sequence[str],
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
         self._cluster = cluster
         self._home = home
         self.name = name
@@ -61,23 +69,50 @@ class OwnSet:
         port = self._first_port + PORTS_EACH * number
         address, name = f"127.0.0.1:{port}", f"{self.name}-{number + 1}"
         command = [
-            sys.executable, "-m", "infra", "broker", "--broker-name", self.name, "--listen", address, "--ha-listen",
-            f"127.0.0.1:{port + 1}", "--no-second-listen", "--no-auto-create-topics", "--store-dir", str(self._home / name),
-            "--name-servers", self._cluster.name_server, "--log-file", str(self._home / f"{name}.log"), *self._flags,
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "infra",
+            "broker",
+            "--broker-name",
+            self.name,
+            "--listen",
+            address,
+            "--ha-listen",
+            f"127.0.0.1:{port + 1}",
+            "--no-second-listen",
+            "--no-auto-create-topics",
+            "--store-dir",
+            str(self._home / name),
+            "--name-servers",
+            self._cluster.name_server,
+            "--log-file",
+            str(self._home / f"{name}.log"),
+            *self._flags,
+        ]
         for controller in self._cluster.controllers:
             command += ["--controllers", controller]
-        member = Member(name, address, children.spawn(command, self._output(name), self._environ, ROOT))
+        member = Member(
+            name, address, children.spawn(command, self._output(name), self._environ, ROOT)
+        )
         self.members.append(member)
-        self._cluster.wait(f"the start of {name}", lambda: bool((self.status(member) or {}).get("ready")), UP_WITHIN_S)
+        self._cluster.wait(
+            f"the start of {name}",
+            lambda: bool((self.status(member) or {}).get("ready")),
+            UP_WITHIN_S,
+        )
 
     def _output(self, name: str) -> Path:
         return self._home / f"{name}.out"
 
     def status(self, member: Member) -> dict[str, Any] | None:
-        """What a broker says of itself, None when it does not answer. BenchFailed when it has ended."""
+        """What a broker says of itself, None when it does not answer. BenchFailed when it has
+        ended.
+        """
         if member.child.poll() is not None:
-            raise BenchFailed(f"{member.name} ended: {' | '.join(children.last_lines(self._output(member.name), 3))}")
+            raise BenchFailed(
+                f"{member.name} ended: "
+                f"{' | '.join(children.last_lines(self._output(member.name), 3))}"
+            )
         return process_status.ask_once(member.address, 500)
 
     def master(self) -> tuple[Member, dict[str, Any]]:
@@ -86,7 +121,11 @@ class OwnSet:
 
         def leads() -> bool:
             answers = [(member, self.status(member) or {}) for member in self.members]
-            found[:] = [(one["master_epoch"], member, one) for member, one in answers if one.get("role") == "MASTER"]
+            found[:] = [
+                (one["master_epoch"], member, one)
+                for member, one in answers
+                if one.get("role") == "MASTER"
+            ]
             return bool(found)
 
         self._cluster.wait(f"a master of {self.name}", leads, UP_WITHIN_S)
@@ -116,10 +155,18 @@ class OwnSet:
 def create_topic(address: str, topic: str, queues: int = 4) -> None:
     """At a broker, ours or Java's, which is master. BenchFailed when it refuses."""
     ext = {
-        "topic": topic, "defaultTopic": "TBW102", "readQueueNums": str(queues), "writeQueueNums": str(queues),
-        "perm": str(READ_WRITE), "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false",
-    }  # fmt: skip
-    answer = asyncio.run(call(address, RemotingCommand.request(RequestCode.UPDATE_AND_CREATE_TOPIC, ext)))
+        "topic": topic,
+        "defaultTopic": "TBW102",
+        "readQueueNums": str(queues),
+        "writeQueueNums": str(queues),
+        "perm": str(READ_WRITE),
+        "topicFilterType": "SINGLE_TAG",
+        "topicSysFlag": "0",
+        "order": "false",
+    }
+    answer = asyncio.run(
+        call(address, RemotingCommand.request(RequestCode.UPDATE_AND_CREATE_TOPIC, ext))
+    )
     if answer.code:
         raise BenchFailed(f"topic {topic} was not made: {answer.code} {answer.remark}")
 
@@ -135,9 +182,16 @@ async def call(address: str, request: RemotingCommand) -> RemotingCommand:
 
 @contextmanager
 def own_set(
-    cluster: BenchCluster, home: Path, name: str, replicas: int, *flags: str, environ: Mapping[str, str] | None = None,
+    cluster: BenchCluster,
+    home: Path,
+    name: str,
+    replicas: int,
+    *flags: str,
+    environ: Mapping[str, str] | None = None,
 ) -> Iterator[OwnSet]:
-    """A set of that many brokers, all of them in sync; stopped at the end. `environ` is added to what processes have."""
+    """A set of that many brokers, all of them in sync; stopped at the end. `environ` is added to
+    what processes have.
+    """
     brokers = OwnSet(cluster, home, name, replicas, flags, environ)
     try:
         for number in range(replicas):

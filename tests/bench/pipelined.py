@@ -1,7 +1,8 @@
-"""A load generator that costs little: frames made beforehand, a fixed number of them under way, on one connection or on many,
-or as many a second as asked for.
+"""A load generator that costs little: frames made beforehand, a fixed number of them under way, on
+one connection or on many, or as many a second as asked for.
 
-Responses are matched by their number only; an answer counts as good when its code is the wanted one.
+Responses are matched by their number only; an answer counts as good when its code is the wanted
+one.
 Refuses to know what the requests mean.
 """
 
@@ -30,8 +31,10 @@ AGAIN_MOST = 20
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a run gave. `bad` counts answers by code other than the wanted one; `delays_ms` from each frame to its answer; `again`:
-    how often one was sent once more, since the answer was that it should be."""
+    """What a run gave. `bad` counts answers by code other than the wanted one; `delays_ms` from
+    each frame to its answer; `again`: how often one was sent once more, since the answer was that
+    it should be.
+    """
 
     answered: int
     seconds: float
@@ -68,7 +71,9 @@ class Answers:
                 break
             (word,) = _LENGTH.unpack_from(stream, at + 4)
             end = at + 8 + (word & 0xFFFFFF)
-            found.append((self._number(_CODE, stream, at, end), self._number(_OPAQUE, stream, at, end)))
+            found.append(
+                (self._number(_CODE, stream, at, end), self._number(_OPAQUE, stream, at, end))
+            )
             at += 4 + length
         self._rest = stream[at:]
         return found
@@ -96,8 +101,9 @@ def repeated(frame: bytes, count: int, first: int = 0) -> list[bytes]:
 
 
 class _Clock:
-    """When each frame went out and came back; answers are matched by number, so they may come in any order. One answered by
-    `again_code` goes out again, its delay goes on."""
+    """When each frame went out and came back; answers are matched by number, so they may come in
+    any order. One answered by `again_code` goes out again, its delay goes on.
+    """
 
     def __init__(self, frames: Sequence[bytes], again_code: int | None = None) -> None:
         self._frames, self._again_code, self._again = frames, again_code, 0
@@ -123,7 +129,9 @@ class _Clock:
                 self.bad[code] = self.bad.get(code, 0) + 1
         self._again += len(again)
         if self._again > AGAIN_MOST * len(self._frames):
-            raise TimeoutError(f"{self._again} answers by code {self._again_code} to {len(self._frames)} frames")
+            raise TimeoutError(
+                f"{self._again} answers by code {self._again_code} to {len(self._frames)} frames"
+            )
         return b"".join(again)
 
     def load(self, seconds: float) -> Load:
@@ -143,8 +151,16 @@ def _received(link: socket.socket, answered: int) -> bytes:
     return data
 
 
-def run(address: tuple[str, int], frames: Sequence[bytes], window: int, good_code: int = 0, again_code: int | None = None) -> Load:
-    """Send all frames, numbered one after the other, `window` under way at a time; returns when all are answered."""
+def run(
+    address: tuple[str, int],
+    frames: Sequence[bytes],
+    window: int,
+    good_code: int = 0,
+    again_code: int | None = None,
+) -> Load:
+    """Send all frames, numbered one after the other, `window` under way at a time; returns when all
+    are answered.
+    """
     answers, clock = Answers(), _Clock(frames, again_code)
     with _connected(address) as link:
         began = time.perf_counter()
@@ -160,8 +176,16 @@ def run(address: tuple[str, int], frames: Sequence[bytes], window: int, good_cod
         return clock.load(time.perf_counter() - began)
 
 
-def paced(address: tuple[str, int], frames: Sequence[bytes], per_s: float, good_code: int = 0, again_code: int | None = None) -> Load:
-    """Send so many frames a second whatever is answered; a delay counts from the moment at which its frame was due."""
+def paced(
+    address: tuple[str, int],
+    frames: Sequence[bytes],
+    per_s: float,
+    good_code: int = 0,
+    again_code: int | None = None,
+) -> Load:
+    """Send so many frames a second whatever is answered; a delay counts from the moment at which
+    its frame was due.
+    """
     answers, clock = Answers(), _Clock(frames, again_code)
     with _connected(address) as link:
         poll = select.poll()  # select() knows no descriptor above 1023
@@ -178,17 +202,26 @@ def paced(address: tuple[str, int], frames: Sequence[bytes], per_s: float, good_
                 sent = due
             wait_s = began + sent / per_s - time.perf_counter() if sent < len(frames) else SILENCE_S
             if poll.poll(max(0.0, wait_s) * 1000):
-                link.sendall(clock.answered(answers.feed(_received(link, len(clock.delays_ms))), good_code))
+                link.sendall(
+                    clock.answered(answers.feed(_received(link, len(clock.delays_ms))), good_code)
+                )
             elif sent == len(frames):
                 raise TimeoutError(f"silence after {len(clock.delays_ms)} answers")
         return clock.load(time.perf_counter() - began)
 
 
-def producers(address: tuple[str, int], frames: Sequence[bytes], connections: int, good_code: int = 0) -> Load:
-    """As so many producers do who each wait for an answer before they send again: one frame under way per connection."""
+def producers(
+    address: tuple[str, int], frames: Sequence[bytes], connections: int, good_code: int = 0
+) -> Load:
+    """As so many producers do who each wait for an answer before they send again: one frame under
+    way per connection.
+    """
     clock = _Clock(frames)
     with ExitStack() as stack:
-        links = {link.fileno(): link for link in (stack.enter_context(_connected(address)) for _ in range(connections))}
+        links = {
+            link.fileno(): link
+            for link in (stack.enter_context(_connected(address)) for _ in range(connections))
+        }
         answers = {number: Answers() for number in links}
         poll = stack.enter_context(select.epoll())
         began, sent = time.perf_counter(), 0

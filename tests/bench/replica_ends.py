@@ -1,4 +1,5 @@
-"""The two ends of a replication link, each a process of its own, and their peer: sendfile -> recv -> file write.
+"""The two ends of a replication link, each a process of its own, and their peer: sendfile -> recv
+-> file write.
 
 The test plays the controller. Refuses to know what is concluded from the times.
 """
@@ -39,7 +40,9 @@ HOST = host_bytes("127.0.0.1", 10911)
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What a copy cost: bytes, wall seconds, processor seconds of the receiving end, seconds until readable by queue."""
+    """What a copy cost: bytes, wall seconds, processor seconds of the receiving end, seconds until
+    readable by queue.
+    """
 
     count: int
     seconds: float
@@ -49,18 +52,35 @@ class Copied:
 
 def message(number: int, size: int = BODY_BYTES) -> MessageFields:
     """A message as a producer's, 1 KiB by default."""
-    return MessageFields("bench", number & 3, b"x" * size, b"KEYS\x01k\x02UNIQ_KEY\x010A0B0C\x02", 1_700_000_000_000, HOST, HOST)
+    return MessageFields(
+        "bench",
+        number & 3,
+        b"x" * size,
+        b"KEYS\x01k\x02UNIQ_KEY\x010A0B0C\x02",
+        1_700_000_000_000,
+        HOST,
+        HOST,
+    )
 
 
-def _replica(root: Path, broker_id: int, dispatches: bool = True) -> tuple[ReplicaDriver, MessageStore]:
+def _replica(
+    root: Path, broker_id: int, dispatches: bool = True
+) -> tuple[ReplicaDriver, MessageStore]:
     store = MessageStore(root, StoreConfig(log_file_bytes=FILE_BYTES), same_boot=True)
     epoch_file = EpochFile(root / "epochFileCheckpoint")
     epochs, seen = epoch_file.load()
     config = ReplicaConfig(file_bytes=FILE_BYTES, min_in_sync_replicas=1)
     core = ReplicaCore(
-        config, broker_id=broker_id, incarnation=f"bench-{broker_id}", clean=True, epochs=epochs, epoch_seen=seen,
-        log_end=store.log_end, log_min=store.log_min, confirm_offset=store.confirm_offset,
-    )  # fmt: skip
+        config,
+        broker_id=broker_id,
+        incarnation=f"bench-{broker_id}",
+        clean=True,
+        epochs=epochs,
+        epoch_seen=seen,
+        log_end=store.log_end,
+        log_min=store.log_min,
+        confirm_offset=store.confirm_offset,
+    )
 
     async def role_changed(_change: fx.RoleChanged) -> None:
         return None
@@ -69,8 +89,12 @@ def _replica(root: Path, broker_id: int, dispatches: bool = True) -> tuple[Repli
         # The set stays {master}: a copy must not turn into a member while it is measured.
         return AlterResult(REFUSED, (1,), SET_EPOCH, EPOCH)
 
-    confirmed = QueueFollower(store, lambda _grown: None).confirmed if dispatches else lambda _offset: None
-    hooks = ReplicaHooks(role_changed, refuse, lambda _elect: None, confirmed, lambda _kind, _fields: None)
+    confirmed = (
+        QueueFollower(store, lambda _grown: None).confirmed if dispatches else lambda _offset: None
+    )
+    hooks = ReplicaHooks(
+        role_changed, refuse, lambda _elect: None, confirmed, lambda _kind, _fields: None
+    )
     return ReplicaDriver(core, store, epoch_file, hooks), store
 
 
@@ -80,7 +104,9 @@ def _lead(driver: ReplicaDriver, master_ha_port: int) -> None:
 
 
 def serve_log(root: Path, port: int, count: int) -> None:
-    """A master with `count` bytes of 1 KiB messages in its log; serves slaves until it is killed."""
+    """A master with `count` bytes of 1 KiB messages in its log; serves slaves until it is
+    killed.
+    """
     asyncio.run(_serve_log(root, port, count))
 
 
@@ -103,7 +129,9 @@ async def _serve_log(root: Path, port: int, count: int) -> None:
 
 
 def copy_log(root: Path, port: int, count: int) -> Copied:
-    """A slave with an empty disk: from the controller's notice until its log holds `count` bytes."""
+    """A slave with an empty disk: from the controller's notice until its log holds `count`
+    bytes.
+    """
     return asyncio.run(_copy_log(root, port, count, dispatches=True))
 
 
@@ -128,7 +156,7 @@ async def _copy_log(root: Path, port: int, count: int, *, dispatches: bool) -> C
     return Copied(count, seconds, cpu_s, readable_s)
 
 
-# -- the peer: the same log files, the same packet sizes, and nothing else --------------------------------------------
+# -- the peer: the same log files, the same packet sizes, and nothing else -------------------------
 
 
 def send_plain(log_folder: Path, port: int, count: int) -> None:
@@ -160,7 +188,9 @@ def _send_files(link: socket.socket, log_folder: Path, count: int) -> None:
 def receive_plain(folder: Path, port: int, count: int) -> Copied:
     """recv -> write into files of the same size until `count` bytes of log have come."""
     buffer = memoryview(bytearray(RECEIVE_BYTES))
-    packets = sum(-(-min(FILE_BYTES, count - start) // BATCH_BYTES) for start in range(0, count, FILE_BYTES))
+    packets = sum(
+        -(-min(FILE_BYTES, count - start) // BATCH_BYTES) for start in range(0, count, FILE_BYTES)
+    )
     expected = count + packets * len(HEADER)
     began, cpu = time.perf_counter(), time.process_time()
     with socket.create_connection(("127.0.0.1", port)) as link:

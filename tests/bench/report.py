@@ -41,11 +41,23 @@ def verdict(figure: Figure) -> str:
 
 
 def _cells(figure: Figure) -> tuple[str, ...]:
-    peer = f"{figure.peer}: {number(figure.peer_value)} {figure.unit}" if figure.peer_value is not None else figure.peer or "-"
+    peer = (
+        (f"{figure.peer}: {number(figure.peer_value)} {figure.unit}")
+        if figure.peer_value is not None
+        else figure.peer or "-"
+    )
     measured = f"{number(figure.value)} {figure.unit}" if figure.value is not None else "-"
     floor = figure.floor.text(figure.unit) if figure.floor else "-"
     goal = figure.goal.text(figure.unit) if figure.goal else "-"
-    return figure.what, measured, peer, _ratio(figure.ratio), floor + (" *" if figure.required else ""), goal, verdict(figure)
+    return (
+        figure.what,
+        measured,
+        peer,
+        _ratio(figure.ratio),
+        floor + (" *" if figure.required else ""),
+        goal,
+        verdict(figure),
+    )
 
 
 def line(figure: Figure) -> str:
@@ -57,17 +69,28 @@ def table(figures: Sequence[Figure]) -> str:
     """All figures, one line each, the notes below."""
     rows = [HEADS, *(_cells(figure) for figure in figures)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADS))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
     lines.insert(1, "  ".join("-" * width for width in widths))
     notes = [
-        textwrap.fill(f"{figure.row}, {figure.what}: {figure.note}", WIDTH, subsequent_indent="    ") for figure in figures if figure.note
+        textwrap.fill(
+            f"{figure.row}, {figure.what}: {figure.note}", WIDTH, subsequent_indent="    "
+        )
+        for figure in figures
+        if figure.note
     ]
     return "\n".join([*lines, "", "* required: a broken one fails the benchmark", "", *notes])
 
 
-def document(figures: Sequence[Figure], machine: dict[str, Any], seconds: float, code: int) -> dict[str, Any]:
+def document(
+    figures: Sequence[Figure], machine: dict[str, Any], seconds: float, code: int
+) -> dict[str, Any]:
     """The JSON report."""
     return {
-        "machine": machine, "seconds": round(seconds, 1), "exit_code": code,
+        "machine": machine,
+        "seconds": round(seconds, 1),
+        "exit_code": code,
         "figures": [figure.document() for figure in figures],
-    }  # fmt: skip
+    }

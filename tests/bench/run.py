@@ -1,10 +1,13 @@
-"""The figures of this machine, each beside a peer of the same run, its floor and its goal (`make bench`).
+"""The figures of this machine, each beside a peer of the same run, its floor and its goal (`make
+bench`).
 
-Responsible for: choosing rows, running them one after the other, stopping everything at the end, also after Ctrl-C.
+Responsible for: choosing rows, running them one after the other, stopping everything at the end,
+also after Ctrl-C.
 Refuses to know how a figure is measured.
 
-Exit codes: 0 every required floor holds; 1 one is broken, or a required row failed; 2 wrong usage, or a required row
-cannot be measured on this machine; 130 it was interrupted, and nothing of it runs any more.
+Exit codes: 0 every required floor holds; 1 one is broken, or a required row failed; 2 wrong usage,
+or a required row cannot be measured on this machine; 130 it was interrupted, and nothing of it runs
+any more.
 """
 
 from __future__ import annotations
@@ -36,13 +39,17 @@ EXIT_BROKEN, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
 
 def chosen(names: Sequence[str] | None, long: bool = False) -> list[Row]:
-    """Rows by name, in their own order; without names all, the long ones only when asked for. Problem with unknown names."""
+    """Rows by name, in their own order; without names all, the long ones only when asked for.
+    Problem with unknown names.
+    """
     if not names:
         return [row for row in ROWS if long or not row.long]
     wanted = {name for words in names for name in words.split(",") if name}
     unknown = sorted(wanted - {row.name for row in ROWS})
     if unknown or not wanted:
-        raise Problem(f"no row is called {', '.join(unknown)}", "--list shows the rows.", EXIT_USAGE)
+        raise Problem(
+            f"no row is called {', '.join(unknown)}", "--list shows the rows.", EXIT_USAGE
+        )
     return [row for row in ROWS if row.name in wanted]
 
 
@@ -53,11 +60,17 @@ def measured(bench: Bench, row: Row) -> list[Figure]:
         return row.measure(bench)
     except (BenchFailed, ChildFailed, Problem, OSError) as error:
         bench.say(f"{row.name} failed: {error}")
-        return [Figure(row.name, row.meaning, "", None, required=row.required, note=f"failed: {error}")]
+        return [
+            Figure(row.name, row.meaning, "", None, required=row.required, note=f"failed: {error}")
+        ]
 
 
-def run(rows: Sequence[Row], keep: bool, minutes: float, share: float) -> tuple[list[Figure], float, set[str]]:
-    """(figures, seconds, rows that failed). Everything that was started is stopped, whatever happens."""
+def run(
+    rows: Sequence[Row], keep: bool, minutes: float, share: float
+) -> tuple[list[Figure], float, set[str]]:
+    """(figures, seconds, rows that failed). Everything that was started is stopped, whatever
+    happens.
+    """
     work = Path(tempfile.mkdtemp(prefix="regent-bench-"))
     bench = Bench(work, minutes, share)
     figures: list[Figure] = []
@@ -80,15 +93,35 @@ def run(rows: Sequence[Row], keep: bool, minutes: float, share: float) -> tuple[
 
 
 def machine() -> dict[str, Any]:
-    return {"system": platform.platform(), "python": platform.python_version(), "cores": os.cpu_count()}
+    return {
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+    }
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="make bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="make bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", action="append", metavar="NAME,...", help="these rows only")
-    parser.add_argument("--long", action="store_true", help="also the rows that take many minutes (make bench-long)")
-    parser.add_argument("--minutes", type=float, default=60.0, help="how long memory-growth looks at each kind of broker (default %(default)g)")
-    parser.add_argument("--share", type=float, default=1.0, help="of the blows of rto-kills-java, rto-pauses-java and rto-stock-java")
+    parser.add_argument(
+        "--long",
+        action="store_true",
+        help=("also the rows that take many minutes (make bench-long)"),
+    )
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=60.0,
+        help=("how long memory-growth looks at each kind of broker (default %(default)g)"),
+    )
+    parser.add_argument(
+        "--share",
+        type=float,
+        default=1.0,
+        help=("of the blows of rto-kills-java, rto-pauses-java and rto-stock-java"),
+    )
     parser.add_argument("--list", action="store_true", help="the names of the rows")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.add_argument("--keep", action="store_true", help="keep the folder with logs and ledgers")

@@ -41,7 +41,9 @@ class Bench:
         print(f"[{self.seconds:6.1f} s] {text}", file=sys.stderr, flush=True)
 
     def times(self, count: int) -> int:
-        """How often to strike where `count` is asked for: fewer when time presses, never fewer than two."""
+        """How often to strike where `count` is asked for: fewer when time presses, never fewer than
+        two.
+        """
         return max(2, round(count * self.share))
 
     def folder(self, name: str) -> Path:
@@ -51,7 +53,9 @@ class Bench:
         return path
 
     def cluster(self, name: str, *flags: str) -> BenchCluster:
-        """The running cluster of that name. Others are stopped first: they would share the processors."""
+        """The running cluster of that name. Others are stopped first: they would share the
+        processors.
+        """
         for other in list(self._clusters):
             if other != name:
                 self.drop(other)
@@ -64,14 +68,20 @@ class Bench:
 
     def plain_cluster(self) -> BenchCluster:
         """One Kafka node, two controllers, three replicas, no tables."""
-        return self.cluster("plain", "--replicas", "3", "--controllers", "2", "--kafka-nodes", "1", "--no-land")
+        return self.cluster(
+            "plain", "--replicas", "3", "--controllers", "2", "--kafka-nodes", "1", "--no-land"
+        )
 
     def broker_cluster(self) -> BenchCluster:
         """One Kafka node and one controller, for rows that bring brokers of their own."""
-        return self.cluster("brokers", "--replicas", "0", "--controllers", "1", "--kafka-nodes", "1", "--no-land")
+        return self.cluster(
+            "brokers", "--replicas", "0", "--controllers", "1", "--kafka-nodes", "1", "--no-land"
+        )
 
     def bare_recoveries(self) -> list[float]:
-        """Recoveries of a client whose server is killed and who knows another one, in s; measured once a run."""
+        """Recoveries of a client whose server is killed and who knows another one, in s; measured
+        once a run.
+        """
         if not self._bare:
             self._bare = detection.bare_recoveries(BARE_RECOVERIES)
         return self._bare
@@ -90,7 +100,9 @@ class Bench:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One part of the benchmark: a name for `--only`, what it is in one line, and how it is measured."""
+    """One part of the benchmark: a name for `--only`, what it is in one line, and how it is
+    measured.
+    """
 
     name: str
     meaning: str

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 
 def median(samples: Sequence[float]) -> float:
-    """The middle one; of an even number the mean of the two in the middle. ValueError without samples."""
+    """The middle one; of an even number the mean of the two in the middle. ValueError without
+    samples.
+    """
     ordered = sorted(samples)
     if not ordered:
         raise ValueError("no samples")
@@ -16,7 +18,9 @@ def median(samples: Sequence[float]) -> float:
 
 
 def percentile(samples: Sequence[float], share: float) -> float:
-    """The smallest sample that at least `share` (0 to 1) of all samples do not exceed. ValueError without samples."""
+    """The smallest sample that at least `share` (0 to 1) of all samples do not exceed. ValueError
+    without samples.
+    """
     ordered = sorted(samples)
     if not ordered:
         raise ValueError("no samples")

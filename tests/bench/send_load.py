@@ -1,4 +1,5 @@
-"""Sends at a broker, ours or Java's: the frames, and the functions that a process of their own runs with them.
+"""Sends at a broker, ours or Java's: the frames, and the functions that a process of their own runs
+with them.
 
 Every function makes its frames first and starts its clock then. Refuses to know who answers.
 """
@@ -30,9 +31,11 @@ WARM_GAIN = 1.1
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One run: messages/s that were answered with success, processor seconds of the master and of all brokers of its set, the
-    99th of 100 delays, how many sends were refused; the master's memory in MiB right after it, its own and with mapped files; how
-    often a send was made again because the broker was busy."""
+    """One run: messages/s that were answered with success, processor seconds of the master and of
+    all brokers of its set, the 99th of 100 delays, how many sends were refused; the master's memory
+    in MiB right after it, its own and with mapped files; how often a send was made again because
+    the broker was busy.
+    """
 
     count: int
     per_s: float
@@ -58,9 +61,21 @@ def send_frame(broker_set: str = "bench-send", queue: int = 0) -> bytes:
     """A 310 as a Java producer makes it, with FIRST_OPAQUE."""
     properties = "KEYS\x01bench\x02UNIQ_KEY\x017F0000010A2B18B4AAC2000000000000\x02WAIT\x01true\x02"
     ext = {
-        "a": "bench", "b": TOPIC, "c": "TBW102", "d": "4", "e": str(queue), "f": "0", "g": str(time.time_ns() // 1_000_000),
-        "h": "0", "i": properties, "j": "0", "k": "false", "l": "0", "m": "false", "n": broker_set,
-    }  # fmt: skip
+        "a": "bench",
+        "b": TOPIC,
+        "c": "TBW102",
+        "d": "4",
+        "e": str(queue),
+        "f": "0",
+        "g": str(time.time_ns() // 1_000_000),
+        "h": "0",
+        "i": properties,
+        "j": "0",
+        "k": "false",
+        "l": "0",
+        "m": "false",
+        "n": broker_set,
+    }
     request = RemotingCommand.request(310, ext, body_of(1, BODY_BYTES))
     return codec.encode(request, opaque=pipelined.FIRST_OPAQUE)
 
@@ -68,14 +83,19 @@ def send_frame(broker_set: str = "bench-send", queue: int = 0) -> bytes:
 def frames(count: int) -> list[bytes]:
     """So many sends, over all queues in turn."""
     pairs = [pipelined.split_at_opaque(send_frame(queue=queue)) for queue in range(QUEUES)]
-    return [b"%b%d%b" % (pairs[i % QUEUES][0], pipelined.FIRST_OPAQUE + i, pairs[i % QUEUES][1]) for i in range(count)]
+    return [
+        b"%b%d%b" % (pairs[i % QUEUES][0], pipelined.FIRST_OPAQUE + i, pairs[i % QUEUES][1])
+        for i in range(count)
+    ]
 
 
-# -- in a process of its own ------------------------------------------------------------------------------------------
+# -- in a process of its own -----------------------------------------------------------------------
 
 
 def send_all(address: tuple[str, int], count: int, window: int) -> pipelined.Load:
-    """Over one connection, `window` under way; what a broker is too busy for is sent again, as producers do."""
+    """Over one connection, `window` under way; what a broker is too busy for is sent again, as
+    producers do.
+    """
     return pipelined.run(address, frames(count), window, again_code=ResponseCode.SYSTEM_BUSY)
 
 
@@ -85,10 +105,14 @@ def send_paced(address: tuple[str, int], count: int, per_s: float) -> pipelined.
 
 
 def send_steadily(address: tuple[str, int], per_s: float, seconds: float) -> pipelined.Load:
-    """So many a second for a long time, in pieces; a broker that is slower gets fewer, the end is that of the time."""
+    """So many a second for a long time, in pieces; a broker that is slower gets fewer, the end is
+    that of the time.
+    """
     began, answered, bad = time.perf_counter(), 0, Counter[int]()
     while (passed_s := time.perf_counter() - began) < seconds:
-        piece = pipelined.paced(address, frames(max(1, round(per_s * min(seconds - passed_s, PIECE_S)))), per_s)
+        piece = pipelined.paced(
+            address, frames(max(1, round(per_s * min(seconds - passed_s, PIECE_S)))), per_s
+        )
         answered += piece.answered
         bad.update(piece.bad)
     return pipelined.Load(answered, passed_s, dict(bad))
@@ -104,25 +128,43 @@ def send_waiting(address: tuple[str, int], count: int, connections: int) -> pipe
     return pipelined.producers(address, frames(count), connections)
 
 
-# -- measured ---------------------------------------------------------------------------------------------------------
+# -- measured --------------------------------------------------------------------------------------
 
 
 def turn(master: Member, members: list[Member], function: object, *arguments: object) -> Turn:
-    """One of the functions above at a master, with what it costs the brokers. BenchFailed when more than one of a hundred
-    sends is refused: a refusal costs nothing, so the figure would be one of refusals."""
+    """One of the functions above at a master, with what it costs the brokers. BenchFailed when more
+    than one of a hundred sends is refused: a refusal costs nothing, so the figure would be one of
+    refusals.
+    """
     before = {member.pid: cpu_seconds(member.pid) for member in members}
     load: pipelined.Load = apart(function, split_address(master.address), *arguments)  # type: ignore[arg-type]
     held = memory.resident(master.pid)
     cost = {pid: cpu_seconds(pid) - spent for pid, spent in before.items()}
     refused = sum(load.bad.values())
     if refused > load.answered * REFUSED_MOST:
-        raise BenchFailed(f"{refused} of {load.answered} sends at {master.name} were answered with codes {load.bad}")
+        raise BenchFailed(
+            f"{refused} of {load.answered} sends at {master.name} were answered with codes "
+            f"{load.bad}"
+        )
     spent = (cost[master.pid], sum(cost.values()))
-    return Turn(load.answered - refused, load.good_per_s, *spent, load.p99_ms, refused, held.own, held.all, load.again)
+    return Turn(
+        load.answered - refused,
+        load.good_per_s,
+        *spent,
+        load.p99_ms,
+        refused,
+        held.own,
+        held.all,
+        load.again,
+    )
 
 
-def warmed_up(master: Member, members: list[Member], function: object, count: int, *arguments: object) -> int:
-    """Send `count` at a time until they no longer become cheaper for the set (Java compiles while it runs); gives how many in all."""
+def warmed_up(
+    master: Member, members: list[Member], function: object, count: int, *arguments: object
+) -> int:
+    """Send `count` at a time until they no longer become cheaper for the set (Java compiles while
+    it runs); gives how many in all.
+    """
     cost_before = 0.0
     for times in range(1, WARM_UPS_MAX + 1):
         cost = turn(master, members, function, count, *arguments).set_cpu_s

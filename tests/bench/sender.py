@@ -1,7 +1,8 @@
 """A sending process whose every call is written down with its times: ledger and clock in one file.
 
-It is the workload's own client (poll and timeout as given): one message under way per queue, sent again until it is
-acknowledged, the route asked for again after each failure. Lines, all times monotonic ns:
+It is the workload's own client (poll and timeout as given): one message under way per queue, sent
+again until it is acknowledged, the route asked for again after each failure. Lines, all times
+monotonic ns:
 
     S seq queue invoked            before the call
     A seq queue queue_offset ended the answer had code 0
@@ -69,7 +70,10 @@ class Sender:
             reason = " ".join(f"{failed.address}: {failed.reason}".split())[:160]
             os.write(self._file, f"U {sequence} {time.monotonic_ns()} {reason}\n".encode())
             return False
-        os.write(self._file, b"A %d %d %d %d\n" % (sequence, stored.queue, stored.queue_offset, time.monotonic_ns()))
+        os.write(
+            self._file,
+            b"A %d %d %d %d\n" % (sequence, stored.queue, stored.queue_offset, time.monotonic_ns()),
+        )
         return True
 
 
@@ -110,9 +114,14 @@ async def run(arguments: list[str]) -> int:
     flags.add_argument("--rate", type=float, default=500.0)
     given = flags.parse_args(arguments)
     stop = stop_on_signals()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the benchmark, which stops this process itself
+    # Ctrl-C is for the benchmark, which stops this process itself
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     async with WorkloadClient(
-        given.name_server, given.topic, "regent-bench-producer", poll_ms=given.poll_ms, timeout_ms=given.timeout_ms,
+        given.name_server,
+        given.topic,
+        "regent-bench-producer",
+        poll_ms=given.poll_ms,
+        timeout_ms=given.timeout_ms,
         queues=given.queues,
     ) as client:
         await Sender(client, given.out, given.queues, given.rate).run(stop)

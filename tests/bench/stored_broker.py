@@ -1,7 +1,8 @@
-"""Brokers that are the only replica of their set, on a store of a wanted size: ours and Java's, in turn on one folder.
+"""Brokers that are the only replica of their set, on a store of a wanted size: ours and Java's, in
+turn on one folder.
 
-The log is written by the store's own code, without a broker around it: sends would take many minutes. Refuses to know what
-is measured on it.
+The log is written by the store's own code, without a broker around it: sends would take many
+minutes. Refuses to know what is measured on it.
 """
 
 from __future__ import annotations
@@ -32,12 +33,19 @@ GROUP = 256
 CHECKPOINT_S = 0.5
 POLL_S = 0.005
 SERVES_WITHIN_S = 300.0
-SETTINGS = {"min_in_sync_replicas": 1, "index_hash_slots": 5_000_000, "index_entries_max": 20_000_000, "consume_queue_file_entries": 300_000}
+SETTINGS = {
+    "min_in_sync_replicas": 1,
+    "index_hash_slots": 5_000_000,
+    "index_entries_max": 20_000_000,
+    "consume_queue_file_entries": 300_000,
+}
 
 
 def fill(root: Path, count: int, file_bytes: int) -> int:
-    """In a process of its own: 1 KiB messages until the log has `count` bytes, readable by queue, with the checkpoints of a
-    broker that runs. Gives the end of the log and leaves the folder as a kill does."""
+    """In a process of its own: 1 KiB messages until the log has `count` bytes, readable by queue,
+    with the checkpoints of a broker that runs. Gives the end of the log and leaves the folder as a
+    kill does.
+    """
     store = MessageStore(root, StoreConfig(log_file_bytes=file_bytes), same_boot=True)
     number, due = 0, time.monotonic() + CHECKPOINT_S
     while store.log_end < count:
@@ -62,7 +70,9 @@ class Place:
 
 
 class OneSet:
-    """A set of that name on a cluster's controllers; its brokers are made here and ended by `end`."""
+    """A set of that name on a cluster's controllers; its brokers are made here and ended by
+    `end`.
+    """
 
     def __init__(self, cluster: BenchCluster, home: Path, name: str, file_bytes: int) -> None:
         self._place = Place(home, cluster)
@@ -73,9 +83,18 @@ class OneSet:
     def ours(self, label: str, store: Path | None = None) -> RegentBroker:
         """A broker of ours, on that store when one is given; not started."""
         cluster = self._place.cluster
-        settings = {**SETTINGS, "commit_log_file_bytes": self._file_bytes} | ({"store_dir": str(store)} if store else {})
-        made = RegentBroker(self._place, label, controllers=cluster.controllers, name_servers=[cluster.name_server],  # type: ignore[arg-type]
-                            broker_set=self._name, cluster=CLUSTER, settings=settings)  # fmt: skip
+        settings = {**SETTINGS, "commit_log_file_bytes": self._file_bytes} | (
+            {"store_dir": str(store)} if store else {}
+        )
+        made = RegentBroker(
+            self._place,
+            label,
+            controllers=cluster.controllers,
+            name_servers=[cluster.name_server],  # type: ignore[arg-type]
+            broker_set=self._name,
+            cluster=CLUSTER,
+            settings=settings,
+        )
         self._made.append(made)
         return made
 
@@ -84,14 +103,27 @@ class OneSet:
         cluster = self._place.cluster
         extra = {"mappedFileSizeCommitLog": str(self._file_bytes)}
         if store is not None:
-            extra |= {"storePathRootDir": str(store), "storePathCommitLog": str(store / "commitlog")}
-        made = world.broker(label, controllers=cluster.controllers, name_servers=[cluster.name_server], broker_set=self._name, cluster=CLUSTER,
-                            settings=java_brokers.settings_for(1, extra), jvm=java_brokers.JVM, start=False)  # fmt: skip
+            extra |= {
+                "storePathRootDir": str(store),
+                "storePathCommitLog": str(store / "commitlog"),
+            }
+        made = world.broker(
+            label,
+            controllers=cluster.controllers,
+            name_servers=[cluster.name_server],
+            broker_set=self._name,
+            cluster=CLUSTER,
+            settings=java_brokers.settings_for(1, extra),
+            jvm=java_brokers.JVM,
+            start=False,
+        )
         self._made.append(made)
         return made
 
     def filled(self, count: int) -> Path:
-        """The store of a broker that had its id and its first role, was killed, and has `count` bytes in its log."""
+        """The store of a broker that had its id and its first role, was killed, and has `count`
+        bytes in its log.
+        """
         return self.filled_by(fill, count, self._file_bytes)
 
     def filled_by(self, filling: Callable[..., object], *arguments: object) -> Path:
@@ -110,7 +142,9 @@ class OneSet:
 
 
 def until_listening(broker: Replica) -> float:
-    """Seconds from now until it accepts a connection. BenchFailed when it ends or takes too long."""
+    """Seconds from now until it accepts a connection. BenchFailed when it ends or takes too
+    long.
+    """
     address, began = split_address(broker.address), time.perf_counter()
     while True:
         try:
@@ -142,4 +176,9 @@ def _judge(broker: Replica, began: float) -> None:
 
 def ha_status(broker: Replica) -> bytes:
     """The body of 907. OSError, RemotingError when it does not answer."""
-    return asyncio.run(call(broker.address, RemotingCommand.request(RequestCode.GET_BROKER_HA_STATUS))).body or b""
+    return (
+        asyncio.run(
+            call(broker.address, RemotingCommand.request(RequestCode.GET_BROKER_HA_STATUS))
+        ).body
+        or b""
+    )

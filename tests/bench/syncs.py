@@ -1,4 +1,5 @@
-"""How often a process makes its log durable, counted from outside; and the bare thing: the same bytes and `fdatasync`, nothing else.
+"""How often a process makes its log durable, counted from outside; and the bare thing: the same
+bytes and `fdatasync`, nothing else.
 
 Refuses to know whose process it is.
 """
@@ -36,8 +37,10 @@ class SyncCounter:
         path.write_bytes(bytes(_COUNTS.size))
         self._path = path
         self.environ: Mapping[str, str] = {
-            "LD_PRELOAD": str(library), "REGENT_SYNC_COUNT": str(path), "REGENT_SYNC_FILE_BYTES": str(LOG_FILE_BYTES),
-        }  # fmt: skip
+            "LD_PRELOAD": str(library),
+            "REGENT_SYNC_COUNT": str(path),
+            "REGENT_SYNC_FILE_BYTES": str(LOG_FILE_BYTES),
+        }
 
     def read(self) -> Syncs:
         """Since the process began."""
@@ -55,14 +58,21 @@ def build(folder: Path) -> Path:
     if compiler is None:
         raise Problem("no C compiler: syncs cannot be counted", "install one (cc)")
     library = folder / "count_syncs.so"
-    done = subprocess.run([compiler, "-shared", "-fPIC", "-O2", "-o", str(library), str(SOURCE), "-ldl"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [compiler, "-shared", "-fPIC", "-O2", "-o", str(library), str(SOURCE), "-ldl"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         raise Problem(f"{SOURCE.name} cannot be compiled", done.stderr.strip()[-200:])
     return library
 
 
 def fdatasync_alone(folder: Path, bytes_each: int, seconds: float) -> float:
-    """Syncs/s of one thread that writes so many bytes behind the last ones and syncs, into a file made as a log file is."""
+    """Syncs/s of one thread that writes so many bytes behind the last ones and syncs, into a file
+    made as a log file is.
+    """
     fd = os.open(folder / "alone", os.O_CREAT | os.O_RDWR, 0o644)
     try:
         os.posix_fallocate(fd, 0, LOG_FILE_BYTES)

@@ -1,4 +1,5 @@
-"""The brokers' folders of a cluster whose brokers were started with kill points: arming them, keeping them off, taking their power.
+"""The brokers' folders of a cluster whose brokers were started with kill points: arming them,
+keeping them off, taking their power.
 
 Refuses to know: what happens inside a broker (kill_points.py), which line hits whom.
 """
@@ -35,7 +36,9 @@ def starter(home: Path) -> list[str]:
 
 
 class Armed:
-    """One run's hold on the brokers of a stage. `chance` decides what the line leaves open; its seed is in the note."""
+    """One run's hold on the brokers of a stage. `chance` decides what the line leaves open; its
+    seed is in the note.
+    """
 
     def __init__(self, stage: BrokerStage) -> None:
         self.stage = stage
@@ -54,10 +57,12 @@ class Armed:
     def pid(self, name: str) -> int:
         return int(self.stage.cluster.process(name)["pid"])
 
-    # -- points ---------------------------------------------------------------------------------------------------
+    # -- points ------------------------------------------------------------------------------------
 
     def die_at(self, point: str, name: str, *others: str, passes: int) -> dict[str, int]:
-        """`name` dies at the Nth time it comes by a point from now on, and `others` with it. All are dead on return."""
+        """`name` dies at the Nth time it comes by a point from now on, and `others` with it. All
+        are dead on return.
+        """
         folder, pids = self.folder(name), {one: self.pid(one) for one in (name, *others)}
         (folder / FIRED).unlink(missing_ok=True)
         order = {"point": point, "passes": passes, "also": [pids[one] for one in others]}
@@ -75,13 +80,19 @@ class Armed:
         return pids
 
     def wait_dead(self, pids: dict[str, int]) -> None:
-        wait_until(lambda: not any(map(children.is_alive, pids.values())), f"{', '.join(pids)} are dead", DIES_WITHIN_S)
+        wait_until(
+            lambda: not any(map(children.is_alive, pids.values())),
+            f"{', '.join(pids)} are dead",
+            DIES_WITHIN_S,
+        )
 
-    # -- off and on -------------------------------------------------------------------------------------------------
+    # -- off and on --------------------------------------------------------------------------------
 
     @contextmanager
     def kept_off(self, *names: str, wait: bool = True) -> Iterator[None]:
-        """Whoever of them dies meanwhile begins again only at the end; then all run, unless nobody waits for that."""
+        """Whoever of them dies meanwhile begins again only at the end; then all run, unless nobody
+        waits for that.
+        """
         pids = {name: self.pid(name) for name in names}
         for name in names:
             (self.folder(name) / GATE).touch()
@@ -108,7 +119,9 @@ class Armed:
             yield
 
     def power_lost(self, *names: str, kept: float) -> list[PowerLoss]:
-        """Their machines boot anew, and what was not durable is there with that chance. They must be dead."""
+        """Their machines boot anew, and what was not durable is there with that chance. They must
+        be dead.
+        """
         return [self._power_lost(name, kept) for name in names]
 
     def _power_lost(self, name: str, kept: float) -> PowerLoss:
@@ -116,16 +129,20 @@ class Armed:
         return lose_power(self.store(name), self.folder(name) / JOURNAL, self.chance, kept)
 
     def empty(self, name: str) -> None:
-        """Nothing is left in its data folder, and nothing of what was there can be lost once more."""
+        """Nothing is left in its data folder, and nothing of what was there can be lost once
+        more.
+        """
         damage.empty(self.store(name))
         (self.folder(name) / JOURNAL).write_bytes(b"")
 
     def newest_of(self, name: str) -> tuple[int, int]:
-        """Of the log's last whole message, which is on its disk for now: when it was stored (ms), and its number."""
+        """Of the log's last whole message, which is on its disk for now: when it was stored (ms),
+        and its number.
+        """
         found = list(damage.messages(self.store(name)))
         return (damage.stored_ms(found[-1]), len(found)) if found else (0, 0)
 
-    # -- what they said -------------------------------------------------------------------------------------------------
+    # -- what they said ----------------------------------------------------------------------------
 
     def log_now(self, *names: str) -> dict[str, int]:
         """How long their logs are, for `said`."""

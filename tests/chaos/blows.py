@@ -1,4 +1,5 @@
-"""The blows, one function each: what is hit, and what must be seen before the next decision is asked for.
+"""The blows, one function each: what is hit, and what must be seen before the next decision is
+asked for.
 
 Each gives a line for the report. Refuses to know how load and loss are measured.
 """
@@ -49,7 +50,10 @@ def controller_paused(stage: Stage) -> str:
         time.sleep(max(0.0, PAUSE_S - (time.monotonic() - began)))
     if stage.leader() != heir:
         raise NotAsItShouldBe(f"{victim} woke and took the lead from {heir}")
-    return f"{victim} stands still for {PAUSE_S:.0f} s: {heir} leads after {took:.2f} s, decides after {asked:.2f} s more"
+    return (
+        f"{victim} stands still for {PAUSE_S:.0f} s: {heir} leads after {took:.2f} s, decides "
+        f"after {asked:.2f} s more"
+    )
 
 
 def controller_and_master(stage: Stage) -> str:
@@ -59,11 +63,15 @@ def controller_and_master(stage: Stage) -> str:
     pids = {name: stage.cluster.kill(name) for name in (controller, master)}
     began = time.monotonic()
     after = stage.cluster.set_view(
-        "another master is elected", lambda view: view.master_id is not None and view.master_epoch > before.master_epoch
+        "another master is elected",
+        lambda view: view.master_id is not None and view.master_epoch > before.master_epoch,
     )
     took = time.monotonic() - began
     stage.wait_restarted(pids)
-    return f"kill -9 {controller} and {master}: {after.controller} has elected broker {after.master_id} after {took:.2f} s"
+    return (
+        f"kill -9 {controller} and {master}: {after.controller} has elected broker "
+        f"{after.master_id} after {took:.2f} s"
+    )
 
 
 def all_controllers(stage: Stage) -> str:
@@ -123,11 +131,16 @@ def log_leader_paused(stage: Stage) -> str:
         took = stage.decide("log-leader-paused")
         read = stage.read(max(1.0, READ_WITHIN_S - took))
         time.sleep(max(0.0, PAUSE_S - (time.monotonic() - began)))
-    return f"{victim}, which leads the log, stands still for {PAUSE_S:.0f} s: a decision after {took:.2f} s, a read {read:.2f} s later"
+    return (
+        f"{victim}, which leads the log, stands still for {PAUSE_S:.0f} s: a decision after "
+        f"{took:.2f} s, a read {read:.2f} s later"
+    )
 
 
 def snapshots_corrupted(stage: Stage) -> str:
-    """Every snapshot of one controller is torn or flipped while it is down; it comes back with the same state."""
+    """Every snapshot of one controller is torn or flipped while it is down; it comes back with the
+    same state.
+    """
     victim = stage.leader()
     with stage.held(victim):
         snapshots = sorted((stage.notes_of(victim) / "snapshots").glob("snapshot-*.bin"))
@@ -147,7 +160,8 @@ def snapshots_corrupted(stage: Stage) -> str:
 
 
 def worker_stuck(stage: Stage) -> str:
-    """Strangers join the stream processor's group again and again; the last one takes its partition away for good.
+    """Strangers join the stream processor's group again and again; the last one takes its partition
+    away for good.
 
     The other controllers are away: the one that is hit must help itself, and then start anew.
     """
@@ -165,9 +179,13 @@ async def _storm(stage: Stage, victim: str) -> str:
     try:
         for number in range(STRANGERS):
             stranger = FaustWorker(
-                group, {"bootstrap.servers": stage.cluster.bootstrap}, stage.home / f"stranger-{number}",
-                next_offset=lambda: 0, on_record=lambda offset, data: None, on_failure=lambda reason: None,
-            )  # fmt: skip
+                group,
+                {"bootstrap.servers": stage.cluster.bootstrap},
+                stage.home / f"stranger-{number}",
+                next_offset=lambda: 0,
+                on_record=lambda offset, data: None,
+                on_failure=lambda reason: None,
+            )
             await stranger.start()
             strangers.append(stranger)
             for decision in range(STORM_DECISIONS):
@@ -185,16 +203,25 @@ async def _storm(stage: Stage, victim: str) -> str:
     finally:
         await asyncio.gather(*(one.stop() for one in strangers), return_exceptions=True)
     told = stage.log_of(victim)[seen:]
-    helped, anew = told.count(HELPED), "it starts anew" if HALTED in told else "it has its partition back"
-    return f"{victim} alone, {STRANGERS} strangers in its group: {STRANGERS * STORM_DECISIONS + decided} decisions, {helped} times read directly, {anew}"
+    helped, anew = (
+        told.count(HELPED),
+        "it starts anew" if HALTED in told else ("it has its partition back"),
+    )
+    return (
+        f"{victim} alone, {STRANGERS} strangers in its group: "
+        f"{STRANGERS * STORM_DECISIONS + decided} decisions, {helped} times read directly, {anew}"
+    )
 
 
 def thousand_sets(stage: Stage) -> str:
     before = stage.cluster.whole().term
     result = asyncio.run(register_all(stage.controllers, SETS))
     if result.wrong:
-        raise NotAsItShouldBe(f"{len(result.wrong)} of {SETS} sets are wrong, first {result.wrong[0]}")
+        raise NotAsItShouldBe(
+            f"{len(result.wrong)} of {SETS} sets are wrong, first {result.wrong[0]}"
+        )
     return (
-        f"{SETS} sets at once over {result.connections} sockets: id, registration and master for all after "
-        f"{result.seconds:.1f} s ({result.asked_again} asked again, terms {before} to {stage.cluster.whole().term})"
+        f"{SETS} sets at once over {result.connections} sockets: id, registration and master for "
+        f"all after {result.seconds:.1f} s ({result.asked_again} asked again, terms {before} to "
+        f"{stage.cluster.whole().term})"
     )

@@ -1,4 +1,5 @@
-"""The lines of brokers from first to last: a cluster for each group of settings, a row for each line.
+"""The lines of brokers from first to last: a cluster for each group of settings, a row for each
+line.
 
 Refuses to know what the lines do and what becomes of the rows.
 """
@@ -23,13 +24,22 @@ BROKERS = ("broker-a-1", "broker-a-2", "broker-a-3")
 
 
 def play_lines(
-    lines: Sequence[Line], home: Path, network: Network | None, runs: int | None, rows: list[Row], progress: Progress,
-) -> str | None:  # fmt: skip
-    """Add a row for each line; what is wrong besides, in one line. A cluster that is not as it should be hides no other."""
+    lines: Sequence[Line],
+    home: Path,
+    network: Network | None,
+    runs: int | None,
+    rows: list[Row],
+    progress: Progress,
+) -> str | None:
+    """Add a row for each line; what is wrong besides, in one line. A cluster that is not as it
+    should be hides no other.
+    """
     problems: list[str] = []
     for number, (settings, group) in enumerate(by_settings(lines)):
         played = len(rows)
-        problem = _play_group(group, settings, home / f"brokers-{number}", network, runs, rows, progress)
+        problem = _play_group(
+            group, settings, home / f"brokers-{number}", network, runs, rows, progress
+        )
         if problem:
             not_played = [line.name for line in group[len(rows) - played :]]
             progress.left_out(len(not_played))
@@ -38,9 +48,14 @@ def play_lines(
 
 
 def _play_group(
-    lines: Sequence[Line], settings: Mapping[str, Any], home: Path, network: Network | None, runs: int | None,
-    rows: list[Row], progress: Progress,
-) -> str | None:  # fmt: skip
+    lines: Sequence[Line],
+    settings: Mapping[str, Any],
+    home: Path,
+    network: Network | None,
+    runs: int | None,
+    rows: list[Row],
+    progress: Progress,
+) -> str | None:
     home.mkdir()
     places = network.places() if network else {}
     places["broker"] = {"config": {**FAST_TIMERS, **settings}}

@@ -1,7 +1,8 @@
 """A set of three replicas under load, and what every fault of brokers is judged by.
 
-Each run: a producer in a process of its own (its ledger decides), the blow, the set whole again, everything read back.
-After each line all replicas hold the same log. Refuses to know which line does what.
+Each run: a producer in a process of its own (its ledger decides), the blow, the set whole again,
+everything read back. After each line all replicas hold the same log. Refuses to know which line
+does what.
 """
 
 from __future__ import annotations
@@ -22,15 +23,17 @@ from tests.support.workload import Workload
 RATE = 200
 CALM = 200
 QUEUES = 4
-CLIENT = f"own client: route poll {POLL_MS} ms, call timeout {CALL_TIMEOUT_MS} ms, {RATE} messages/s of 1 KiB over {QUEUES} queues"
+CLIENT = (
+    f"own client: route poll {POLL_MS} ms, call timeout {CALL_TIMEOUT_MS} ms, {RATE} messages/s of "
+    f"1 KiB over {QUEUES} queues"
+)
 HEARTBEAT_MS, SILENCE_MS = 200, 1_000
 FAST_TIMERS = {"heartbeat_interval_ms": HEARTBEAT_MS, "controller_heartbeat_timeout_ms": SILENCE_MS}
 
 
 class BrokerStage(Hits):
-    """
-    `network` is None where the machine permits none. Of the present run: `number` from 1, its producer `load`, and
-    `loads`, which are all whose ledgers are judged.
+    """`network` is None where the machine permits none. Of the present run: `number` from 1, its
+    producer `load`, and `loads`, which are all whose ledgers are judged.
     """
 
     def __init__(self, cluster: LocalCluster, home: Path, network: Network | None) -> None:
@@ -41,7 +44,7 @@ class BrokerStage(Hits):
         self.loads: list[Workload] = []
         self._line: Line
 
-    # -- one line -------------------------------------------------------------------------------------------------
+    # -- one line ----------------------------------------------------------------------------------
 
     def play(self, line: Line, runs: int | None = None) -> Row:
         """All runs of a line; the first one that is not as it should be is the last."""
@@ -87,10 +90,19 @@ class BrokerStage(Hits):
         ledger = load.stop()
         figures = load.figures()
         run.gap_ms = max(run.gap_ms, figures["longest_gap_ms"])
-        judge(run, ledger, load.read_back(), figures["outages"], calm=self._line.calm, promises=not self._line.may_lose)
+        judge(
+            run,
+            ledger,
+            load.read_back(),
+            figures["outages"],
+            calm=self._line.calm,
+            promises=not self._line.may_lose,
+        )
 
     def compare_logs(self) -> int:
-        """All replicas' logs, byte for byte, up to the master's confirm offset; gives how many bytes are equal."""
+        """All replicas' logs, byte for byte, up to the master's confirm offset; gives how many
+        bytes are equal.
+        """
         brokers = self.cluster.processes("broker")
         master = self.cluster.view.broker_status(self.cluster.whole().master_address or "") or {}
         end = int(master["confirm_offset"])
@@ -100,12 +112,14 @@ class BrokerStage(Hits):
             return all(status.get("confirm_offset", -1) >= end for status in statuses)
 
         wait_until(all_there, f"every replica has confirmed {end}")
-        found = replica_logs.compare({one["name"]: Path(one["store_dir"]) / "commitlog" for one in brokers}, end)
+        found = replica_logs.compare(
+            {one["name"]: Path(one["store_dir"]) / "commitlog" for one in brokers}, end
+        )
         if not found.equal:
             raise NotAsItShouldBe(f"the replicas' logs differ at {found.first_difference} of {end}")
         return found.end - found.start
 
-    # -- who is who -----------------------------------------------------------------------------------------------
+    # -- who is who --------------------------------------------------------------------------------
 
     @property
     def brokers(self) -> list[str]:
@@ -113,7 +127,9 @@ class BrokerStage(Hits):
 
     def master(self) -> str:
         """Name of the master's process, once the set has one."""
-        view = self.cluster.set_view("the set has a master", lambda view: view.master_address is not None)
+        view = self.cluster.set_view(
+            "the set has a master", lambda view: view.master_address is not None
+        )
         return str(self.cluster.view.process_at(view.master_address or "")["name"])
 
     def slaves(self) -> list[str]:
@@ -123,19 +139,26 @@ class BrokerStage(Hits):
     def new_master(self, than: str) -> str:
         """Name of the master once it is another one than `than`."""
         address = self.cluster.process(than)["address"]
-        self.cluster.set_view(f"another master than {than} is elected", lambda view: view.master_address not in (None, address))
+        self.cluster.set_view(
+            f"another master than {than} is elected",
+            lambda view: view.master_address not in (None, address),
+        )
         return self.master()
 
-    # -- the run's load -------------------------------------------------------------------------------------------
+    # -- the run's load ----------------------------------------------------------------------------
 
     @property
     def load(self) -> Workload:
         return self.loads[0]
 
     def start_load(self, name: str) -> Workload:
-        """One more producer of this run, on a topic that does not exist yet; it is stopped and judged at the end."""
+        """One more producer of this run, on a topic that does not exist yet; it is stopped and
+        judged at the end.
+        """
         topic = f"chaos-{self._line.name}-{self.number}-{name}"
-        load = Workload(self.home / topic, self.cluster.name_servers, rate=RATE, topic=topic, queues=QUEUES)
+        load = Workload(
+            self.home / topic, self.cluster.name_servers, rate=RATE, topic=topic, queues=QUEUES
+        )
         self.loads.append(load)
         load.start()
         return load
@@ -154,4 +177,10 @@ class BrokerStage(Hits):
 
 def flags(network: Network | None, places: Path) -> Sequence[str]:
     """What `regent up` needs for such a cluster."""
-    return ("--controllers", "2", "--places", str(places), *(("--host", network.host) if network else ()))
+    return (
+        "--controllers",
+        "2",
+        "--places",
+        str(places),
+        *(("--host", network.host) if network else ()),
+    )

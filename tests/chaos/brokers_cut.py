@@ -1,4 +1,6 @@
-"""Faults of the network: ways between master, slaves, controllers and clients are cut, in both directions or in one."""
+"""Faults of the network: ways between master, slaves, controllers and clients are cut, in both
+directions or in one.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def _heir(stage: BrokerStage, master: str, cut: AbstractContextManager[None]) ->
 
 
 def master_from_slaves(stage: BrokerStage) -> str:
-    """Fewer than two are in sync with it: sends wait or are refused as long as it lasts, and nobody else is elected."""
+    """Fewer than two are in sync with it: sends wait or are refused as long as it lasts, and nobody
+    else is elected.
+    """
     master = stage.master()
     with network_of(stage).apart([master], stage.slaves()):
         stage.wait_for(CUT_S)
@@ -86,20 +90,55 @@ def master_to_controllers(stage: BrokerStage) -> str:
 
 
 def controllers_to_master(stage: BrokerStage) -> str:
-    """Heartbeats still arrive, until TCP holds them back because nobody confirms them: then it counts as silent."""
+    """Heartbeats still arrive, until TCP holds them back because nobody confirms them: then it
+    counts as silent.
+    """
     master = stage.master()
     _outlasted(stage, network_of(stage).cut([CONTROLLERS], [master]))
-    return f"{master} did not hear the controllers for more than {CUT_S:.0f} s; {stage.master()} leads"
+    return (
+        f"{master} did not hear the controllers for more than {CUT_S:.0f} s; {stage.master()} leads"
+    )
 
 
 LINES = (
-    Line("cut-slaves", "the master cut from its slaves for 5 s: fewer than two in sync, so no send can be acknowledged", master_from_slaves, cuts=True),
+    Line(
+        "cut-slaves",
+        "the master cut from its slaves for 5 s: fewer than two in sync, so no send can be "
+        "acknowledged",
+        master_from_slaves,
+        cuts=True,
+    ),
     Line("cut-one-slave", "the master cut from one slave", master_from_one_slave, cuts=True),
-    Line("cut-controllers", "the master cut from the controllers only", master_from_controllers, cuts=True),
+    Line(
+        "cut-controllers",
+        "the master cut from the controllers only",
+        master_from_controllers,
+        cuts=True,
+    ),
     Line("cut-all", "the master cut from everything, clients too", master_from_all, cuts=True),
     Line("cut-slave-all", "a slave cut from everything", slave_from_all, cuts=True),
-    Line("deaf-slaves", "one way: nothing of the master reaches its slaves for 5 s", master_to_slaves, cuts=True),
-    Line("deaf-master", "one way: nothing of the slaves reaches the master for 5 s", slaves_to_master, cuts=True),
-    Line("deaf-controllers", "one way: nothing of the master reaches the controllers", master_to_controllers, cuts=True),
-    Line("deaf-to-controllers", "one way: nothing of the controllers reaches the master for 5 s", controllers_to_master, cuts=True),
+    Line(
+        "deaf-slaves",
+        "one way: nothing of the master reaches its slaves for 5 s",
+        master_to_slaves,
+        cuts=True,
+    ),
+    Line(
+        "deaf-master",
+        "one way: nothing of the slaves reaches the master for 5 s",
+        slaves_to_master,
+        cuts=True,
+    ),
+    Line(
+        "deaf-controllers",
+        "one way: nothing of the master reaches the controllers",
+        master_to_controllers,
+        cuts=True,
+    ),
+    Line(
+        "deaf-to-controllers",
+        "one way: nothing of the controllers reaches the master for 5 s",
+        controllers_to_master,
+        cuts=True,
+    ),
 )

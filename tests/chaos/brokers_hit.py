@@ -60,8 +60,27 @@ def master_killed_again_and_again(stage: BrokerStage) -> str:
 LINES = (
     Line("master-killed", "kill -9 of the master", master_killed, runs=OF_THE_COMMON_ONES),
     Line("slave-killed", "kill -9 of a slave", slave_killed, runs=OF_THE_COMMON_ONES),
-    Line("master-paused", f"the master stands still for 5 s and wakes; silence of {SILENCE_MS} ms counts as death", master_paused, runs=OF_THE_COMMON_ONES),
-    Line("slave-paused", "a slave stands still for 5 s and wakes", slave_paused, runs=OF_THE_COMMON_ONES),
-    Line("all-killed", "kill -9 of all brokers in the same instant", all_killed, runs=OF_THE_COMMON_ONES),
-    Line("kills-in-a-row", "the current master is killed five times in a row", master_killed_again_and_again),
+    Line(
+        "master-paused",
+        f"the master stands still for 5 s and wakes; silence of {SILENCE_MS} ms counts as death",
+        master_paused,
+        runs=OF_THE_COMMON_ONES,
+    ),
+    Line(
+        "slave-paused",
+        "a slave stands still for 5 s and wakes",
+        slave_paused,
+        runs=OF_THE_COMMON_ONES,
+    ),
+    Line(
+        "all-killed",
+        "kill -9 of all brokers in the same instant",
+        all_killed,
+        runs=OF_THE_COMMON_ONES,
+    ),
+    Line(
+        "kills-in-a-row",
+        "the current master is killed five times in a row",
+        master_killed_again_and_again,
+    ),
 )

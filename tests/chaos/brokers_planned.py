@@ -1,4 +1,6 @@
-"""What an operator does on purpose, under load: no send may fail. And a topic whose first master dies at once."""
+"""What an operator does on purpose, under load: no send may fail. And a topic whose first master
+dies at once.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,15 @@ from tests.support.local_cluster import regent, wait_until
 
 
 def done(stage: BrokerStage, *words: str) -> str:
-    """The last line of a verb that must succeed. It runs where controllers do: brokers take a hand-over from no stranger."""
+    """The last line of a verb that must succeed. It runs where controllers do: brokers take a
+    hand-over from no stranger.
+    """
     place = stage.network.prefix(CONTROLLERS) if stage.network else ()
     done = regent(*words, "--dir", str(stage.cluster.folder.root), prefix=place)
     if done.returncode:
-        raise NotAsItShouldBe(f"regent {' '.join(words)}: {(done.stderr or done.stdout).strip()[:200]}")
+        raise NotAsItShouldBe(
+            f"regent {' '.join(words)}: {(done.stderr or done.stdout).strip()[:200]}"
+        )
     return done.stdout.strip().splitlines()[-1]
 
 
@@ -38,7 +44,9 @@ def new_topic_and_master_killed(stage: BrokerStage) -> str:
     load = stage.start_load("new")
 
     def marked() -> bool:
-        return load.ledger_path.exists() and any(line.startswith(mark) for line in load.ledger_path.read_bytes().splitlines())
+        return load.ledger_path.exists() and any(
+            line.startswith(mark) for line in load.ledger_path.read_bytes().splitlines()
+        )
 
     wait_until(marked, f"the first send to a new topic is {when}", poll_s=0.0005)
     stage.wait_restarted(stage.kill(master))
@@ -46,7 +54,23 @@ def new_topic_and_master_killed(stage: BrokerStage) -> str:
 
 
 LINES = (
-    Line("rolling", "regent restart --rolling: every broker anew, the master last and after a hand-over; no send fails", rolling_restart, calm=True),
-    Line("transfer", "regent controller transfer: the master hands over; no send fails", transfer, calm=True),
-    Line("new-topic", "a topic created and its master killed at once", new_topic_and_master_killed, runs=4),
+    Line(
+        "rolling",
+        "regent restart --rolling: every broker anew, the master last and after a hand-over; no "
+        "send fails",
+        rolling_restart,
+        calm=True,
+    ),
+    Line(
+        "transfer",
+        "regent controller transfer: the master hands over; no send fails",
+        transfer,
+        calm=True,
+    ),
+    Line(
+        "new-topic",
+        "a topic created and its master killed at once",
+        new_topic_and_master_killed,
+        runs=4,
+    ),
 )

@@ -1,4 +1,6 @@
-"""A random storm: kills, pauses and cuts, several at once, of brokers and controllers. The seed says which, and is told."""
+"""A random storm: kills, pauses and cuts, several at once, of brokers and controllers. The seed
+says which, and is told.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class Storm:
             while time.monotonic() < end:
                 self._calm_down(time.monotonic())
                 self._strike(self._random.choice(KINDS))
-                self._stage.wait_for(min(self._random.uniform(*PAUSE_S), max(0.0, end - time.monotonic())))
+                self._stage.wait_for(
+                    min(self._random.uniform(*PAUSE_S), max(0.0, end - time.monotonic()))
+                )
         finally:
             self._calm_down(float("inf"))
 
@@ -52,9 +56,16 @@ class Storm:
         elif kind == "kill":
             names = [self._random.choice([*brokers, "controller-1", "controller-2"])]
         else:
-            names = self._random.sample(brokers, count) if kind == "pause" else self._random.sample([*brokers, CONTROLLERS, CLIENTS], 2)
+            names = (
+                self._random.sample(brokers, count)
+                if kind == "pause"
+                else self._random.sample([*brokers, CONTROLLERS, CLIENTS], 2)
+            )
         with (self._stage.home / "storm.log").open("a") as journal:
-            journal.write(f"{time.strftime('%H:%M:%S', time.gmtime())} {kind} {' '.join(names)} {lasts_s:.1f} s\n")
+            journal.write(
+                f"{time.strftime('%H:%M:%S', time.gmtime())} {kind} {' '.join(names)} "
+                f"{lasts_s:.1f} s\n"
+            )
         lasting = ExitStack()
         lasting.enter_context(self._blow_of(kind, names))
         self._blowing.append((time.monotonic() + lasts_s, lasting))
@@ -65,7 +76,11 @@ class Storm:
             return self._stage.paused(*names)
         if self._stage.network is not None and kind in ("cut", "one way"):
             one, other = [names[0]], [names[1]]
-            return self._stage.network.cut(one, other) if kind == "one way" else self._stage.network.apart(one, other)
+            return (
+                self._stage.network.cut(one, other)
+                if kind == "one way"
+                else self._stage.network.apart(one, other)
+            )
         self._stage.kill(*names)
         return nullcontext()
 
@@ -76,10 +91,20 @@ def storm(stage: BrokerStage) -> str:
     try:
         blowing.blow(STORM_S)
     finally:
-        told = f"{SEED}={seed}: " + ", ".join(f"{kind} {times}" for kind, times in sorted(blowing.struck.items()))
+        told = f"{SEED}={seed}: " + ", ".join(
+            f"{kind} {times}" for kind, times in sorted(blowing.struck.items())
+        )
         print(f"  storm, {told}", file=sys.stderr, flush=True)
     stage.wait_ready(*stage.brokers)
     return told
 
 
-LINES = (Line("storm", "kills, pauses and cuts at random for 120 s, several at once; the seed repeats them", storm, runs=1, cuts=True),)
+LINES = (
+    Line(
+        "storm",
+        "kills, pauses and cuts at random for 120 s, several at once; the seed repeats them",
+        storm,
+        runs=1,
+        cuts=True,
+    ),
+)

@@ -1,7 +1,9 @@
 """What can be wrong with the files of a broker's store: cut, overwritten, flipped, gone.
 
-Responsible for: finding records and files by their layout (broker-wire-and-storage.md 3.2 to 3.7), and the damage itself.
-Refuses to know: when a store is damaged and what must become of it. Nothing here uses the product's own readers.
+Responsible for: finding records and files by their layout (broker-wire-and-storage.md 3.2 to 3.7),
+and the damage itself.
+Refuses to know: when a store is damaged and what must become of it. Nothing here uses the product's
+own readers.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from typing import NamedTuple
 MAGICS = (0xDAA320A7, 0xDAA320AB)
 BLANK = 0xCBD43194
 BODY_AT = 88
-# Bytes of a header (with IPv4 hosts) that a place, a length or the checksum of the body gives away: total size, magic,
-# checksum, queue and its offset, place, length of the body. Of the rest (flags, times, hosts, counts) nothing tells.
+# Bytes of a header (with IPv4 hosts) that a place, a length or the checksum of the body gives away:
+# total size, magic, checksum, queue and its offset, place, length of the body. Of the rest (flags,
+# times, hosts, counts) nothing tells.
 TOLD_IN_HEADER = (*range(16), *range(20, 36), *range(84, 88))
 UNTOLD_IN_HEADER = (*range(16, 20), *range(40, 84))
 QUEUE_ENTRY = struct.Struct(">qiq")
@@ -26,7 +29,9 @@ GARBAGE_BYTES = 3_000
 
 
 class Stored(NamedTuple):
-    """One message of the log: its file, its place there in bytes, its size, its offset in the log."""
+    """One message of the log: its file, its place there in bytes, its size, its offset in the
+    log.
+    """
 
     path: Path
     position: int
@@ -68,7 +73,7 @@ def stored_ms(message: Stored) -> int:
     return int(struct.unpack(">q", _get(message.path, message.position + 56, 8))[0])
 
 
-# -- the end of the log ------------------------------------------------------------------------------------------------
+# -- the end of the log ----------------------------------------------------------------------------
 
 
 def tear_last(store: Path) -> int:
@@ -94,7 +99,7 @@ def garbage_behind(store: Path, chance: random.Random) -> int:
     return last.offset + last.size
 
 
-# -- bits --------------------------------------------------------------------------------------------------------------
+# -- bits ------------------------------------------------------------------------------------------
 
 
 def flip(path: Path, position: int, bit: int = 0) -> None:
@@ -106,9 +111,20 @@ def flip(path: Path, position: int, bit: int = 0) -> None:
         file.write(bytes((byte ^ (1 << bit),)))
 
 
-def flip_bodies(store: Path, below: int, count: int, chance: random.Random, spared: Collection[int] = ()) -> list[int]:
-    """One bit in the body of each of `count` messages that end below an offset; their offsets. Those at `spared` are left."""
-    hit = chance.sample([one for one in messages(store) if one.offset + one.size <= below and one.offset not in spared], count)
+def flip_bodies(
+    store: Path, below: int, count: int, chance: random.Random, spared: Collection[int] = ()
+) -> list[int]:
+    """One bit in the body of each of `count` messages that end below an offset; their offsets.
+    Those at `spared` are left.
+    """
+    hit = chance.sample(
+        [
+            one
+            for one in messages(store)
+            if one.offset + one.size <= below and one.offset not in spared
+        ],
+        count,
+    )
     for one in hit:
         (body_bytes,) = struct.unpack(">i", _get(one.path, one.position + BODY_AT - 4, 4))
         flip(one.path, one.position + BODY_AT + chance.randrange(body_bytes), chance.randrange(8))
@@ -133,14 +149,19 @@ def flip_at(one: Stored, within: int, chance: random.Random) -> Flipped:
     return Flipped(one.path, position, was, was ^ 1 << bit, one.offset)
 
 
-def flip_headers(found: Sequence[Stored], bytes_of: Sequence[int], chance: random.Random) -> list[Flipped]:
+def flip_headers(
+    found: Sequence[Stored], bytes_of: Sequence[int], chance: random.Random
+) -> list[Flipped]:
     """One bit in the header of each message, in one of these of its bytes."""
     return [flip_at(one, chance.choice(bytes_of), chance) for one in found]
 
 
 def flip_properties(found: Sequence[Stored], chance: random.Random) -> list[Flipped]:
     """One bit in the properties of each message: nothing tells it."""
-    return [flip_at(one, one.size - 1 - chance.randrange(_properties_bytes(one)), chance) for one in found]
+    return [
+        flip_at(one, one.size - 1 - chance.randrange(_properties_bytes(one)), chance)
+        for one in found
+    ]
 
 
 def topic_of(one: Stored) -> str:
@@ -189,11 +210,14 @@ def _entries(path: Path) -> int:
 
 
 def flip_entries(store: Path, topic: str, count: int, chance: random.Random) -> None:
-    """One bit in each of `count` queue entries of a topic: in the offset or size of the message they point to."""
+    """One bit in each of `count` queue entries of a topic: in the offset or size of the message
+    they point to.
+    """
     for _ in range(count):
         path = chance.choice(queue_files(store, topic))
         entry = chance.randrange(_entries(path))
-        # The lower bytes: a place that could be one. The highest would only make a number that no log reaches.
+        # The lower bytes: a place that could be one. The highest would only make a number that no
+        # log reaches.
         flip(path, entry * QUEUE_ENTRY.size + chance.choice((5, 6, 7, 10, 11)), chance.randrange(8))
 
 
@@ -209,7 +233,7 @@ def flip_used(path: Path, count: int, chance: random.Random) -> None:
         flip(path, chance.randrange(used), chance.randrange(8))
 
 
-# -- gone --------------------------------------------------------------------------------------------------------------
+# -- gone ------------------------------------------------------------------------------------------
 
 
 def empty(store: Path) -> None:

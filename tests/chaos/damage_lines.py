@@ -1,4 +1,6 @@
-"""Brokers whose files are damaged: gone, torn, flipped; what is confirmed must be found bad, never served, and made good."""
+"""Brokers whose files are damaged: gone, torn, flipped; what is confirmed must be found bad, never
+served, and made good.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,13 @@ MADE_GOOD_WITHIN_S = 60.0
 SET = "broker-a"
 
 
-# -- gone --------------------------------------------------------------------------------------------------------------
+# -- gone ------------------------------------------------------------------------------------------
 
 
 def folder_gone(of_master: bool, stage: BrokerStage) -> str:
-    """The broker comes back with nothing, under a new id; the operator has the old one forgotten."""
+    """The broker comes back with nothing, under a new id; the operator has the old one
+    forgotten.
+    """
     armed = Armed(stage)
     victim = stage.master() if of_master else stage.slaves()[0]
     with armed.killed(victim):
@@ -81,7 +85,7 @@ def joined_anew(stage: BrokerStage, victim: str, old: int) -> int:
     return told[-1]
 
 
-# -- the end of the log ------------------------------------------------------------------------------------------------
+# -- the end of the log ----------------------------------------------------------------------------
 
 
 def tail_damaged(stage: BrokerStage) -> str:
@@ -103,7 +107,7 @@ def tail_damaged(stage: BrokerStage) -> str:
     return f"{', '.join(hit)} (seed {armed.seed})"
 
 
-# -- bits --------------------------------------------------------------------------------------------------------------
+# -- bits ------------------------------------------------------------------------------------------
 
 
 def bits_of_one(of_master: bool, stage: BrokerStage) -> str:
@@ -114,7 +118,10 @@ def bits_of_one(of_master: bool, stage: BrokerStage) -> str:
     hit = damage.flip_bodies(armed.store(victim), _confirmed(stage, victim), FLIPS, armed.chance)
     served = served_by(stage, victim)
     _made_good(armed, before, victim, hit)
-    return f"{FLIPS} bodies of {victim}, {served} messages read from it meanwhile, all as sent; all repaired (seed {armed.seed})"
+    return (
+        f"{FLIPS} bodies of {victim}, {served} messages read from it meanwhile, all as sent; all "
+        f"repaired (seed {armed.seed})"
+    )
 
 
 def bits_of_all(stage: BrokerStage) -> str:
@@ -136,8 +143,10 @@ def bits_of_all(stage: BrokerStage) -> str:
 
 
 def bits_while_down(stage: BrokerStage) -> str:
-    """In confirmed bytes of a broker that is down: the start must not take what is left for all there was, and what lies
-    below what a start reads is for the slow look through all bytes to find."""
+    """In confirmed bytes of a broker that is down: the start must not take what is left for all
+    there was, and what lies below what a start reads is for the slow look through all bytes to
+    find.
+    """
     armed = Armed(stage)
     for of_master in (True, False):
         victim = stage.master() if of_master else stage.slaves()[0]
@@ -147,7 +156,10 @@ def bits_while_down(stage: BrokerStage) -> str:
         stage.cluster.whole()
         stage.flows(20)
         _equal_again(stage)
-    return f"{FLIPS} bodies of the master and of a slave while down, each made good (seed {armed.seed})"
+    return (
+        f"{FLIPS} bodies of the master and of a slave while down, each made good (seed "
+        f"{armed.seed})"
+    )
 
 
 def _equal_again(stage: BrokerStage) -> None:
@@ -179,13 +191,17 @@ def _made_good(armed: Armed, before: dict[str, int], name: str, hit: list[int]) 
 
 
 def served_by(stage: BrokerStage, name: str) -> int:
-    """Everything in the run's topic as that broker serves it; NotAsItShouldBe for a body that is not as sent."""
+    """Everything in the run's topic as that broker serves it; NotAsItShouldBe for a body that is
+    not as sent.
+    """
     return asyncio.run(_read_from(stage, stage.cluster.process(name)["address"]))
 
 
 async def _read_from(stage: BrokerStage, address: str) -> int:
     found = 0
-    async with WorkloadClient(stage.cluster.name_servers, stage.load.topic, "chaos-look", timeout_ms=2_000) as client:
+    async with WorkloadClient(
+        stage.cluster.name_servers, stage.load.topic, "chaos-look", timeout_ms=2_000
+    ) as client:
         for queue in range(QUEUES):
             at = 0
             while True:
@@ -195,7 +211,9 @@ async def _read_from(stage: BrokerStage, address: str) -> int:
                     break  # not served is as it should be
                 for message in pulled.messages:
                     if sequence_of(message.fields.body) is None:
-                        raise NotAsItShouldBe(f"{address} served a damaged message at {message.physical_offset}")
+                        raise NotAsItShouldBe(
+                            f"{address} served a damaged message at {message.physical_offset}"
+                        )
                 found += len(pulled.messages)
                 if pulled.next_offset <= at:
                     break
@@ -203,11 +221,13 @@ async def _read_from(stage: BrokerStage, address: str) -> int:
     return found
 
 
-# -- other files ---------------------------------------------------------------------------------------------------------
+# -- other files -----------------------------------------------------------------------------------
 
 
 def queue_bits(stage: BrokerStage) -> str:
-    """In queue entries, of the master while it runs and of each replica while it is down: everything must be read."""
+    """In queue entries, of the master while it runs and of each replica while it is down:
+    everything must be read.
+    """
     armed = Armed(stage)
     master = stage.master()
     damage.flip_entries(armed.store(master), stage.load.topic, FLIPS, armed.chance)
@@ -217,24 +237,45 @@ def queue_bits(stage: BrokerStage) -> str:
             damage.flip_entries(armed.store(name), stage.load.topic, FLIPS, armed.chance)
         stage.cluster.whole()
         stage.flows(20)
-    return f"{FLIPS} entries of the master alive and of each replica while down, one after the other (seed {armed.seed})"
+    return (
+        f"{FLIPS} entries of the master alive and of each replica while down, one after the other "
+        f"(seed {armed.seed})"
+    )
 
 
 def index_bits(stage: BrokerStage) -> str:
-    """What is found by key afterwards has that key; what is not found may be the price of the damage."""
+    """What is found by key afterwards has that key; what is not found may be the price of the
+    damage.
+    """
     told = file_bits("index/*", stage)
     keys = range(0, stage.load.acknowledged, max(1, stage.load.acknowledged // KEYS_ASKED))
     return f"{told}; {asyncio.run(found_by_key(stage, keys))} of {len(keys)} keys found, none wrong"
 
 
 async def found_by_key(stage: BrokerStage, keys: Sequence[int]) -> int:
-    """How many keys the master finds a message for; NotAsItShouldBe for one that has another key."""
+    """How many keys the master finds a message for; NotAsItShouldBe for one that has another
+    key.
+    """
     found = 0
-    async with WorkloadClient(stage.cluster.name_servers, stage.load.topic, "chaos-look", timeout_ms=2_000) as client:
+    async with WorkloadClient(
+        stage.cluster.name_servers, stage.load.topic, "chaos-look", timeout_ms=2_000
+    ) as client:
         for key in keys:
-            wanted = {"topic": stage.load.topic, "key": str(key), "maxNum": "10", "beginTimestamp": "0", "endTimestamp": str(1 << 60)}
-            answer = await client.call(client.master(), RemotingCommand.request(RequestCode.QUERY_MESSAGE, wanted))
-            sequences = {sequence_of(message.fields.body) for message in decode_messages(answer.body)} if answer.code == 0 else set()
+            wanted = {
+                "topic": stage.load.topic,
+                "key": str(key),
+                "maxNum": "10",
+                "beginTimestamp": "0",
+                "endTimestamp": str(1 << 60),
+            }
+            answer = await client.call(
+                client.master(), RemotingCommand.request(RequestCode.QUERY_MESSAGE, wanted)
+            )
+            sequences = (
+                {sequence_of(message.fields.body) for message in decode_messages(answer.body)}
+                if answer.code == 0
+                else set()
+            )
             if not sequences <= {key}:
                 raise NotAsItShouldBe(f"asked for key {key}, the answer is {sequences}")
             found += bool(sequences)
@@ -263,7 +304,9 @@ def _files(store: Path, what: str) -> list[Path]:
 
 
 def identity_bits(stage: BrokerStage) -> str:
-    """It cannot be made anew: the broker does not start and says why, also when the file now speaks of another broker."""
+    """It cannot be made anew: the broker does not start and says why, also when the file now speaks
+    of another broker.
+    """
     armed = Armed(stage)
     victim = stage.slaves()[0]
     path = armed.store(victim) / "brokerIdentity"
@@ -280,7 +323,10 @@ def identity_bits(stage: BrokerStage) -> str:
             stage.flows()
             path.write_bytes(sound)
         stage.cluster.whole()
-    return f"{victim} refused to start with a torn identity file, one of another set and one that is not text, until it was put back"
+    return (
+        f"{victim} refused to start with a torn identity file, one of another set and one that is "
+        "not text, until it was put back"
+    )
 
 
 def _line(name: str, text: str, strike: object, **more: object) -> Line:
@@ -289,16 +335,42 @@ def _line(name: str, text: str, strike: object, **more: object) -> Line:
 
 LINES = (
     _line("folder-slave", "the data folder of a slave is gone", partial(folder_gone, False)),
-    _line("folder-master", "the data folder of the master is gone while it is down", partial(folder_gone, True)),
+    _line(
+        "folder-master",
+        "the data folder of the master is gone while it is down",
+        partial(folder_gone, True),
+    ),
     _line("folder-alive", "the data folder of a slave is removed while it runs", folder_gone_alive),
     _line("tail", "the end of the log is torn, zeros or garbage", tail_damaged),
-    _line("bits-down", "flipped bits in confirmed messages of a broker that is down", bits_while_down, settings=SCRUBBED),
+    _line(
+        "bits-down",
+        "flipped bits in confirmed messages of a broker that is down",
+        bits_while_down,
+        settings=SCRUBBED,
+    ),
     _line("bits-queue", "flipped bits in queue entries", queue_bits),
     _line("bits-index", "flipped bits in the key index", index_bits),
     _line("bits-checkpoint", "flipped bits in the checkpoint", partial(file_bits, "checkpoint")),
-    _line("bits-epochs", "flipped bits in the epoch file", partial(file_bits, "epochFileCheckpoint")),
+    _line(
+        "bits-epochs", "flipped bits in the epoch file", partial(file_bits, "epochFileCheckpoint")
+    ),
     _line("bits-identity", "flipped bits in the identity file", identity_bits, runs=1),
-    _line("bits-slave", "flipped bits in confirmed messages of a slave", partial(bits_of_one, False), settings=SCRUBBED),
-    _line("bits-master", "flipped bits in confirmed messages of the master", partial(bits_of_one, True), settings=SCRUBBED),
-    _line("bits-all", "flipped bits in confirmed messages of every replica, each its own", bits_of_all, settings=SCRUBBED),
+    _line(
+        "bits-slave",
+        "flipped bits in confirmed messages of a slave",
+        partial(bits_of_one, False),
+        settings=SCRUBBED,
+    ),
+    _line(
+        "bits-master",
+        "flipped bits in confirmed messages of the master",
+        partial(bits_of_one, True),
+        settings=SCRUBBED,
+    ),
+    _line(
+        "bits-all",
+        "flipped bits in confirmed messages of every replica, each its own",
+        bits_of_all,
+        settings=SCRUBBED,
+    ),
 )

@@ -1,5 +1,6 @@
-"""A broker that has no room for a while, on its disk or among its descriptors: what senders are told, that reads go on,
-that it passes by itself."""
+"""A broker that has no room for a while, on its disk or among its descriptors: what senders are
+told, that reads go on, that it passes by itself.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +34,9 @@ REFUSED = "code 14"
 
 @contextmanager
 def on_small_disk(armed: Armed, name: str) -> Iterator[SmallDisk]:
-    """Its data folder lies on a disk of its own with little room; the broker is restarted for it, and again at the end."""
+    """Its data folder lies on a disk of its own with little room; the broker is restarted for it,
+    and again at the end.
+    """
     store = armed.store(name)
     size = sum(path.stat().st_blocks * 512 for path in store.rglob("*")) + ROOM_BYTES
     disk = small_disk(store, size)
@@ -60,7 +63,9 @@ def on_small_disk(armed: Armed, name: str) -> Iterator[SmallDisk]:
 def _copy(source: Path, target: Path) -> None:
     """With the holes of its files."""
     target.mkdir(exist_ok=True)
-    subprocess.run(["cp", "-a", "--sparse=always", f"{source}/.", str(target)], check=True, capture_output=True)
+    subprocess.run(
+        ["cp", "-a", "--sparse=always", f"{source}/.", str(target)], check=True, capture_output=True
+    )
 
 
 def disk_full(of_master: bool, stage: BrokerStage) -> str:
@@ -84,7 +89,10 @@ def disk_full(of_master: bool, stage: BrokerStage) -> str:
         if armed.pid(victim) != pid:
             raise NotAsItShouldBe(f"{victim} did not get over it without a restart")
     told = f"senders were told {REFUSED}" if of_master else "it left the set and came back"
-    return f"{victim} had no room for {FULL_S:.0f} s: {told}, {served} messages were read from it meanwhile"
+    return (
+        f"{victim} had no room for {FULL_S:.0f} s: {told}, {served} messages were read from it "
+        "meanwhile"
+    )
 
 
 def descriptors_used_up(of_master: bool, stage: BrokerStage) -> str:
@@ -100,13 +108,18 @@ def descriptors_used_up(of_master: bool, stage: BrokerStage) -> str:
     stage.flows()
     if armed.pid(victim) != pid:
         raise NotAsItShouldBe(f"{victim} did not get over it without a restart")
-    wait_until(lambda: len(damage.log_files(armed.store(victim))) > files, f"{victim} has begun another file of its log")
+    wait_until(
+        lambda: len(damage.log_files(armed.store(victim))) > files,
+        f"{victim} has begun another file of its log",
+    )
     return f"{victim} could open nothing for {USED_UP_S:.0f} s, and went on by itself"
 
 
 @contextmanager
 def _no_more_descriptors(pid: int, limits: tuple[int, int]) -> Iterator[None]:
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (len(list(Path(f"/proc/{pid}/fd").iterdir())), limits[1]))
+    resource.prlimit(
+        pid, resource.RLIMIT_NOFILE, (len(list(Path(f"/proc/{pid}/fd").iterdir())), limits[1])
+    )
     try:
         yield
     finally:
@@ -127,7 +140,10 @@ def _refuses(stage: BrokerStage, victim: str) -> None:
     def told() -> str:
         return str(stage.load.figures().get("last_error", ""))
 
-    wait_until(lambda: bool(stage.load.figures().get("outage")) and REFUSED in told(), f"{victim} answers {REFUSED}")
+    wait_until(
+        lambda: bool(stage.load.figures().get("outage")) and REFUSED in told(),
+        f"{victim} answers {REFUSED}",
+    )
 
 
 def _left_out(stage: BrokerStage, victim: str) -> None:
@@ -136,8 +152,32 @@ def _left_out(stage: BrokerStage, victim: str) -> None:
 
 
 LINES = (
-    Line("disk-full-master", "the master's disk is full for 30 s", partial(disk_full, True), armed=True, settings=SMALL_FILES),
-    Line("descriptors-master", "the master can open neither file nor connection for a minute", partial(descriptors_used_up, True), armed=True, settings=SMALL_FILES),
-    Line("descriptors-slave", "a slave can open neither file nor connection for a minute", partial(descriptors_used_up, False), armed=True, settings=SMALL_FILES),
-    Line("disk-full-slave", "a slave's disk is full for 30 s", partial(disk_full, False), armed=True, settings=SMALL_FILES),
+    Line(
+        "disk-full-master",
+        "the master's disk is full for 30 s",
+        partial(disk_full, True),
+        armed=True,
+        settings=SMALL_FILES,
+    ),
+    Line(
+        "descriptors-master",
+        "the master can open neither file nor connection for a minute",
+        partial(descriptors_used_up, True),
+        armed=True,
+        settings=SMALL_FILES,
+    ),
+    Line(
+        "descriptors-slave",
+        "a slave can open neither file nor connection for a minute",
+        partial(descriptors_used_up, False),
+        armed=True,
+        settings=SMALL_FILES,
+    ),
+    Line(
+        "disk-full-slave",
+        "a slave's disk is full for 30 s",
+        partial(disk_full, False),
+        armed=True,
+        settings=SMALL_FILES,
+    ),
 )

@@ -1,4 +1,6 @@
-"""An idle queue whose messages have all expired when its master fails: its offsets go on where they were."""
+"""An idle queue whose messages have all expired when its master fails: its offsets go on where they
+were.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,12 @@ from tests.chaos.hits import NotAsItShouldBe
 from tests.chaos.line import Line
 from tests.support.local_cluster import wait_until
 
-AS_IF_FULL: Mapping[str, Any] = {**SMALL_FILES, "disk_max_used_percent": 10, "disk_clean_forcibly_percent": 10, "disk_full_percent": 100}
+AS_IF_FULL: Mapping[str, Any] = {
+    **SMALL_FILES,
+    "disk_max_used_percent": 10,
+    "disk_clean_forcibly_percent": 10,
+    "disk_full_percent": 100,
+}
 """The disk counts as used beyond the limit: the oldest files go every ten seconds, at any age."""
 IDLE = 20
 GROUP = "chaos-idle"
@@ -32,11 +39,17 @@ class _IdleQueue:
         self.acknowledged: dict[int, Stored] = {}
 
     def _client(self) -> WorkloadClient:
-        return WorkloadClient(self._stage.cluster.name_servers, self._topic, GROUP, timeout_ms=2_000, queues=1)
+        return WorkloadClient(
+            self._stage.cluster.name_servers, self._topic, GROUP, timeout_ms=2_000, queues=1
+        )
 
     def send(self, count: int) -> None:
         for _ in range(count):
-            wait_until(lambda: asyncio.run(self._one()), "the idle queue takes a message", ANSWERED_WITHIN_S)
+            wait_until(
+                lambda: asyncio.run(self._one()),
+                "the idle queue takes a message",
+                ANSWERED_WITHIN_S,
+            )
 
     async def _one(self) -> bool:
         self._sent += 1
@@ -51,7 +64,9 @@ class _IdleQueue:
     async def commit(self) -> None:
         """The group has read everything."""
         async with self._client() as client:
-            await client.commit_offset(0, max(one.queue_offset for one in self.acknowledged.values()) + 1)
+            await client.commit_offset(
+                0, max(one.queue_offset for one in self.acknowledged.values()) + 1
+            )
 
     async def read(self, offset: int, address: str | None = None) -> dict[int, bytes]:
         """Queue offset -> body, from there on."""
@@ -66,14 +81,20 @@ class _IdleQueue:
 
 
 def idle_queue_expired(stage: BrokerStage) -> str:
-    """Its master dies, the next one is restarted, and a third one is made master: each gives the next offsets."""
+    """Its master dies, the next one is restarted, and a third one is made master: each gives the
+    next offsets.
+    """
     armed = Armed(stage)
     queue = _IdleQueue(stage, f"chaos-idle-{armed.seed}-{stage.number}")
     queue.send(IDLE)
     asyncio.run(queue.commit())
     begun = max(one.queue_offset for one in queue.acknowledged.values()) + 1
     end = max(damage.log_end(armed.store(name)) for name in stage.brokers)
-    wait_until(lambda: _expired(armed, end), "no replica holds a message of the idle queue", EXPIRED_WITHIN_S)
+    wait_until(
+        lambda: _expired(armed, end),
+        "no replica holds a message of the idle queue",
+        EXPIRED_WITHIN_S,
+    )
     with armed.killed(first := stage.master()):
         stage.new_master(first)
         queue.send(2)
@@ -85,26 +106,43 @@ def idle_queue_expired(stage: BrokerStage) -> str:
     lead(stage, next(name for name in stage.brokers if name not in (first, second)))
     queue.send(2)
     _judge(queue, begun)
-    return f"{IDLE} messages of a queue expired everywhere; {first}, {second} and the third one went on at {begun}"
+    return (
+        f"{IDLE} messages of a queue expired everywhere; {first}, {second} and the third one went "
+        f"on at {begun}"
+    )
 
 
 def _expired(armed: Armed, end: int) -> bool:
-    return all(int(damage.log_files(armed.store(name))[0].name) >= end for name in armed.stage.brokers)
+    return all(
+        int(damage.log_files(armed.store(name))[0].name) >= end for name in armed.stage.brokers
+    )
 
 
 def _judge(queue: _IdleQueue, begun: int) -> None:
-    """One whom the group's offset leads reads everything that came since, each where its answer said."""
+    """One whom the group's offset leads reads everything that came since, each where its answer
+    said.
+    """
     later = {number: one for number, one in queue.acknowledged.items() if number > IDLE}
     places = [one.queue_offset for one in later.values()]
     if min(places) < begun or len(set(places)) != len(places) or places != sorted(places):
         raise NotAsItShouldBe(f"offsets {places} were given to a queue that had come to {begun}")
     read = asyncio.run(queue.read(begun))
-    wrong = [one.queue_offset for number, one in later.items() if read.get(one.queue_offset) != b"idle %d" % number]
+    wrong = [
+        one.queue_offset
+        for number, one in later.items()
+        if read.get(one.queue_offset) != b"idle %d" % number
+    ]
     if wrong:
         raise NotAsItShouldBe(f"what was acknowledged at {wrong} is not read there: {sorted(read)}")
 
 
 LINES = (
-    Line("idle-expired", "all messages of an idle queue have expired before its master fails", idle_queue_expired, armed=True,
-         settings=AS_IF_FULL, may_lose="what has expired: the oldest files of the log go all the time"),
-)  # fmt: skip
+    Line(
+        "idle-expired",
+        "all messages of an idle queue have expired before its master fails",
+        idle_queue_expired,
+        armed=True,
+        settings=AS_IF_FULL,
+        may_lose=("what has expired: the oldest files of the log go all the time"),
+    ),
+)

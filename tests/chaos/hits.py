@@ -1,4 +1,5 @@
-"""What can be done to the processes of a local cluster, waiting for them to come back, and what a broken promise is.
+"""What can be done to the processes of a local cluster, waiting for them to come back, and what a
+broken promise is.
 
 Refuses to know who is hit, when and why.
 """
@@ -30,7 +31,9 @@ class NotPossible(Exception):
 
 @contextmanager
 def told_in(run: Run) -> Iterator[None]:
-    """How long the block takes and what goes wrong in it stands in the run; what this machine does not permit goes on."""
+    """How long the block takes and what goes wrong in it stands in the run; what this machine does
+    not permit goes on.
+    """
     began = time.monotonic()
     try:
         yield
@@ -38,7 +41,8 @@ def told_in(run: Run) -> Iterator[None]:
         raise
     except (NotAsItShouldBe, AssertionError, CallFailed) as error:
         run.problem = str(error).splitlines()[0]
-    except Exception as error:  # a defect of the fault itself must not hide what the others have shown
+    except Exception as error:
+        # a defect of the fault itself must not hide what the others have shown
         traceback.print_exc()
         run.problem = f"{type(error).__name__}: {error}"
     finally:
@@ -62,7 +66,11 @@ class Hits:
     @contextmanager
     def paused(self, *names: str) -> Iterator[None]:
         """These processes, those of them that live, stand still as if cut off."""
-        pids = [int(one["pid"]) for one in self.cluster.processes() if one["name"] in names and one["pid"] is not None]
+        pids = [
+            int(one["pid"])
+            for one in self.cluster.processes()
+            if one["name"] in names and one["pid"] is not None
+        ]
         for pid in pids:
             _tell(pid, signal.SIGSTOP)
         try:
@@ -84,11 +92,17 @@ class Hits:
             self.wait_ready(*names)
 
     def wait_ready(self, *names: str) -> None:
-        wait_until(lambda: all(self.cluster.process(name)["state"] == "ready" for name in names), f"{', '.join(names)} run")
+        wait_until(
+            lambda: all(self.cluster.process(name)["state"] == "ready" for name in names),
+            f"{', '.join(names)} run",
+        )
 
     def wait_restarted(self, pids: dict[str, int]) -> None:
         """Until the supervisor has started again what was killed, each with another pid."""
-        wait_until(lambda: all(self.cluster.restarted(name, pid) for name, pid in pids.items()), f"{', '.join(pids)} are back")
+        wait_until(
+            lambda: all(self.cluster.restarted(name, pid) for name, pid in pids.items()),
+            f"{', '.join(pids)} are back",
+        )
 
     def log_of(self, name: str) -> str:
         return self.cluster.folder.log_of(name).read_text(errors="replace")

@@ -42,7 +42,9 @@ def all_at_points(stage: BrokerStage) -> str:
     armed = Armed(stage)
     for point in ON_MASTER:
         master = stage.master()
-        stage.wait_restarted(armed.die_at(point, master, *stage.slaves(), passes=_passes(armed, point)))
+        stage.wait_restarted(
+            armed.die_at(point, master, *stage.slaves(), passes=_passes(armed, point))
+        )
         stage.cluster.whole()
         stage.flows(20)
     return f"all died with the master {', '.join(ON_MASTER)} (seed {armed.seed})"
@@ -68,7 +70,11 @@ def power_of_all_but_one(stage: BrokerStage) -> str:
     """A slave is left, then the master: whoever it is holds all that was acknowledged."""
     armed, lost = Armed(stage), 0
     for slave_stays in (True, False):
-        first, stays = (stage.master(), stage.slaves()[0]) if slave_stays else (stage.slaves()[0], stage.master())
+        first, stays = (
+            (stage.master(), stage.slaves()[0])
+            if slave_stays
+            else (stage.slaves()[0], stage.master())
+        )
         gone = [first, *(name for name in stage.brokers if name not in (first, stays))]
         point = armed.chance.choice(ON_MASTER if slave_stays else ON_SLAVE)
         before = armed.log_now(*gone)
@@ -80,9 +86,14 @@ def power_of_all_but_one(stage: BrokerStage) -> str:
             armed.must_say(before, name, UNCLEAN)
         stage.cluster.whole()
         if stage.master() != stays:
-            raise NotAsItShouldBe(f"{stage.master()} leads, and not {stays}, which holds everything")
+            raise NotAsItShouldBe(
+                f"{stage.master()} leads, and not {stays}, which holds everything"
+            )
         stage.flows(20)
-    return f"a slave was left, then the master, {lost} unflushed bytes gone elsewhere (seed {armed.seed})"
+    return (
+        f"a slave was left, then the master, {lost} unflushed bytes gone elsewhere (seed "
+        f"{armed.seed})"
+    )
 
 
 def power_of_all(stage: BrokerStage) -> str:
@@ -102,28 +113,39 @@ def power_of_all(stage: BrokerStage) -> str:
     if at_risk(stage) <= risks:
         raise NotAsItShouldBe(f"no election is labelled {LABEL_AT_RISK}")
     gone = written[1] - left[1]
-    return f"at {point}, {master} led; {gone} messages of {written[0] - left[0]} ms are in no log, the election says {LABEL_AT_RISK} (seed {armed.seed})"
+    return (
+        f"at {point}, {master} led; {gone} messages of {written[0] - left[0]} ms are in no log, "
+        f"the election says {LABEL_AT_RISK} (seed {armed.seed})"
+    )
 
 
 def at_risk(stage: BrokerStage) -> int:
     """How many elections of the cluster's life say that they may lack messages."""
     wait_published(stage.cluster)
-    return sum(LABEL_AT_RISK in outcome.labels for outcome in proven_outcomes(stage.cluster.bootstrap))
+    return sum(
+        LABEL_AT_RISK in outcome.labels for outcome in proven_outcomes(stage.cluster.bootstrap)
+    )
 
 
 def left_behind(stage: BrokerStage) -> str:
-    """A slave stands still, the others go on and all die while it still counts as a member: it comes back first."""
+    """A slave stands still, the others go on and all die while it still counts as a member: it
+    comes back first.
+    """
     armed = Armed(stage)
     behind, other = stage.slaves()
     master = stage.master()
     with armed.kept_off(master, other), armed.kept_off(behind, wait=False):
         with stage.paused(behind):
             stage.wait_for(AHEAD_S)
-            armed.wait_dead(stage.kill(master, other, behind))  # what the network holds for it dies with it
+            # what the network holds for it dies with it
+            armed.wait_dead(stage.kill(master, other, behind))
         lacks = armed.newest_of(master)[1] - armed.newest_of(behind)[1]
         armed.open_gate(behind)
         leads = leads_within(stage, behind, ALONE_S)
-    return f"{behind} lacked {lacks} messages when all died, then {behind if leads else 'nobody'} led alone"
+    return (
+        f"{behind} lacked {lacks} messages when all died, then {behind if leads else 'nobody'} led "
+        "alone"
+    )
 
 
 def leads_within(stage: BrokerStage, name: str, seconds: float) -> bool:
@@ -142,14 +164,77 @@ def _at(point: str, slave: bool) -> Callable[[BrokerStage], str]:
 
 
 LINES = (
-    *(Line(f"point-master-{point}", f"the master dies {point.replace('-', ' ')}", _at(point, False), armed=True) for point in ON_MASTER),
-    *(Line(f"point-slave-{point}", f"a slave dies {point.replace('-', ' ')}", _at(point, True), armed=True) for point in ON_SLAVE),
-    Line("point-all-async", "all die with the master at each point in turn, flushing twice a second", all_at_points, runs=1, armed=True),
-    Line("power-one", "one machine loses its power: what was not flushed is gone or torn", power_of_one, armed=True),
-    Line("power-but-one", "all machines but one lose their power: a slave is left, then the master", power_of_all_but_one, armed=True),
-    Line("left-behind", "a slave stands still, then all die and it comes back first: every copy counts", left_behind, armed=True),
-    Line("power-all-async", "all machines lose their power, flushing twice a second", power_of_all, may_lose="what was not flushed anywhere, about half a second", armed=True),
-    Line("point-all-sync", "all die with the master at each point in turn, flushing before each answer", all_at_points, runs=1, settings=SYNC, armed=True),
-    Line("power-all-sync", "all machines lose their power, flushing before each answer", power_of_all, settings=SYNC, armed=True),
-    Line("count-mode", "a slave stands still, then all die and it comes back first: two copies count", left_behind, may_lose="what the slave behind lacks, up to the second until it leaves the set", settings=COUNT_MODE, armed=True),
-)  # fmt: skip
+    *(
+        Line(
+            f"point-master-{point}",
+            f"the master dies {point.replace('-', ' ')}",
+            _at(point, False),
+            armed=True,
+        )
+        for point in ON_MASTER
+    ),
+    *(
+        Line(
+            f"point-slave-{point}",
+            f"a slave dies {point.replace('-', ' ')}",
+            _at(point, True),
+            armed=True,
+        )
+        for point in ON_SLAVE
+    ),
+    Line(
+        "point-all-async",
+        "all die with the master at each point in turn, flushing twice a second",
+        all_at_points,
+        runs=1,
+        armed=True,
+    ),
+    Line(
+        "power-one",
+        "one machine loses its power: what was not flushed is gone or torn",
+        power_of_one,
+        armed=True,
+    ),
+    Line(
+        "power-but-one",
+        "all machines but one lose their power: a slave is left, then the master",
+        power_of_all_but_one,
+        armed=True,
+    ),
+    Line(
+        "left-behind",
+        "a slave stands still, then all die and it comes back first: every copy counts",
+        left_behind,
+        armed=True,
+    ),
+    Line(
+        "power-all-async",
+        "all machines lose their power, flushing twice a second",
+        power_of_all,
+        may_lose="what was not flushed anywhere, about half a second",
+        armed=True,
+    ),
+    Line(
+        "point-all-sync",
+        "all die with the master at each point in turn, flushing before each answer",
+        all_at_points,
+        runs=1,
+        settings=SYNC,
+        armed=True,
+    ),
+    Line(
+        "power-all-sync",
+        "all machines lose their power, flushing before each answer",
+        power_of_all,
+        settings=SYNC,
+        armed=True,
+    ),
+    Line(
+        "count-mode",
+        "a slave stands still, then all die and it comes back first: two copies count",
+        left_behind,
+        may_lose="what the slave behind lacks, up to the second until it leaves the set",
+        settings=COUNT_MODE,
+        armed=True,
+    ),
+)

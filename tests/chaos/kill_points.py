@@ -1,14 +1,17 @@
-"""Inside a broker under test: named points at which it can be killed, a gate before it begins, settings and a boot id of the test.
+"""Inside a broker under test: named points at which it can be killed, a gate before it begins,
+settings and a boot id of the test.
 
-Responsible for: wrapping the product's own functions so that a process that is armed ends itself, and others with it, at
-the Nth time it comes by a point. Refuses to know: who arms it and why. Product code knows nothing of any of this.
+Responsible for: wrapping the product's own functions so that a process that is armed ends itself,
+and others with it, at the Nth time it comes by a point. Refuses to know: who arms it and why.
+Product code knows nothing of any of this.
 
 Each broker has a folder, named as its store's:
 
     gate           while it is there the process does not begin: a machine that is still off
     settings.json  settings that go before those of its configuration
     boot_id        the boot id of its machine, instead of this one's
-    arm.json       {"point": NAME, "passes": N, "also": [PID, ...]}: die at the Nth pass, the others first
+    arm.json       {"point": NAME, "passes": N, "also": [PID, ...]}: die at the Nth pass, the others
+    first
     fired.json     what became of it: {"point", "at_ns" (monotonic)}
     journal        see write_journal.py
 """
@@ -29,7 +32,14 @@ from typing import Any
 from tests.chaos.write_journal import Recorder
 
 POINTS = ("before-write", "after-write", "after-flush", "after-send", "after-ack", "before-answer")
-GATE, SETTINGS, BOOT_ID, ARM, FIRED, JOURNAL = "gate", "settings.json", "boot_id", "arm.json", "fired.json", "journal"
+GATE, SETTINGS, BOOT_ID, ARM, FIRED, JOURNAL = (
+    "gate",
+    "settings.json",
+    "boot_id",
+    "arm.json",
+    "fired.json",
+    "journal",
+)
 GATE_POLL_S = 0.02
 SCRUB_FIRST_AFTER_S = 1.0
 
@@ -71,7 +81,9 @@ class KillPoints:
 
 
 def around(owner: Any, name: str, points: KillPoints, before: str = "", after: str = "") -> None:
-    """Have `owner.name` pass a point before or after it has done its work. AttributeError when there is no such function."""
+    """Have `owner.name` pass a point before or after it has done its work. AttributeError when
+    there is no such function.
+    """
     real = getattr(owner, name)
 
     @wraps(real)
@@ -127,7 +139,9 @@ def set_boot_id(folder: Path) -> None:
 
 
 def install(control: str) -> None:
-    """The broker of this process, once it begins, runs with all of it. `control`: the folder above those of the brokers."""
+    """The broker of this process, once it begins, runs with all of it. `control`: the folder above
+    those of the brokers.
+    """
     from brokers import broker_process, scrubber
 
     begin = broker_process.run

@@ -27,14 +27,17 @@ LONGEST_LIFE_S = 5.0
 KAFKA_AWAY_S = 8.0
 FULL_S = 20.0
 TEXTS = {
-    BEFORE_WRITE: "the job dies before it writes", AFTER_WRITE: "the job dies when a file is written and not committed",
+    BEFORE_WRITE: ("the job dies before it writes"),
+    AFTER_WRITE: "the job dies when a file is written and not committed",
     AFTER_COMMIT: "the job dies when a commit is done and nothing else knows of it",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True)
 class LandingLine:
-    """`strike` is one run under load and gives a note; afterwards some job must land all that the log holds."""
+    """`strike` is one run under load and gives a note; afterwards some job must land all that the
+    log holds.
+    """
 
     name: str
     text: str
@@ -80,7 +83,10 @@ def kafka_restarted(stage: LandingStage) -> str:
     stage.kafka.start_node(node)
     stage.wait_kafka()
     stage.feed()
-    return f"away for {KAFKA_AWAY_S:.0f} s, the job {'went on' if job.process.poll() is None else 'ended and began again'}"
+    return (
+        f"away for {KAFKA_AWAY_S:.0f} s, the job "
+        f"{'went on' if job.process.poll() is None else 'ended and began again'}"
+    )
 
 
 def disk_full(stage: LandingStage) -> str:
@@ -94,7 +100,9 @@ def disk_full(stage: LandingStage) -> str:
     try:
         code = job.process.wait(FULL_S)
     except subprocess.TimeoutExpired as error:
-        raise NotAsItShouldBe(f"the job takes no notice of a full disk: {job.said[-200:]}") from error
+        raise NotAsItShouldBe(
+            f"the job takes no notice of a full disk: {job.said[-200:]}"
+        ) from error
     finally:
         stage.disk.free()
     if code != 1 or os.strerror(errno.ENOSPC) not in job.log.read_text(errors="replace"):
@@ -124,9 +132,18 @@ def vacuumed(stage: LandingStage) -> str:
 
 LINES = (
     *(LandingLine(f"landing-{point}", TEXTS[point], partial(at_point, point)) for point in POINTS),
-    LandingLine("landing-random", "the job or its Java process dies by chance", killed_by_chance, runs=RANDOM_KILLS),
+    LandingLine(
+        "landing-random",
+        "the job or its Java process dies by chance",
+        killed_by_chance,
+        runs=RANDOM_KILLS,
+    ),
     LandingLine("landing-kafka", "Kafka is killed and comes back", kafka_restarted),
     LandingLine("landing-disk-full", "the disk of the tables is full for a while", disk_full),
     LandingLine("landing-checkpoint", "the checkpoint is deleted", checkpoint_deleted),
-    LandingLine("landing-vacuumed", "tables are merged and vacuumed, beside the job and without it", vacuumed),
+    LandingLine(
+        "landing-vacuumed",
+        "tables are merged and vacuumed, beside the job and without it",
+        vacuumed,
+    ),
 )

@@ -1,6 +1,8 @@
-"""Landing jobs under load on a Kafka of their own, hit again and again; after each hit the tables must be the log.
+"""Landing jobs under load on a Kafka of their own, hit again and again; after each hit the tables
+must be the log.
 
-Responsible for: the stage, the runs of each line and their verdict. Refuses to know: what a line does (landing_lines.py).
+Responsible for: the stage, the runs of each line and their verdict. Refuses to know: what a line
+does (landing_lines.py).
 """
 
 from __future__ import annotations
@@ -22,13 +24,25 @@ from lakehouse.status import missing_offsets
 from tests.chaos.hits import NotAsItShouldBe, NotPossible, told_in
 from tests.chaos.progress import Progress
 from tests.chaos.verdict import Row, Run
-from tests.support.landing_stage import CARE_EVERY_S, Job, Load, differences, ends_of, long_history, make_topics, whole_log
+from tests.support.landing_stage import (
+    CARE_EVERY_S,
+    Job,
+    Load,
+    differences,
+    ends_of,
+    long_history,
+    make_topics,
+    whole_log,
+)
 from tests.support.small_disk import SmallDisk, small_disk
 
 if TYPE_CHECKING:
     from tests.chaos.landing_lines import LandingLine
 
-ABOUT = "after each run bronze and every silver table are compared with the topics, record for record; ACKNOWLEDGED: records in the log"
+ABOUT = (
+    "after each run bronze and every silver table are compared with the topics, record for record; "
+    "ACKNOWLEDGED: records in the log"
+)
 RECORDS_PER_FEED = 60
 FEEDS_PER_RUN = 6
 PAUSE_S = 0.01
@@ -36,7 +50,9 @@ DISK_BYTES = 256 << 20
 
 
 class LandingStage:
-    """One log, one lake, and at most one job at a time. `disk` is that of the tables, None where none may be mounted."""
+    """One log, one lake, and at most one job at a time. `disk` is that of the tables, None where
+    none may be mounted.
+    """
 
     def __init__(self, home: Path, kafka: LocalKafka, load: Load, disk: SmallDisk | None) -> None:
         self.kafka, self.disk = kafka, disk
@@ -64,19 +80,33 @@ class LandingStage:
     def begin(self, dies_at: tuple[str, str, int] | None = None) -> Job:
         """Another start of the job; none must run."""
         self._jobs += 1
-        self._job = Job(self._home, self.kafka.bootstrap, f"job-{self._jobs}", dies_at, self._tables, CARE_EVERY_S)
+        self._job = Job(
+            self._home,
+            self.kafka.bootstrap,
+            f"job-{self._jobs}",
+            dies_at,
+            self._tables,
+            CARE_EVERY_S,
+        )
         return self._job
 
     def running(self) -> Job:
         """The job that runs, begun if none does."""
-        return self._job if self._job is not None and self._job.process.poll() is None else self.begin()
+        return (
+            self._job
+            if self._job is not None and self._job.process.poll() is None
+            else self.begin()
+        )
 
     def end(self) -> None:
         """Stop it in order, if one runs."""
         if self._job is not None and self._job.process.poll() is None:
             self._job.wait_until(lambda status: status.batches >= 1 or status.ready)
             if self._job.end(signal.SIGTERM):
-                raise NotAsItShouldBe(f"asked to stop it ended with {self._job.process.returncode}: {self._job.said[-200:]}")
+                raise NotAsItShouldBe(
+                    f"asked to stop it ended with {self._job.process.returncode}: "
+                    f"{self._job.said[-200:]}"
+                )
 
     def kill(self) -> None:
         """End it at once."""
@@ -97,7 +127,11 @@ class LandingStage:
         problem = next((one.problem for one in done if one.problem), None)
         if problem:
             raise NotAsItShouldBe(f"care of tables: {problem}")
-        return sum(one.files_before for one in done), sum(one.files_after for one in done), sum(one.files_vacuumed for one in done)
+        return (
+            sum(one.files_before for one in done),
+            sum(one.files_after for one in done),
+            sum(one.files_vacuumed for one in done),
+        )
 
     def judge(self, run: Run) -> None:
         """Some job lands what is there; then the tables must be the log."""
@@ -111,7 +145,9 @@ class LandingStage:
         run.problem = run.problem or ("; ".join(wrong) or None)
 
     def _land_all(self, ends: dict[str, int]) -> None:
-        """Until everything has landed; a job that ends because of what hit it is begun once more."""
+        """Until everything has landed; a job that ends because of what hit it is begun once
+        more.
+        """
         for again in (True, False):
             job = self.running()
             try:
@@ -122,7 +158,9 @@ class LandingStage:
                     raise
 
 
-def play_landing(picked: Sequence[LandingLine], home: Path, runs: int | None, rows: list[Row], progress: Progress) -> None:
+def play_landing(
+    picked: Sequence[LandingLine], home: Path, runs: int | None, rows: list[Row], progress: Progress
+) -> None:
     """Add a row for each line."""
     total = sum(runs or line.runs for line in picked)
     with ExitStack() as held:

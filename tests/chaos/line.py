@@ -19,14 +19,15 @@ OF_THE_COMMON_ONES = 3
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """
-    `strike` is one run: it begins with a whole set under load, and gives a note; when it returns nothing may be hit any
-    more, and the set must become whole by itself. It raises NotAsItShouldBe for a promise that is broken.
+    """`strike` is one run: it begins with a whole set under load, and gives a note; when it
+    returns nothing may be hit any more, and the set must become whole by itself. It raises
+    NotAsItShouldBe for a promise that is broken.
 
-    `runs`: how often, when nobody says otherwise. `may_lose`: the window in words where the mode promises less than
-    "nothing is lost"; '' where lost must be 0. `calm`: no send may fail. `cuts`: it needs a network that can be cut.
-    `armed`: its brokers are started with kill points (armed.py). `settings`: what they have besides FAST_TIMERS; lines
-    with the same settings share a cluster.
+    `runs`: how often, when nobody says otherwise. `may_lose`: the window in words where the mode
+    promises less than "nothing is lost"; '' where lost must be 0. `calm`: no send may fail. `cuts`:
+    it needs a network that can be cut. `armed`: its brokers are started with kill points
+    (armed.py). `settings`: what they have besides FAST_TIMERS; lines with the same settings share a
+    cluster.
     """
 
     name: str
@@ -41,10 +42,19 @@ class Line:
 
 
 def by_settings(lines: Sequence[Line]) -> list[tuple[Mapping[str, Any], list[Line]]]:
-    """Lines that can share a cluster (the armed ones among themselves), in the order of their first ones."""
+    """Lines that can share a cluster (the armed ones among themselves), in the order of their first
+    ones.
+    """
     groups: list[tuple[Mapping[str, Any], list[Line]]] = []
     for line in lines:
-        same = next((group for settings, group in groups if (settings, group[0].armed) == (line.settings, line.armed)), None)
+        same = next(
+            (
+                group
+                for settings, group in groups
+                if (settings, group[0].armed) == (line.settings, line.armed)
+            ),
+            None,
+        )
         if same is None:
             groups.append((line.settings, [line]))
         else:

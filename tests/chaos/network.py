@@ -1,8 +1,10 @@
-"""A network of the run's own, in which the way from one process to another can be cut, silently and in one direction.
+"""A network of the run's own, in which the way from one process to another can be cut, silently and
+in one direction.
 
-The whole run lives in a network namespace without a way out; the controllers and each broker have one of their own in
-it, all joined by a bridge. A cut is a wrong hardware address for the peer, set at the sender: packets leave and nobody
-gets them, no connection is closed. Nothing is left on the machine: namespaces end with the last process in them.
+The whole run lives in a network namespace without a way out; the controllers and each broker have
+one of their own in it, all joined by a bridge. A cut is a wrong hardware address for the peer, set
+at the sender: packets leave and nobody gets them, no connection is closed. Nothing is left on the
+machine: namespaces end with the last process in them.
 Refuses to know who is cut from whom and what for.
 """
 
@@ -34,11 +36,20 @@ def way_in() -> tuple[str, ...] | None:
     if not all(map(shutil.which, ("unshare", "nsenter", "ip"))):
         return None
     bridge = ("ip", "link", "add", "regent0", "type", "bridge")
-    return next((way for way in WAYS_IN if subprocess.run([*way, *bridge], capture_output=True, check=False).returncode == 0), None)
+    return next(
+        (
+            way
+            for way in WAYS_IN
+            if subprocess.run([*way, *bridge], capture_output=True, check=False).returncode == 0
+        ),
+        None,
+    )
 
 
 def go_inside() -> bool:
-    """Run this program again in a namespace of its own; False when it is there already, or when the machine permits none."""
+    """Run this program again in a namespace of its own; False when it is there already, or when the
+    machine permits none.
+    """
     way = None if INSIDE in os.environ else way_in()
     if way is not None:
         os.execvpe(way[0], [*way, sys.executable, *sys.argv], {**os.environ, INSIDE: "1"})
@@ -46,15 +57,21 @@ def go_inside() -> bool:
 
 
 class Network:
-    """`clients` (with the name server and Kafka) are at the bridge itself, `controllers` and each of `brokers` in places of their own."""
+    """`clients` (with the name server and Kafka) are at the bridge itself, `controllers` and each
+    of `brokers` in places of their own.
+    """
 
     def __init__(self, home: Path, brokers: Sequence[str]) -> None:
         self.brokers = list(brokers)
-        self._address = {CLIENTS: f"{PREFIX}1", CONTROLLERS: f"{PREFIX}2"} | {n: f"{PREFIX}{11 + i}" for i, n in enumerate(brokers)}
+        self._address = {CLIENTS: f"{PREFIX}1", CONTROLLERS: f"{PREFIX}2"} | {
+            n: f"{PREFIX}{11 + i}" for i, n in enumerate(brokers)
+        }
         self._holders: dict[str, subprocess.Popen[bytes]] = {}
         self._cuts: Counter[tuple[str, str]] = Counter()
         _run("ip", "link", "set", "lo", "up")
-        if subprocess.run(["ip", "link", "show", "regent0"], capture_output=True, check=False).returncode:
+        if subprocess.run(
+            ["ip", "link", "show", "regent0"], capture_output=True, check=False
+        ).returncode:
             _run("ip", "link", "add", "regent0", "type", "bridge")
             _run("ip", "address", "add", f"{self._address[CLIENTS]}/24", "dev", "regent0")
             _run("ip", "link", "set", "regent0", "up")
@@ -62,12 +79,30 @@ class Network:
             self._join(name, f"port{number}", home / "network.out")
 
     def _join(self, name: str, port: str, output: Path) -> None:
-        holder = self._holders[name] = children.spawn(["unshare", "--net", "sleep", "infinity"], output)
+        holder = self._holders[name] = children.spawn(
+            ["unshare", "--net", "sleep", "infinity"], output
+        )
         inside, ours = Path(f"/proc/{holder.pid}/ns/net"), os.readlink("/proc/self/ns/net")
         wait_until(lambda: os.readlink(inside) != ours, f"{name} has a network of its own")
-        _run("ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", str(holder.pid))
+        _run(
+            "ip",
+            "link",
+            "add",
+            port,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "eth0",
+            "netns",
+            str(holder.pid),
+        )
         _run("ip", "link", "set", port, "master", "regent0", "up")
-        for words in ("link set lo up", f"address add {self._address[name]}/24 dev eth0", "link set eth0 up"):
+        for words in (
+            "link set lo up",
+            f"address add {self._address[name]}/24 dev eth0",
+            "link set eth0 up",
+        ):
             _run(*self.prefix(name), "ip", *words.split())
 
     def prefix(self, place: str) -> list[str]:
@@ -77,7 +112,10 @@ class Network:
 
     def places(self) -> dict[str, dict[str, Any]]:
         """Where the cluster's processes run, as `regent up --places` reads it."""
-        here = {place: {"host": self._address[place], "prefix": self.prefix(place)} for place in self._holders}
+        here = {
+            place: {"host": self._address[place], "prefix": self.prefix(place)}
+            for place in self._holders
+        }
         return {"controller": here.pop(CONTROLLERS), **here}
 
     @property
@@ -92,7 +130,9 @@ class Network:
 
     @contextmanager
     def cut(self, senders: Sequence[str], receivers: Sequence[str]) -> Iterator[None]:
-        """What these send to those is lost; the other direction is untouched. A way that is cut twice is healed by the last one."""
+        """What these send to those is lost; the other direction is untouched. A way that is cut
+        twice is healed by the last one.
+        """
         ways = [(one, other) for one in senders for other in receivers if one != other]
         for one, other in ways:
             self._cuts[one, other] += 1
@@ -113,7 +153,16 @@ class Network:
 
     def _neighbour(self, verb: str, sender: str, receiver: str, *words: str) -> None:
         device = "regent0" if sender == CLIENTS else "eth0"
-        _run(*self.prefix(sender), "ip", "neighbour", verb, self._address[receiver], "dev", device, *words)
+        _run(
+            *self.prefix(sender),
+            "ip",
+            "neighbour",
+            verb,
+            self._address[receiver],
+            "dev",
+            device,
+            *words,
+        )
 
     def end(self) -> None:
         children.stop_all(list(self._holders.values()), 0.0)

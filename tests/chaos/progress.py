@@ -20,7 +20,12 @@ def on_standard_error(text: str) -> None:
 class Progress:
     """`total`: lines of all groups; `clock_s` gives seconds, whatever they count from."""
 
-    def __init__(self, total: int, clock_s: Callable[[], float], say: Callable[[str], None] = on_standard_error) -> None:
+    def __init__(
+        self,
+        total: int,
+        clock_s: Callable[[], float],
+        say: Callable[[str], None] = on_standard_error,
+    ) -> None:
         self.say = say
         self._total = total
         self._clock_s = clock_s

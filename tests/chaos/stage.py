@@ -1,4 +1,5 @@
-"""One cluster under load, and what every blow is judged by: nothing acknowledged lost, decisions go on, history proves itself.
+"""One cluster under load, and what every blow is judged by: nothing acknowledged lost, decisions go
+on, history proves itself.
 
 Refuses to know which blow does what.
 """
@@ -45,12 +46,18 @@ class Stage(Hits):
         self.home = home
         self.asked: list[bytes] = []
 
-    # -- one blow under load --------------------------------------------------------------------------------------
+    # -- one blow under load -----------------------------------------------------------------------
 
     def play(self, name: str, blow: Callable[[Stage], str], sends_must_not_fail: bool) -> Row:
         """Load, blow, one decision, the set whole again, and everything read back."""
         run = Run()
-        workload = Workload(self.home / name, self.cluster.name_servers, rate=RATE, topic=f"chaos-{name}", timeout_ms=SEND_TIMEOUT_MS)
+        workload = Workload(
+            self.home / name,
+            self.cluster.name_servers,
+            rate=RATE,
+            topic=f"chaos-{name}",
+            timeout_ms=SEND_TIMEOUT_MS,
+        )
         try:
             with told_in(run):
                 self.cluster.whole()
@@ -62,12 +69,19 @@ class Stage(Hits):
                 workload.flows(CALM, "messages flow again")
                 figures = workload.figures()
                 run.gap_ms = figures["longest_gap_ms"]
-                judge(run, workload.stop(), workload.read_back(), figures["outages"], calm=sends_must_not_fail, promises=True)
+                judge(
+                    run,
+                    workload.stop(),
+                    workload.read_back(),
+                    figures["outages"],
+                    calm=sends_must_not_fail,
+                    promises=True,
+                )
         finally:
             workload.end()
         return Row(name, runs=[run])
 
-    # -- questions ------------------------------------------------------------------------------------------------
+    # -- questions ---------------------------------------------------------------------------------
 
     @property
     def controllers(self) -> list[str]:
@@ -78,19 +92,31 @@ class Stage(Hits):
         found: list[str] = []
 
         def leads() -> bool:
-            names = {one["status_address"]: one["name"] for one in self.cluster.processes("controller")}
+            names = {
+                one["status_address"]: one["name"] for one in self.cluster.processes("controller")
+            }
             answers = process_status.ask_all(list(names), 500)
-            leading = {names[at]: one["term"] for at, one in answers.items() if one and one.get("role") == "active"}
+            leading = {
+                names[at]: one["term"]
+                for at, one in answers.items()
+                if one and one.get("role") == "active"
+            }
             newest = max(leading, key=lambda name: leading[name], default=None)
             if newest is not None and newest != other_than:
                 found.append(newest)
             return bool(found)
 
-        wait_until(leads, f"a controller{' other than ' + other_than if other_than else ''} leads", LEADER_LIMIT_S)
+        wait_until(
+            leads,
+            f"a controller{' other than ' + other_than if other_than else ''} leads",
+            LEADER_LIMIT_S,
+        )
         return found[-1]
 
     def decide(self, broker_set: str, limit_s: float = DECISION_LIMIT_S) -> float:
-        """Ask every controller in turn, under one command id, until the answer is a yes; the seconds it took."""
+        """Ask every controller in turn, under one command id, until the answer is a yes; the
+        seconds it took.
+        """
         return asyncio.run(self.ask_decision(broker_set, limit_s))
 
     async def ask_decision(self, broker_set: str, limit_s: float) -> float:
@@ -102,8 +128,12 @@ class Stage(Hits):
         return took
 
     def read(self, limit_s: float = DECISION_LIMIT_S) -> float:
-        """Ask every controller in turn for a set (1006), which must be proven current; the seconds until one answers."""
-        request = RemotingCommand.request(RequestCode.CONTROLLER_GET_SYNC_STATE_DATA, body=b'["broker-a"]')
+        """Ask every controller in turn for a set (1006), which must be proven current; the seconds
+        until one answers.
+        """
+        request = RemotingCommand.request(
+            RequestCode.CONTROLLER_GET_SYNC_STATE_DATA, body=b'["broker-a"]'
+        )
         return asyncio.run(self._until_yes(request, limit_s, "answer to a read"))
 
     async def _until_yes(self, request: RemotingCommand, limit_s: float, what: str) -> float:
@@ -124,7 +154,13 @@ class Stage(Hits):
 
     def log_node(self) -> str:
         """Name of the Kafka node that leads the command log, with every replica in sync."""
-        admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap, "log_level": 0, "socket.timeout.ms": 3_000})
+        admin = AdminClient(
+            {
+                "bootstrap.servers": self.cluster.bootstrap,
+                "log_level": 0,
+                "socket.timeout.ms": 3_000,
+            }
+        )
         found: list[int] = []
 
         def whole() -> bool:
@@ -132,7 +168,9 @@ class Stage(Hits):
                 partition = admin.list_topics(timeout=3.0).topics[COMMANDS_TOPIC].partitions[0]
             except (KafkaException, KeyError):
                 return False
-            if partition.leader >= 0 and len(partition.isrs) == len(self.cluster.processes("kafka")):
+            if partition.leader >= 0 and len(partition.isrs) == len(
+                self.cluster.processes("kafka")
+            ):
                 found.append(partition.leader)
             return bool(found)
 

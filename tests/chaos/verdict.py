@@ -1,6 +1,8 @@
-"""What one run under a fault showed, what several runs of one fault come to, and whether that is as promised.
+"""What one run under a fault showed, what several runs of one fault come to, and whether that is as
+promised.
 
-Pure: takes what the producer's ledger holds and what was read back. Refuses to know how either was got, and what was hit.
+Pure: takes what the producer's ledger holds and what was read back. Refuses to know how either was
+got, and what was hit.
 """
 
 from __future__ import annotations
@@ -13,14 +15,28 @@ from typing import Any
 from infra.workload.consumer import CORRUPT
 from infra.workload.ledger import LedgerContent, compare
 
-HEAD = ("FAULT", "RUNS", "TOOK", "RTO MEDIAN", "RTO MAX", "LONGEST GAP", "NEXT DECISION", "ACKNOWLEDGED", "LOST", "TWICE", "NOTE")
+HEAD = (
+    "FAULT",
+    "RUNS",
+    "TOOK",
+    "RTO MEDIAN",
+    "RTO MAX",
+    "LONGEST GAP",
+    "NEXT DECISION",
+    "ACKNOWLEDGED",
+    "LOST",
+    "TWICE",
+    "NOTE",
+)
 SHOWN = 10
 MS_PER_S = 1000
 
 
 @dataclass(slots=True)
 class Run:
-    """One run. `rto_ms` is None when no call failed, `decision_s` where no decision was asked for; `problem` is one line."""
+    """One run. `rto_ms` is None when no call failed, `decision_s` where no decision was asked for;
+    `problem` is one line.
+    """
 
     note: str = ""
     seconds: float = 0.0
@@ -35,7 +51,9 @@ class Run:
 
 @dataclass(slots=True)
 class Row:
-    """All runs of one fault. `may_lose` is the window of a mode that promises less, '' where nothing may be lost."""
+    """All runs of one fault. `may_lose` is the window of a mode that promises less, '' where
+    nothing may be lost.
+    """
 
     name: str
     may_lose: str = ""
@@ -56,7 +74,9 @@ class Row:
 
     @property
     def is_good(self) -> bool:
-        """It ran, nothing is wrong, and nothing is lost that was promised. A skipped line is neither good nor bad."""
+        """It ran, nothing is wrong, and nothing is lost that was promised. A skipped line is
+        neither good nor bad.
+        """
         return bool(self.runs) and self.problem is None and (not self.lost or bool(self.may_lose))
 
     def cells(self) -> tuple[str, ...]:
@@ -67,15 +87,26 @@ class Row:
         window = f"may lose: {self.may_lose}" if self.may_lose else ""
         notes = [self.problem or "", window, self.runs[-1].note if self.runs else "no run"]
         return (
-            self.name, str(len(self.runs)), f"{sum(one.seconds for one in self.runs):.0f} s",
-            _seconds(median(times) if times else None), _seconds(max(times, default=None)),
-            _seconds(max((one.gap_ms for one in self.runs), default=None)), _seconds(max(decisions, default=None)),
-            str(self.acknowledged), str(self.lost), str(sum(one.duplicated for one in self.runs)),
+            self.name,
+            str(len(self.runs)),
+            f"{sum(one.seconds for one in self.runs):.0f} s",
+            _seconds(median(times) if times else None),
+            _seconds(max(times, default=None)),
+            _seconds(max((one.gap_ms for one in self.runs), default=None)),
+            _seconds(max(decisions, default=None)),
+            str(self.acknowledged),
+            str(self.lost),
+            str(sum(one.duplicated for one in self.runs)),
             "; ".join(note for note in notes if note),
-        )  # fmt: skip
+        )
 
     def document(self) -> dict[str, Any]:
-        return {"fault": self.name, "may_lose": self.may_lose, "skipped": self.skipped, "runs": [asdict(one) for one in self.runs]}
+        return {
+            "fault": self.name,
+            "may_lose": self.may_lose,
+            "skipped": self.skipped,
+            "runs": [asdict(one) for one in self.runs],
+        }
 
 
 def _seconds(ms: float | None) -> str:
@@ -83,10 +114,17 @@ def _seconds(ms: float | None) -> str:
 
 
 def judge(
-    run: Run, ledger: LedgerContent, stored: Iterable[tuple[int, int, int]], outages: Sequence[Mapping[str, Any]], *,
-    calm: bool, promises: bool,
+    run: Run,
+    ledger: LedgerContent,
+    stored: Iterable[tuple[int, int, int]],
+    outages: Sequence[Mapping[str, Any]],
+    *,
+    calm: bool,
+    promises: bool,
 ) -> None:
-    """Add to the run what one producer's ledger decides. `stored` are (queue, queue offset, sequence), each queue in order; with `calm` no call may fail."""
+    """Add to the run what one producer's ledger decides. `stored` are (queue, queue offset,
+    sequence), each queue in order; with `calm` no call may fail.
+    """
     everything = list(stored)
     corrupt = sum(one[2] == CORRUPT for one in everything)
     found = compare(ledger, (one for one in everything if one[2] != CORRUPT))
@@ -98,7 +136,10 @@ def judge(
     wrong = [
         (found.lost and promises, f"lost: {', '.join(map(str, found.lost[:SHOWN]))}"),
         (corrupt, f"{corrupt} bodies are not as they were sent"),
-        (found.misplaced and promises, f"{found.misplaced} messages are not where their answers said"),
+        (
+            found.misplaced and promises,
+            f"{found.misplaced} messages are not where their answers said",
+        ),
         (found.out_of_order and promises, f"{found.out_of_order} out of order"),
         (found.never_sent, f"{found.never_sent} messages that nobody sent"),
         (not ledger.acknowledged, "nothing was acknowledged"),

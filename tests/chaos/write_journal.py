@@ -1,11 +1,14 @@
-"""What a broker wrote and what of it was made durable, kept beside its store, so that a loss of power can be played.
+"""What a broker wrote and what of it was made durable, kept beside its store, so that a loss of
+power can be played.
 
-Responsible for: the journal of writes, new names and syncs below one folder (`Recorder`, inside the process that writes),
-and setting the folder back to what a machine without power may leave behind (`lose_power`, when the process is dead).
+Responsible for: the journal of writes, new names and syncs below one folder (`Recorder`, inside the
+process that writes), and setting the folder back to what a machine without power may leave behind
+(`lose_power`, when the process is dead).
 Refuses to know: what the files hold, when the power goes.
 
-A write is durable once an fsync or fdatasync of its file that began later has returned; a name once its folder was
-synced. All else is kept, lost or torn, page by page. Removals count as durable at once.
+A write is durable once an fsync or fdatasync of its file that began later has returned; a name once
+its folder was synced. All else is kept, lost or torn, page by page. Removals count as durable at
+once.
 """
 
 from __future__ import annotations
@@ -28,18 +31,24 @@ SECTORS = PAGE_BYTES // SECTOR_BYTES
 TORN_SHARE = 0.2
 _LENGTH = struct.Struct(">I")
 
-# Kinds of record, each with the path below the folder first. A record's number is its place in the journal.
+# Kinds of record, each with the path below the folder first. A record's number is its place in the
+# journal.
 WRITE, EMPTIED, CREATED, RENAMED, SYNCED, FOLDER_SYNCED = "W", "T", "C", "R", "S", "D"
 
 
 class Recorder:
-    """Takes the place of the functions of `os` that change files, for everything below `root`; all threads."""
+    """Takes the place of the functions of `os` that change files, for everything below `root`; all
+    threads.
+    """
 
     def __init__(self, root: Path, journal: Path) -> None:
         self._root = f"{root.resolve()}/"
         self._fd = os.open(journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self._lock = threading.RLock()
-        self._real = {name: getattr(os, name) for name in ("open", "pwrite", "write", "replace", "fsync", "fdatasync")}
+        self._real = {
+            name: getattr(os, name)
+            for name in ("open", "pwrite", "write", "replace", "fsync", "fdatasync")
+        }
 
     def install(self) -> None:
         """From now on, in this process."""
@@ -49,7 +58,9 @@ class Recorder:
         os.fdatasync = functools.partial(self._synced, self._real["fdatasync"])
         pathlib.Path.write_bytes = lambda path, data: self._write_file(path, bytes(data))  # type: ignore[method-assign,assignment]
         pathlib.Path.write_text = (  # type: ignore[method-assign]
-            lambda path, data, encoding=None, errors=None, newline=None: self._write_file(path, data.encode(encoding or "utf-8"))
+            lambda path, data, encoding=None, errors=None, newline=None: self._write_file(
+                path, data.encode(encoding or "utf-8")
+            )
         )
 
     def uninstall(self) -> None:
@@ -161,7 +172,9 @@ def records(journal: Path) -> Iterator[tuple[int, tuple[Any, ...]]]:
 
 @dataclass
 class PowerLoss:
-    """What was taken back: bytes of writes and number of names. `chance` decides what is kept of what was not durable."""
+    """What was taken back: bytes of writes and number of names. `chance` decides what is kept of
+    what was not durable.
+    """
 
     chance: random.Random
     kept: float
@@ -175,7 +188,9 @@ class PowerLoss:
         if key not in self._pages:
             torn = self.chance.random() < TORN_SHARE
             whole = SECTORS if self.chance.random() < self.kept else 0
-            self._pages[key] = self.chance.randrange(1, SECTORS) if torn and self.kept > 0 else whole
+            self._pages[key] = (
+                self.chance.randrange(1, SECTORS) if torn and self.kept > 0 else whole
+            )
         return self._pages[key]
 
     def name_lost(self) -> bool:
@@ -185,7 +200,9 @@ class PowerLoss:
 
 
 def lose_power(root: Path, journal: Path, chance: random.Random, kept: float = 0.5) -> PowerLoss:
-    """Sets the files below `root` back; the journal is empty afterwards. `kept` 0: all that was not durable is gone."""
+    """Sets the files below `root` back; the journal is empty afterwards. `kept` 0: all that was not
+    durable is gone.
+    """
     found = list(records(journal))
     durable: dict[tuple[str, str], int] = {}
     for _, (kind, name, *rest) in found:
@@ -203,15 +220,27 @@ def lose_power(root: Path, journal: Path, chance: random.Random, kept: float = 0
             path.write_bytes(rest[0])
         elif kind == RENAMED and not name_safe and path.is_file() and loss.name_lost():
             path.unlink() if rest[1] is None else path.write_bytes(rest[1])
-        elif kind == RENAMED and not _was_synced(found, at, rest[0], durable) and path.is_file() and loss.name_lost():
+        elif (
+            kind == RENAMED
+            and not _was_synced(found, at, rest[0], durable)
+            and path.is_file()
+            and loss.name_lost()
+        ):
             path.write_bytes(b"")  # the name came before the bytes
     journal.write_bytes(b"")
     return loss
 
 
-def _was_synced(found: list[tuple[int, tuple[Any, ...]]], before: int, name: str, durable: dict[tuple[str, str], int]) -> bool:
+def _was_synced(
+    found: list[tuple[int, tuple[Any, ...]]],
+    before: int,
+    name: str,
+    durable: dict[tuple[str, str], int],
+) -> bool:
     """Whether the last write to `name` in front of a record was durable."""
-    last = max((at for at, record in found if at < before and record[:2] == (WRITE, name)), default=-1)
+    last = max(
+        (at for at, record in found if at < before and record[:2] == (WRITE, name)), default=-1
+    )
     return last < durable.get((SYNCED, name), 0)
 
 
@@ -220,7 +249,9 @@ def _take_back(path: Path, name: str, rest: list[Any], loss: PowerLoss) -> None:
     before = (before or b"").ljust(length, b"\0")
     with path.open("r+b") as file:
         for start in range(position - position % PAGE_BYTES, position + length, PAGE_BYTES):
-            first = max(position, start + loss.sectors_kept(name, start // PAGE_BYTES) * SECTOR_BYTES)
+            first = max(
+                position, start + loss.sectors_kept(name, start // PAGE_BYTES) * SECTOR_BYTES
+            )
             last = min(position + length, start + PAGE_BYTES)
             if first < last:
                 file.seek(first)

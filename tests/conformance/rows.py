@@ -2,9 +2,9 @@
 Tables of the reference as tests: one row, one id such as `5.6-row-4`.
 
 A row says what RocketMQ's controller answers (`shipped`) and runs the same against our rules. Where
-the design decides otherwise the row says what ours is and because of which decision: so a reader sees
-each difference, and a difference without a reason is an error. A row of another part of the system
-names the test that shows it.
+the design decides otherwise the row says what ours is and because of which decision: so a reader
+sees each difference, and a difference without a reason is an error. A row of another part of the
+system names the test that shows it.
 """
 
 import re
@@ -45,7 +45,9 @@ class Shown:
     def check(self) -> None:
         """The tests are there."""
         for path, _, name in (test.partition("::") for test in self.tests):
-            assert re.search(rf"def {name}\b", (ROOT / path).read_text("utf-8")), f"{path} has no {name}"
+            assert re.search(rf"def {name}\b", (ROOT / path).read_text("utf-8")), (
+                f"{path} has no {name}"
+            )
 
 
 class Table:

@@ -16,7 +16,11 @@ def came_online(history: History, broker_id: int, code: str) -> list[int]:
 @LIFE.row("first-start", shipped=([0, 0], [0, 0], 3))
 def _():
     history = History()
-    return came_online(history, 1, "h1:1;a"), came_online(history, 2, "h2:1;b"), history.set.next_broker_id
+    return (
+        came_online(history, 1, "h1:1;a"),
+        came_online(history, 2, "h2:1;b"),
+        history.set.next_broker_id,
+    )
 
 
 @LIFE.row("restart", shipped=(0, 2))
@@ -48,7 +52,12 @@ def _():
 
     rig = Rig().lead()
     rig.join(1)
-    ext = {"clusterName": "C", "brokerName": SET, "appliedBrokerId": "1", "registerCheckCode": "b2:1;x"}
+    ext = {
+        "clusterName": "C",
+        "brokerName": SET,
+        "appliedBrokerId": "1",
+        "registerCheckCode": "b2:1;x",
+    }
     answer = rig.request(1013, ext)
     assert answer is not None and answer.code == 2014
     return "nextBrokerId" in answer.ext
@@ -78,7 +87,9 @@ def _():
 
 @LIFE.row("applied-by-java-answer-lost", shipped=([2], [1]))
 def _():
-    """Java deletes its temporary file and takes the next id; the first one stays unclaimed and can be cleaned."""
+    """Java deletes its temporary file and takes the next id; the first one stays unclaimed and can
+    be cleaned.
+    """
     history = History()
     history.apply_id(1, "h1:1;a")
     came_online(history, 2, "h1:1;b")
@@ -92,8 +103,10 @@ def _():
     """Both were offered 1; compare and set: one of them asks again."""
     history = History()
     return [
-        history.apply_id(1, "h1:1;a").code, history.apply_id(1, "h2:1;b").code, history.apply_id(2, "h2:1;c").code,
-    ]  # fmt: skip
+        history.apply_id(1, "h1:1;a").code,
+        history.apply_id(1, "h2:1;b").code,
+        history.apply_id(2, "h2:1;c").code,
+    ]
 
 
 @LIFE.row("another-address", shipped=("elsewhere:1", (1, 2), 1, 1))
@@ -143,7 +156,10 @@ def _():
     rig = Rig().lead()
     rig.join(1)
     old = {"clusterName": "C", "brokerName": SET, "brokerAddress": "b1:10911"}
-    answers = [rig.request(1003, old), rig.request(1001, {"brokerName": SET, "masterAddress": "b1:10911", "masterEpoch": "1"})]
+    answers = [
+        rig.request(1003, old),
+        rig.request(1001, {"brokerName": SET, "masterAddress": "b1:10911", "masterEpoch": "1"}),
+    ]
     return [answer.code for answer in answers if answer]
 
 
@@ -158,16 +174,23 @@ def _():
     return rig.request(904, beat, oneway=True), answer.code if answer else None
 
 
-LIFE.shown("broker-side-of-the-failure-table",
-           "tests/unit/brokers/test_registration.py::test_a_failed_1012_starts_again_at_1012",
-           "tests/unit/brokers/test_registration.py::test_a_temp_file_that_cannot_be_written_leaves_nothing_behind",
-           "tests/unit/brokers/test_registration.py::test_an_id_taken_by_another_replica_is_given_up",
-           "tests/unit/brokers/test_registration.py::test_an_unanswered_1013_keeps_the_temp_file_and_repeats_the_same_command",
-           "tests/unit/brokers/test_registration.py::test_a_restart_with_a_temp_file_repeats_1013_with_its_check_code",
-           "tests/unit/brokers/test_registration.py::test_an_identity_file_that_cannot_be_written_repeats_1013",
-           "tests/unit/brokers/test_registration.py::test_with_both_files_the_identity_wins",
-           "tests/unit/brokers/test_registration.py::test_a_refused_1003_repeats_1003_and_never_asks_for_an_id",
-           "tests/unit/brokers/test_registration.py::test_files_of_another_broker_set_are_refused")
+LIFE.shown(
+    "broker-side-of-the-failure-table",
+    "tests/unit/brokers/test_registration.py::test_a_failed_1012_starts_again_at_1012",
+    "tests/unit/brokers/test_registration.py::"
+    "test_a_temp_file_that_cannot_be_written_leaves_nothing_behind",
+    "tests/unit/brokers/test_registration.py::test_an_id_taken_by_another_replica_is_given_up",
+    "tests/unit/brokers/test_registration.py::"
+    "test_an_unanswered_1013_keeps_the_temp_file_and_repeats_the_same_command",
+    "tests/unit/brokers/test_registration.py::"
+    "test_a_restart_with_a_temp_file_repeats_1013_with_its_check_code",
+    "tests/unit/brokers/test_registration.py::"
+    "test_an_identity_file_that_cannot_be_written_repeats_1013",
+    "tests/unit/brokers/test_registration.py::test_with_both_files_the_identity_wins",
+    "tests/unit/brokers/test_registration.py::"
+    "test_a_refused_1003_repeats_1003_and_never_asks_for_an_id",
+    "tests/unit/brokers/test_registration.py::test_files_of_another_broker_set_are_refused",
+)
 
 
 @pytest.mark.parametrize("row", LIFE.rows)

@@ -10,9 +10,14 @@ from tests.support.controller_rig import CLUSTER, SET, Log, Rig
 
 NAMES = {"clusterName": CLUSTER, "brokerName": SET}
 FULL = NAMES | {
-    "brokerId": "1", "brokerAddr": "b1:10911", "brokerAddress": "b1:10911", "appliedBrokerId": "1", "registerCheckCode": "b1:10911;1",
-    "masterBrokerId": "1", "masterEpoch": "1",
-}  # fmt: skip
+    "brokerId": "1",
+    "brokerAddr": "b1:10911",
+    "brokerAddress": "b1:10911",
+    "appliedBrokerId": "1",
+    "registerCheckCode": "b1:10911;1",
+    "masterBrokerId": "1",
+    "masterEpoch": "1",
+}
 BODIES = {1001: b'{"syncStateSet":[1],"syncStateSetEpoch":1}', 1006: b'["a"]'}
 MINE, LEADERS, NOBODYS = "answers itself", "is for the leader", 3
 
@@ -49,16 +54,22 @@ REQUESTS = Table("2.1")
 for each in (904, 1005, 1010):
     REQUESTS.row(f"{each}-every-node", shipped=MINE)(lambda each=each: where(each))
 for each in (1001, 1002, 1003, 1004, 1006, 1011, 1012, 1013):
-    REQUESTS.row(f"{each}-leader-only", shipped=2007, ours=LEADERS, because="D5: a standby forwards")(lambda each=each: where(each))
-    REQUESTS.row(f"{each}-nobody-leads", shipped=(2007, "The controller is not in leader state", {}, b""))(
-        lambda each=each: without_leader(each)
-    )
-REQUESTS.row("1009-every-node", shipped=MINE, ours=LEADERS, because="D3: a setting is recorded for all")(lambda: where(1009))
+    REQUESTS.row(
+        f"{each}-leader-only", shipped=2007, ours=LEADERS, because=("D5: a standby forwards")
+    )(lambda each=each: where(each))
+    REQUESTS.row(
+        f"{each}-nobody-leads", shipped=(2007, "The controller is not in leader state", {}, b"")
+    )(lambda each=each: without_leader(each))
+REQUESTS.row(
+    "1009-every-node", shipped=MINE, ours=LEADERS, because=("D3: a setting is recorded for all")
+)(lambda: where(1009))
 for each in (1007, 1008, 1014, 1015, 1016, 1017, 1018, 907, 50_000, 9_999, -1):
     REQUESTS.row(f"{each}-not-served", shipped=NOBODYS)(lambda each=each: where(each))
 
 
-def refused(rig: Rig, code: int, change: dict[str, str] | None = None, body: bytes = b"") -> tuple[int, bool]:
+def refused(
+    rig: Rig, code: int, change: dict[str, str] | None = None, body: bytes = b""
+) -> tuple[int, bool]:
     """The code, and whether people are told why."""
     answer = rig.request(code, FULL | (change or {}), body)
     assert answer is not None
@@ -71,7 +82,12 @@ def altered(members: str, set_epoch: int, **change: str) -> tuple[int, bool]:
         rig.tick(100)
         rig.heartbeat(1)
         rig.heartbeat(2)
-    return refused(rig, 1001, change, b'{"syncStateSet":[%s],"syncStateSetEpoch":%d}' % (members.encode(), set_epoch))
+    return refused(
+        rig,
+        1001,
+        change,
+        (b'{"syncStateSet":[%s],"syncStateSetEpoch":%d}') % (members.encode(), set_epoch),
+    )
 
 
 def dead_master(*arguments: str) -> Rig:
@@ -87,28 +103,55 @@ def dead_master(*arguments: str) -> Rig:
 RESPONSES = Table("2.2")
 RESPONSES.row("0", shipped=(0, False))(lambda: refused(Rig().lead().three(), 1004))
 RESPONSES.row("1-exception", shipped=(1, True))(lambda: refused(Rig().lead(), 1006))
-RESPONSES.row("2000-fenced-master-epoch", shipped=(2000, True))(lambda: altered("1,2", 2, masterEpoch="7"))
+RESPONSES.row("2000-fenced-master-epoch", shipped=(2000, True))(
+    lambda: altered("1,2", 2, masterEpoch="7")
+)
 RESPONSES.row("2001-fenced-set-epoch", shipped=(2001, True))(lambda: altered("1,2", 1))
-RESPONSES.row("2002-invalid-master", shipped=(2002, True))(lambda: altered("1,2", 2, masterBrokerId="2"))
+RESPONSES.row("2002-invalid-master", shipped=(2002, True))(
+    lambda: altered("1,2", 2, masterBrokerId="2")
+)
 RESPONSES.row("2003-invalid-replicas", shipped=(2003, True))(lambda: altered("1,2,9", 2))
-RESPONSES.row("2004-nothing-electable", shipped=(2004, True))(lambda: refused(dead_master(), 1002, {"brokerId": "-1"}))
-RESPONSES.row("2005-heartbeat-without-id", shipped=(2005, True))(lambda: refused(Rig().lead(), 904, {"brokerId": ""}))
+RESPONSES.row("2004-nothing-electable", shipped=(2004, True))(
+    lambda: refused(dead_master(), 1002, {"brokerId": "-1"})
+)
+RESPONSES.row("2005-heartbeat-without-id", shipped=(2005, True))(
+    lambda: refused(Rig().lead(), 904, {"brokerId": ""})
+)
 RESPONSES.row(
-    "2006-not-alive", shipped=(2006, True), ours=(0, False),
-    because="a member that is in the set already and acknowledges need not be heard here (S16); a joiner must be",
+    "2006-not-alive",
+    shipped=(2006, True),
+    ours=(0, False),
+    because=(
+        "a member that is in the set already and acknowledges need not be heard here (S16); a "
+        "joiner must be"
+    ),
 )(lambda: altered("1,3", 2))
 RESPONSES.row("2008-unknown-set", shipped=(2008, True))(lambda: refused(Rig().lead(), 1004))
 RESPONSES.row("2009-invalid-clean", shipped=(2009, True))(lambda: refused(Rig().lead(), 1011))
 RESPONSES.row("2010-elect-unknown-set", shipped=(2010, True))(lambda: refused(Rig().lead(), 1002))
-RESPONSES.row("2010-register-unknown-set", shipped=(2010, True))(lambda: refused(Rig().lead(), 1003))
-RESPONSES.row("2010-register-unknown-id", shipped=(2010, True))(lambda: refused(Rig().lead().three(), 1003, {"brokerId": "9"}))
-RESPONSES.row("2011-master-kept", shipped=(2011, True))(lambda: refused(Rig().lead().three(), 1002, {"brokerId": "2"}))
-RESPONSES.row("2012-failed", shipped=(2012, True))(lambda: refused(dead_master(), 1002, {"brokerId": "2"}))
-RESPONSES.row("2013-unknown-set", shipped=(2013, True))(lambda: refused(Rig().lead(), 1001, {}, BODIES[1001]))
+RESPONSES.row("2010-register-unknown-set", shipped=(2010, True))(
+    lambda: refused(Rig().lead(), 1003)
+)
+RESPONSES.row("2010-register-unknown-id", shipped=(2010, True))(
+    lambda: refused(Rig().lead().three(), 1003, {"brokerId": "9"})
+)
+RESPONSES.row("2011-master-kept", shipped=(2011, True))(
+    lambda: refused(Rig().lead().three(), 1002, {"brokerId": "2"})
+)
+RESPONSES.row("2012-failed", shipped=(2012, True))(
+    lambda: refused(dead_master(), 1002, {"brokerId": "2"})
+)
+RESPONSES.row("2013-unknown-set", shipped=(2013, True))(
+    lambda: refused(Rig().lead(), 1001, {}, BODIES[1001])
+)
 RESPONSES.row("2013-unchanged-set", shipped=(2013, True))(lambda: altered("1,2,3", 2))
 RESPONSES.row("2013-set-without-master", shipped=(2013, True))(lambda: altered("2", 2))
-RESPONSES.row("2014-id-taken", shipped=(2014, True))(lambda: refused(Rig().lead().three(), 1013, {"registerCheckCode": "x:1;1"}))
-RESPONSES.row("16-black-list", shipped=(16, True))(lambda: refused(Rig().lead(), 1009, {}, b"rocketmqHome=x"))
+RESPONSES.row("2014-id-taken", shipped=(2014, True))(
+    lambda: refused(Rig().lead().three(), 1013, {"registerCheckCode": "x:1;1"})
+)
+RESPONSES.row("16-black-list", shipped=(16, True))(
+    lambda: refused(Rig().lead(), 1009, {}, b"rocketmqHome=x")
+)
 
 
 @RESPONSES.row("2-executor-full", shipped=(2, True))
@@ -150,20 +193,38 @@ def _() -> bool:
     rig.join(1)
     answer = rig.request(1004, {"brokerName": SET})
     assert answer is not None
-    return "masterBrokerId" not in answer.ext and "masterAddress" not in answer.ext and "null" not in answer.body.decode()
+    return (
+        "masterBrokerId" not in answer.ext
+        and "masterAddress" not in answer.ext
+        and "null" not in answer.body.decode()
+    )
 
 
 @FRAMING.row("a-field-that-cannot-be-read-is-as-absent", shipped=[0, 2005, 1])
 def _() -> list[int]:
     """904 with an unreadable offset, 904 with an unreadable id, 1013 with an unreadable id."""
-    asked = [(904, FULL | {"maxOffset": "1_0"}), (904, FULL | {"brokerId": "0x1"}), (1013, FULL | {"appliedBrokerId": " 1"})]
+    asked = [
+        (904, FULL | {"maxOffset": "1_0"}),
+        (904, FULL | {"brokerId": "0x1"}),
+        (1013, FULL | {"appliedBrokerId": " 1"}),
+    ]
     answers = [Rig().lead().request(code, ext) for code, ext in asked]
     return [answer.code for answer in answers if answer is not None]
 
 
-FRAMING.shown("one-way-is-never-answered", "tests/unit/processors/test_core.py::test_a_one_way_request_is_never_answered_however_late")
-FRAMING.shown("processor-failure-is-code-1", "tests/integration/test_controller_wire.py::test_garbage_is_answered_and_the_process_goes_on")
-FRAMING.shown("idle-channel-is-closed", "tests/unit/brokers/remoting/test_limits.py::test_frames_and_idle_connections_are_bounded_as_in_rocketmq")
+FRAMING.shown(
+    "one-way-is-never-answered",
+    "tests/unit/processors/test_core.py::test_a_one_way_request_is_never_answered_however_late",
+)
+FRAMING.shown(
+    "processor-failure-is-code-1",
+    "tests/integration/test_controller_wire.py::test_garbage_is_answered_and_the_process_goes_on",
+)
+FRAMING.shown(
+    "idle-channel-is-closed",
+    "tests/unit/brokers/remoting/test_limits.py::"
+    "test_frames_and_idle_connections_are_bounded_as_in_rocketmq",
+)
 
 
 @pytest.mark.parametrize("row", [*REQUESTS.rows, *RESPONSES.rows, *FRAMING.rows])

@@ -1,4 +1,6 @@
-"""`controller.md` 3: each request with all fields of its answer (fields of ours left out: Java ignores them)."""
+"""`controller.md` 3: each request with all fields of its answer (fields of ours left out: Java
+ignores them).
+"""
 
 import json
 from typing import Any
@@ -15,7 +17,9 @@ Shape = tuple[int, dict[str, str], Any]
 """(code, header fields of RocketMQ, body)"""
 
 
-def asked(rig: Rig, code: int, ext: dict[str, str] | None = None, body: bytes = b"", conn: int = 1) -> Shape:
+def asked(
+    rig: Rig, code: int, ext: dict[str, str] | None = None, body: bytes = b"", conn: int = 1
+) -> Shape:
     answer = rig.request(code, ext or {}, body, conn=conn)
     assert answer is not None
     theirs = {name: value for name, value in answer.ext.items() if not name.startswith("regent")}
@@ -24,9 +28,23 @@ def asked(rig: Rig, code: int, ext: dict[str, str] | None = None, body: bytes = 
 
 def java(rig: Rig, broker: int) -> None:
     """A Java broker's way into the set: 1012, 1013, 1003, heartbeat."""
-    asked(rig, 1013, NAMES | {"appliedBrokerId": str(broker), "registerCheckCode": f"b{broker}:10911;{broker}"})
-    asked(rig, 1003, NAMES | {"brokerId": str(broker), "brokerAddress": f"b{broker}:10911"}, conn=broker)
-    beat = NAMES | {"brokerId": str(broker), "brokerAddr": f"b{broker}:10911", "maxOffset": "10", "epoch": "-1"}
+    asked(
+        rig,
+        1013,
+        NAMES | {"appliedBrokerId": str(broker), "registerCheckCode": f"b{broker}:10911;{broker}"},
+    )
+    asked(
+        rig,
+        1003,
+        NAMES | {"brokerId": str(broker), "brokerAddress": f"b{broker}:10911"},
+        conn=broker,
+    )
+    beat = NAMES | {
+        "brokerId": str(broker),
+        "brokerAddr": f"b{broker}:10911",
+        "maxOffset": "10",
+        "epoch": "-1",
+    }
     rig.request(904, beat, conn=broker, oneway=True)
 
 
@@ -60,16 +78,28 @@ def _() -> tuple[int, ...]:
     asked(rig, 904, BEAT)
     pulse = rig.core._context.liveness.pulse((CLUSTER, SET, 1))
     assert pulse is not None
-    return pulse.epoch, pulse.max_offset, pulse.confirm_offset, pulse.timeout_ms, pulse.election_priority
+    return (
+        pulse.epoch,
+        pulse.max_offset,
+        pulse.confirm_offset,
+        pulse.timeout_ms,
+        pulse.election_priority,
+    )
 
 
-HEARTBEAT.shown("no-broker-id-is-2005", "tests/unit/processors/test_heartbeat_desk.py::test_a_904_that_cannot_be_read")
+HEARTBEAT.shown(
+    "no-broker-id-is-2005",
+    "tests/unit/processors/test_heartbeat_desk.py::test_a_904_that_cannot_be_read",
+)
 
 ALTER = Table("3.2")
 BASE = {"brokerName": SET, "masterBrokerId": "1", "masterEpoch": "1", "invokeTime": "1"}
 
 
-@ALTER.row("accepted", shipped=(0, {"newSyncStateSetEpoch": "2"}, {"syncStateSet": [1, 2], "syncStateSetEpoch": 2}))
+@ALTER.row(
+    "accepted",
+    shipped=(0, {"newSyncStateSetEpoch": "2"}, {"syncStateSet": [1, 2], "syncStateSetEpoch": 2}),
+)
 def _() -> Shape:
     return asked(java_set(), 1001, BASE, b'{"syncStateSet":[1,2],"syncStateSetEpoch":1}')
 
@@ -88,17 +118,28 @@ def _() -> int:
 @ALTER.row("missing-body-or-epoch", shipped=[1, 1])
 def _() -> list[int]:
     without = {name: value for name, value in BASE.items() if name != "masterEpoch"}
-    return [asked(java_set(), 1001, BASE)[0], asked(java_set(), 1001, without, b'{"syncStateSet":[1],"syncStateSetEpoch":1}')[0]]
+    return [
+        asked(java_set(), 1001, BASE)[0],
+        asked(java_set(), 1001, without, b'{"syncStateSet":[1],"syncStateSetEpoch":1}')[0],
+    ]
 
 
 ELECT = Table("3.3")
-MASTER = {"masterBrokerId": "1", "masterAddress": "b1:10911", "masterEpoch": "1", "syncStateSetEpoch": "1"}
+MASTER = {
+    "masterBrokerId": "1",
+    "masterAddress": "b1:10911",
+    "masterEpoch": "1",
+    "syncStateSetEpoch": "1",
+}
 GROUP = {"brokerAddrs": {"1": "b1:10911"}, "brokerName": SET, "cluster": CLUSTER}
 
 
-@ELECT.row("elected", shipped=(0, MASTER, {"brokerMemberGroup": GROUP, "syncStateSet": [1]}),
-           ours=(0, MASTER, {"brokerMemberGroup": GROUP, "syncStateSet": [1], **GROUP}),
-           because="section 12: mqadmin reads the group at the top")
+@ELECT.row(
+    "elected",
+    shipped=(0, MASTER, {"brokerMemberGroup": GROUP, "syncStateSet": [1]}),
+    ours=(0, MASTER, {"brokerMemberGroup": GROUP, "syncStateSet": [1], **GROUP}),
+    because="section 12: mqadmin reads the group at the top",
+)
 def _() -> Shape:
     rig = Rig().lead()
     java(rig, 1)
@@ -130,12 +171,16 @@ REGISTER = Table("3.4")
 ME = NAMES | {"brokerId": "2", "brokerAddress": "b2:10911", "invokeTime": "0"}
 
 
-@REGISTER.row("with-a-live-master", shipped=(0, NAMES | MASTER, {"syncStateSet": [1], "syncStateSetEpoch": 1}))
+@REGISTER.row(
+    "with-a-live-master", shipped=(0, NAMES | MASTER, {"syncStateSet": [1], "syncStateSetEpoch": 1})
+)
 def _() -> Shape:
     return asked(java_set(), 1003, ME, conn=2)
 
 
-@REGISTER.row("with-a-dead-master", shipped=(0, NAMES, {"syncStateSet": [1], "syncStateSetEpoch": 1}))
+@REGISTER.row(
+    "with-a-dead-master", shipped=(0, NAMES, {"syncStateSet": [1], "syncStateSetEpoch": 1})
+)
 def _() -> Shape:
     rig = java_set()
     rig.close_connection(1)
@@ -147,12 +192,19 @@ def _() -> Shape:
     return asked(java_set(), 1003, ME | {"brokerId": "7"})
 
 
-REGISTER.shown("another-cluster-name", "tests/unit/processors/test_responses.py::test_a_registration_under_another_cluster_name_looks_for_the_master_there")
+REGISTER.shown(
+    "another-cluster-name",
+    "tests/unit/processors/test_responses.py::"
+    "test_a_registration_under_another_cluster_name_looks_for_the_master_there",
+)
 
 INFO = Table("3.5")
 
 
-@INFO.row("before-any-election", shipped=(0, {"masterEpoch": "0"}, {"syncStateSet": [], "syncStateSetEpoch": 0}))
+@INFO.row(
+    "before-any-election",
+    shipped=(0, {"masterEpoch": "0"}, {"syncStateSet": [], "syncStateSetEpoch": 0}),
+)
 def _() -> Shape:
     rig = Rig().lead()
     java(rig, 1)
@@ -178,30 +230,77 @@ def trio(name: str) -> Rig:
     return Rig(name, Log(), {one: f"{one}:9878" for one in ("c1", "c2", "c3")})
 
 
-@METADATA.row("leader", shipped=(0, {
-    "group": "cluster", "controllerLeaderId": "c1", "controllerLeaderAddress": "c1:9878", "isLeader": "true",
-    "peers": "c1:c1:9878;c2:c2:9878;c3:c3:9878;",
-}, None))  # fmt: skip
+@METADATA.row(
+    "leader",
+    shipped=(
+        0,
+        {
+            "group": "cluster",
+            "controllerLeaderId": "c1",
+            "controllerLeaderAddress": "c1:9878",
+            "isLeader": "true",
+            "peers": "c1:c1:9878;c2:c2:9878;c3:c3:9878;",
+        },
+        None,
+    ),
+)
 def _() -> Shape:
     return asked(trio("c1").lead(), 1005)
 
 
-@METADATA.row("no-leader-known", shipped=(0, {"group": "cluster", "isLeader": "false", "peers": "c1:c1:9878;c2:c2:9878;c3:c3:9878;"}, None))
+@METADATA.row(
+    "no-leader-known",
+    shipped=(
+        0,
+        {"group": "cluster", "isLeader": "false", "peers": ("c1:c1:9878;c2:c2:9878;c3:c3:9878;")},
+        None,
+    ),
+)
 def _() -> Shape:
     return asked(trio("c2"), 1005)
 
 
-METADATA.shown("reachable-from-where-it-was-asked", "tests/unit/processors/test_peer_desk.py::test_1005_names_an_address_that_the_asker_can_reach")
+METADATA.shown(
+    "reachable-from-where-it-was-asked",
+    "tests/unit/processors/test_peer_desk.py::test_1005_names_an_address_that_the_asker_can_reach",
+)
 
 SYNC = Table("3.7")
 
 
-@SYNC.row("known-and-unknown-names", shipped=(0, {}, {"replicasInfoTable": {SET: {
-    "inSyncReplicas": [{"alive": True, "brokerAddress": "b1:10911", "brokerId": 1, "brokerName": SET}],
-    "masterAddress": "b1:10911", "masterBrokerId": 1, "masterEpoch": 1,
-    "notInSyncReplicas": [{"alive": False, "brokerAddress": "b2:10911", "brokerId": 2, "brokerName": SET}],
-    "syncStateSetEpoch": 1,
-}}}))  # fmt: skip
+@SYNC.row(
+    "known-and-unknown-names",
+    shipped=(
+        0,
+        {},
+        {
+            "replicasInfoTable": {
+                SET: {
+                    "inSyncReplicas": [
+                        {
+                            "alive": True,
+                            "brokerAddress": "b1:10911",
+                            "brokerId": 1,
+                            "brokerName": SET,
+                        }
+                    ],
+                    "masterAddress": "b1:10911",
+                    "masterBrokerId": 1,
+                    "masterEpoch": 1,
+                    "notInSyncReplicas": [
+                        {
+                            "alive": False,
+                            "brokerAddress": "b2:10911",
+                            "brokerId": 2,
+                            "brokerName": SET,
+                        }
+                    ],
+                    "syncStateSetEpoch": 1,
+                }
+            }
+        },
+    ),
+)
 def _() -> Shape:
     rig = java_set()
     rig.close_connection(2)
@@ -227,20 +326,38 @@ def _() -> bool:
 NOTICE = Table("3.8")
 
 
-@NOTICE.row("fields-body-one-way", shipped=(True, {
-    "masterAddress": "b1:10911", "masterEpoch": "1", "syncStateSetEpoch": "1", "masterBrokerId": "1",
-}, {"syncStateSet": [1], "syncStateSetEpoch": 1}))  # fmt: skip
+@NOTICE.row(
+    "fields-body-one-way",
+    shipped=(
+        True,
+        {
+            "masterAddress": "b1:10911",
+            "masterEpoch": "1",
+            "syncStateSetEpoch": "1",
+            "masterBrokerId": "1",
+        },
+        {"syncStateSet": [1], "syncStateSetEpoch": 1},
+    ),
+)
 def _() -> tuple[bool, dict[str, str], Any]:
     rig = Rig().lead()
     java(rig, 1)
     asked(rig, 1002, NAMES | {"brokerId": "1"})
     command = rig.take(fx.NotifyRole)[0].command
-    return command.is_oneway, {name: one for name, one in command.ext.items() if not name.startswith("regent")}, json.loads(command.body)
+    return (
+        command.is_oneway,
+        {name: one for name, one in command.ext.items() if not name.startswith("regent")},
+        json.loads(command.body),
+    )
 
 
 CONFIG = Table("3.9")
 CONFIG.shown("1009-row-by-row", "tests/unit/processors/test_admin_desk.py::test_1009_row_by_row")
-CONFIG.shown("the-file-may-add-to-the-black-list", "tests/unit/processors/test_config_text.py::test_the_black_list_always_holds_three_names_and_those_of_the_file")
+CONFIG.shown(
+    "the-file-may-add-to-the-black-list",
+    "tests/unit/processors/test_config_text.py::"
+    "test_the_black_list_always_holds_three_names_and_those_of_the_file",
+)
 
 
 @CONFIG.row("1010-sorted-properties", shipped=(True, "false"))
@@ -258,7 +375,12 @@ CLEAN = Table("3.10")
 def _() -> list[Shape]:
     rig = java_set()
     found = [asked(rig, 1011, NAMES | {"isCleanLivingBroker": "false", "invokeTime": "1"})]
-    return [*found, asked(rig, 1011, NAMES | {"brokerControllerIdsToClean": "2", "isCleanLivingBroker": "true"})]
+    return [
+        *found,
+        asked(
+            rig, 1011, NAMES | {"brokerControllerIdsToClean": "2", "isCleanLivingBroker": "true"}
+        ),
+    ]
 
 
 @CLEAN.row("ids-that-are-no-numbers", shipped=2009)
@@ -269,7 +391,13 @@ def _() -> int:
 IDS = Table("3.11-3.12")
 
 
-@IDS.row("next-id-never-refuses", shipped=[(0, NAMES | {"nextBrokerId": "3"}, None), (0, {"clusterName": CLUSTER, "brokerName": "new", "nextBrokerId": "1"}, None)])
+@IDS.row(
+    "next-id-never-refuses",
+    shipped=[
+        (0, NAMES | {"nextBrokerId": "3"}, None),
+        (0, {"clusterName": CLUSTER, "brokerName": "new", "nextBrokerId": "1"}, None),
+    ],
+)
 def _() -> list[Shape]:
     rig = java_set()
     return [asked(rig, 1012, NAMES), asked(rig, 1012, NAMES | {"brokerName": "new"})]
@@ -292,7 +420,10 @@ def _() -> str:
 @IDS.row("null-code-or-id", shipped=[1, 1])
 def _() -> list[int]:
     rig = Rig().lead()
-    return [asked(rig, 1013, NAMES | {"appliedBrokerId": "1"})[0], asked(rig, 1013, NAMES | {"registerCheckCode": "h:1;1"})[0]]
+    return [
+        asked(rig, 1013, NAMES | {"appliedBrokerId": "1"})[0],
+        asked(rig, 1013, NAMES | {"registerCheckCode": "h:1;1"})[0],
+    ]
 
 
 TABLES = (HEARTBEAT, ALTER, ELECT, REGISTER, INFO, METADATA, SYNC, NOTICE, CONFIG, CLEAN, IDS)

@@ -1,8 +1,8 @@
-"""Design section 4: one test for each safety rule of a set, under the rule's name (S11, the command log's own, stands in
-tests/unit/processors/test_log_watch.py; S14 to S20 in test_4_trust.py).
+"""Design section 4: one test for each safety rule of a set, under the rule's name (S11, the command
+log's own, stands in tests/unit/processors/test_log_watch.py; S14 to S20 in test_4_trust.py).
 
-Each rule is shown twice: it holds, and its test fails once the rule is broken on purpose by a patch of one product
-function (`BROKEN`). A rule whose breaking nobody sees would not be shown at all.
+Each rule is shown twice: it holds, and its test fails once the rule is broken on purpose by a patch
+of one product function (`BROKEN`). A rule whose breaking nobody sees would not be shown at all.
 """
 
 from __future__ import annotations
@@ -65,10 +65,12 @@ def with_a_proposal() -> World:
     return world
 
 
-# -- the rules ----------------------------------------------------------------------------------------------------
+# -- the rules -------------------------------------------------------------------------------------
 
 
-async def test_s1_success_needs_every_member_of_the_union_with_the_pending_proposal(tmp_path: Path) -> None:
+async def test_s1_success_needs_every_member_of_the_union_with_the_pending_proposal(
+    tmp_path: Path,
+) -> None:
     for silent in (2, 3):  # a member of the confirmed set; one who is only proposed
         world = with_a_proposal()
         before = confirmed(world)
@@ -91,10 +93,13 @@ async def test_s1_success_needs_every_member_of_the_union_with_the_pending_propo
 async def test_s2_count_mode_says_that_it_may_lose(tmp_path: Path) -> None:
     world = trio(ReplicaConfig(all_ack=False, in_sync_replicas=2))
     world.frozen.add(3)
-    assert world.write(1) == confirmed(world)  # broker 3 is in the set and could be elected without these bytes
+    # broker 3 is in the set and could be elected without these bytes
+    assert world.write(1) == confirmed(world)
     for mode in (AckMode(all_ack=False, in_sync=2), world.config.ack_mode()):
         assert "may lose" in mode.label and any("may lose" in text for text in mode.warnings())
-    assert "may lose" not in AckMode().label and not AckMode().warnings() and ReplicaConfig().all_ack
+    assert (
+        "may lose" not in AckMode().label and not AckMode().warnings() and ReplicaConfig().all_ack
+    )
 
 
 async def test_s3_one_proposal_at_a_time_and_a_read_does_not_drop_it(tmp_path: Path) -> None:
@@ -106,11 +111,14 @@ async def test_s3_one_proposal_at_a_time_and_a_read_does_not_drop_it(tmp_path: P
     world.notify(1, 1, 1, (1, 2), set_epoch=11)  # a read of its base
     world.advance(500)
     assert confirmed(world) == before and len({one.token for one in world.nodes[1].proposals}) == 1
-    world.notify(1, 1, 1, (1, 2), set_epoch=12)  # the set moved on: with base 11 it is never accepted
+    # the set moved on: with base 11 it is never accepted
+    world.notify(1, 1, 1, (1, 2), set_epoch=12)
     assert confirmed(world) == before + RECORD_BYTES
 
 
-async def test_s4_a_replica_joins_at_the_confirm_offset_and_leaves_when_bytes_wait_for_a_second(tmp_path: Path) -> None:
+async def test_s4_a_replica_joins_at_the_confirm_offset_and_leaves_when_bytes_wait_for_a_second(
+    tmp_path: Path,
+) -> None:
     world = trio()
     world.crash(3)
     world.accept(1)
@@ -133,7 +141,9 @@ async def test_s4_a_replica_joins_at_the_confirm_offset_and_leaves_when_bytes_wa
     assert node.proposals[-1].members == (1, 2)
 
 
-async def test_s5_an_unclean_start_leaves_the_set_and_vetoes_its_own_promotion(tmp_path: Path) -> None:
+async def test_s5_an_unclean_start_leaves_the_set_and_vetoes_its_own_promotion(
+    tmp_path: Path,
+) -> None:
     history = with_master(1, 2, 3)
     assert history.register(2, "another-life", clean=False).accepted
     assert history.set.sync_state_set == (1, 3)
@@ -165,11 +175,20 @@ async def test_s6_a_restarted_master_never_goes_on_in_its_epoch(tmp_path: Path) 
     assert (history.set.master_broker_id, history.set.master_epoch) == (1, 2)
 
 
-async def test_s7_elections_choose_among_the_set_as_it_is_when_the_command_is_applied(tmp_path: Path) -> None:
+async def test_s7_elections_choose_among_the_set_as_it_is_when_the_command_is_applied(
+    tmp_path: Path,
+) -> None:
     history = with_master(1, 2, 3)
-    assert history.alter((1, 2), seen(1), seen(2)).accepted  # what the asker of the election has not seen
-    assert history.elect(-1, seen(1, **DEAD), seen(2, offset=10), seen(3, priority=1, offset=10**13)).accepted
-    assert (history.set.master_broker_id, history.set.sync_state_set, history.set.master_epoch) == (2, (2,), 2)
+    # what the asker of the election has not seen
+    assert history.alter((1, 2), seen(1), seen(2)).accepted
+    assert history.elect(
+        -1, seen(1, **DEAD), seen(2, offset=10), seen(3, priority=1, offset=10**13)
+    ).accepted
+    assert (history.set.master_broker_id, history.set.sync_state_set, history.set.master_epoch) == (
+        2,
+        (2,),
+        2,
+    )
 
 
 async def test_s8_a_higher_epoch_is_kept_then_links_are_closed_then_it_acts(tmp_path: Path) -> None:
@@ -179,7 +198,11 @@ async def test_s8_a_higher_epoch_is_kept_then_links_are_closed_then_it_acts(tmp_
     node = world.nodes[1]
     node.performed.clear()
     world.notify(1, 1, 2, (1, 2, 3))  # elected again: nobody has linked in the new mastership yet
-    order = [type(one) for one in node.performed if isinstance(one, (fx.CloseLink, fx.WriteEpochs, fx.RoleChanged))]
+    order = [
+        type(one)
+        for one in node.performed
+        if isinstance(one, (fx.CloseLink, fx.WriteEpochs, fx.RoleChanged))
+    ]
     assert order == [fx.CloseLink, fx.CloseLink, fx.WriteEpochs, fx.RoleChanged]
     node.log.data += b"e02.00001\n"
     world.perform(node, node.core.log_grew(node.log.end_offset, world.now_ms))
@@ -189,16 +212,22 @@ async def test_s8_a_higher_epoch_is_kept_then_links_are_closed_then_it_acts(tmp_
     assert confirmed(world) == before
     (refused,) = world.nodes[2].core.link_opened(900, outbound=False, now_ms=world.now_ms)
     assert isinstance(refused, fx.CloseLink)  # who is no master answers no handshake
-    chosen = world.nodes[3].core.on_role_notice(RoleNotice(3, "h:3", "3", 3, (1, 2, 3), 30), world.now_ms)
+    chosen = world.nodes[3].core.on_role_notice(
+        RoleNotice(3, "h:3", "3", 3, (1, 2, 3), 30), world.now_ms
+    )
     assert isinstance(chosen[-1], fx.CutIncompleteTail)
     (refused,) = world.nodes[3].core.link_opened(901, outbound=False, now_ms=world.now_ms)
     assert isinstance(refused, fx.CloseLink)  # nor who is one, before its entry is on disk
 
 
-async def test_s9_only_the_next_id_or_the_same_applicant_again_and_a_cleaned_set_counts_on(tmp_path: Path) -> None:
+async def test_s9_only_the_next_id_or_the_same_applicant_again_and_a_cleaned_set_counts_on(
+    tmp_path: Path,
+) -> None:
     history = with_replicas(1, 2)
     assert history.apply_id(2).accepted  # the same check code
-    assert not history.apply_id(2, "h9:10911;stranger").accepted and not history.apply_id(4).accepted
+    assert (
+        not history.apply_id(2, "h9:10911;stranger").accepted and not history.apply_id(4).accepted
+    )
     assert history.set.next_broker_id == 3
     assert history.elect(1).accepted
     epoch = history.set.master_epoch
@@ -207,7 +236,9 @@ async def test_s9_only_the_next_id_or_the_same_applicant_again_and_a_cleaned_set
     assert history.set.highest_epoch_seen >= epoch
 
 
-async def test_s10_a_topic_of_a_first_send_is_acknowledged_when_the_members_hold_it(tmp_path: Path) -> None:
+async def test_s10_a_topic_of_a_first_send_is_acknowledged_when_the_members_hold_it(
+    tmp_path: Path,
+) -> None:
     async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
         master.lead()
         slave.follow(master.address)
@@ -239,7 +270,9 @@ async def test_s12_small_files_are_replaced_durably_and_torn_ones_refused(tmp_pa
         EpochFile(tmp_path / "epochs").load()
 
 
-async def test_s13_a_mastership_that_begins_where_the_last_began_has_its_own_entry(tmp_path: Path) -> None:
+async def test_s13_a_mastership_that_begins_where_the_last_began_has_its_own_entry(
+    tmp_path: Path,
+) -> None:
     world = World()
     for broker_id in (1, 2):
         world.add(broker_id)
@@ -247,7 +280,8 @@ async def test_s13_a_mastership_that_begins_where_the_last_began_has_its_own_ent
     common = world.write(1, 2)
     world.elect(1, 2, (1, 2))
     world.advance(100)
-    assert world.nodes[2].core.epochs == H((1, 0), (2, common))  # the entry came without a byte behind it
+    # the entry came without a byte behind it
+    assert world.nodes[2].core.epochs == H((1, 0), (2, common))
     world.frozen.add(2)
     world.write(1, 2, settle=False)
     world.crash(1)
@@ -269,7 +303,7 @@ def _noting(steps: list[str], name: str, call: Callable[..., Any]) -> Callable[.
     return noted
 
 
-# -- broken on purpose --------------------------------------------------------------------------------------------
+# -- broken on purpose -----------------------------------------------------------------------------
 
 
 def the_proposed_do_not_count(patch: Patch) -> None:
@@ -277,7 +311,9 @@ def the_proposed_do_not_count(patch: Patch) -> None:
 
 
 def any_copy_is_enough(patch: Patch) -> None:
-    patch.setattr(SyncSet, "confirm_candidate", lambda self, log_end, acked: max([*acked.values(), 0]))
+    patch.setattr(
+        SyncSet, "confirm_candidate", lambda self, log_end, acked: max([*acked.values(), 0])
+    )
 
 
 def the_minimum_is_not_looked_at(patch: Patch) -> None:
@@ -304,15 +340,25 @@ def a_poll_drops_the_proposal(patch: Patch) -> None:
 
 
 def a_replica_joins_before_it_caught_up(patch: Patch) -> None:
-    patch.setattr(SyncSet, "_may_join", lambda self, slave, confirm_offset, epoch_start: slave.acked >= 0)
+    patch.setattr(
+        SyncSet, "_may_join", lambda self, slave, confirm_offset, epoch_start: slave.acked >= 0
+    )
 
 
 def a_slow_member_stays(patch: Patch) -> None:
-    patch.setattr(SyncSet, "_lost", lambda self, member, slaves, now_ms: member != self.own_id and member not in slaves)
+    patch.setattr(
+        SyncSet,
+        "_lost",
+        lambda self, member, slaves, now_ms: member != self.own_id and member not in slaves,
+    )
 
 
 def an_unclean_replica_leads(patch: Patch) -> None:
-    patch.setattr(transitions, "judge", lambda standing, notice: judge(replace(standing, trusted=True), notice))
+    patch.setattr(
+        transitions,
+        "judge",
+        lambda standing, notice: judge(replace(standing, trusted=True), notice),
+    )
 
 
 def an_unclean_replica_stays_a_member(patch: Patch) -> None:
@@ -336,12 +382,18 @@ def a_restarted_master_goes_on(patch: Patch) -> None:
 
 def a_restarted_master_is_kept(patch: Patch) -> None:
     patch.setattr(
-        elect, "_master_is_kept", lambda broker_set, found: any(c.broker_id == broker_set.master_broker_id and c.is_alive for c in found)
+        elect,
+        "_master_is_kept",
+        lambda broker_set, found: any(
+            c.broker_id == broker_set.master_broker_id and c.is_alive for c in found
+        ),
     )
 
 
 def anybody_alive_is_elected(patch: Patch) -> None:
-    patch.setattr(elect, "_sound_members", lambda candidates: [one for one in candidates if one.is_alive])
+    patch.setattr(
+        elect, "_sound_members", lambda candidates: [one for one in candidates if one.is_alive]
+    )
 
 
 def links_outlive_a_mastership(patch: Patch) -> None:
@@ -408,39 +460,64 @@ def an_empty_epoch_is_not_superseded(patch: Patch) -> None:
     append = EpochHistory.append
 
     def as_java_does(self: EpochHistory, epoch: int, start_offset: int) -> EpochHistory:
-        return self if self and start_offset == self.newest_start else append(self, epoch, start_offset)
+        return (
+            self
+            if self and start_offset == self.newest_start
+            else append(self, epoch, start_offset)
+        )
 
     patch.setattr(EpochHistory, "append", as_java_does)
 
 
 BROKEN: dict[Rule, tuple[Bug, ...]] = {
     test_s1_success_needs_every_member_of_the_union_with_the_pending_proposal: (
-        the_proposed_do_not_count, any_copy_is_enough, the_minimum_is_not_looked_at,
+        the_proposed_do_not_count,
+        any_copy_is_enough,
+        the_minimum_is_not_looked_at,
     ),
     test_s2_count_mode_says_that_it_may_lose: (count_mode_calls_itself_safe, count_mode_is_silent),
     test_s3_one_proposal_at_a_time_and_a_read_does_not_drop_it: (a_poll_drops_the_proposal,),
     test_s4_a_replica_joins_at_the_confirm_offset_and_leaves_when_bytes_wait_for_a_second: (
-        a_replica_joins_before_it_caught_up, a_slow_member_stays,
+        a_replica_joins_before_it_caught_up,
+        a_slow_member_stays,
     ),
     test_s5_an_unclean_start_leaves_the_set_and_vetoes_its_own_promotion: (
-        an_unclean_replica_leads, an_unclean_replica_stays_a_member,
+        an_unclean_replica_leads,
+        an_unclean_replica_stays_a_member,
     ),
-    test_s6_a_restarted_master_never_goes_on_in_its_epoch: (a_restarted_master_goes_on, a_restarted_master_is_kept),
-    test_s7_elections_choose_among_the_set_as_it_is_when_the_command_is_applied: (anybody_alive_is_elected,),
+    test_s6_a_restarted_master_never_goes_on_in_its_epoch: (
+        a_restarted_master_goes_on,
+        a_restarted_master_is_kept,
+    ),
+    test_s7_elections_choose_among_the_set_as_it_is_when_the_command_is_applied: (
+        anybody_alive_is_elected,
+    ),
     test_s8_a_higher_epoch_is_kept_then_links_are_closed_then_it_acts: (
-        links_outlive_a_mastership, a_new_master_acts_before_its_entry_is_durable, acknowledgements_of_old_links_count,
+        links_outlive_a_mastership,
+        a_new_master_acts_before_its_entry_is_durable,
+        acknowledgements_of_old_links_count,
     ),
-    test_s9_only_the_next_id_or_the_same_applicant_again_and_a_cleaned_set_counts_on: (a_stranger_gets_an_id_that_is_taken,),
-    test_s10_a_topic_of_a_first_send_is_acknowledged_when_the_members_hold_it: (members_are_not_asked,),
+    test_s9_only_the_next_id_or_the_same_applicant_again_and_a_cleaned_set_counts_on: (
+        a_stranger_gets_an_id_that_is_taken,
+    ),
+    test_s10_a_topic_of_a_first_send_is_acknowledged_when_the_members_hold_it: (
+        members_are_not_asked,
+    ),
     test_s12_small_files_are_replaced_durably_and_torn_ones_refused: (
-        files_are_written_in_place, the_folder_is_not_synced, torn_epochs_are_taken_as_none,
+        files_are_written_in_place,
+        the_folder_is_not_synced,
+        torn_epochs_are_taken_as_none,
     ),
-    test_s13_a_mastership_that_begins_where_the_last_began_has_its_own_entry: (an_empty_epoch_is_not_superseded,),
-}  # fmt: skip
+    test_s13_a_mastership_that_begins_where_the_last_began_has_its_own_entry: (
+        an_empty_epoch_is_not_superseded,
+    ),
+}
 
 
 @pytest.mark.parametrize(("rule", "bug"), cases(BROKEN))
-async def test_a_rule_that_is_broken_on_purpose_is_seen(rule: Rule, bug: Bug, tmp_path: Path) -> None:
+async def test_a_rule_that_is_broken_on_purpose_is_seen(
+    rule: Rule, bug: Bug, tmp_path: Path
+) -> None:
     await is_seen(rule, bug, tmp_path)
 
 

@@ -60,8 +60,12 @@ def _():
     return first, history.set.sync_state_set, history.set.sync_state_set_epoch
 
 
-@ELECT.row("row-5", shipped=(2,), ours=(2, 3),
-           because="design 5: live members of ours hold all that was acknowledged (S1)")
+@ELECT.row(
+    "row-5",
+    shipped=(2,),
+    ours=(2, 3),
+    because="design 5: live members of ours hold all that was acknowledged (S1)",
+)
 def _():
     history = with_master(1, 2, 3)
     history.elect(-1, seen(1, **DEAD), seen(2), seen(3))
@@ -89,21 +93,31 @@ def _():
     return elected(with_master(1, 2), 3, seen(3))
 
 
-@ELECT.row("first-by-an-unregistered-id", shipped=(0, 2, 1), ours=(2010, None, 0),
-           because="S7, 15 row 6: a master needs an address, so a registration")
+@ELECT.row(
+    "first-by-an-unregistered-id",
+    shipped=(0, 2, 1),
+    ours=(2010, None, 0),
+    because="S7, 15 row 6: a master needs an address, so a registration",
+)
 def _():
     history = with_replicas(1)
     history.apply_id(2)
     return elected(history, 2)
 
 
-@ELECT.row("first-by-an-unassigned-id", shipped=(0, 9, 1), ours=(2010, None, 0), because="S7, 15 row 6")
+@ELECT.row(
+    "first-by-an-unassigned-id", shipped=(0, 9, 1), ours=(2010, None, 0), because="S7, 15 row 6"
+)
 def _():
     return elected(with_replicas(1), 9)
 
 
-@ELECT.row("first-designated-on-a-dead-broker", shipped=(0, 1, 1), ours=(2012, None, 0),
-           because="S7: among those the evidence calls alive")
+@ELECT.row(
+    "first-designated-on-a-dead-broker",
+    shipped=(0, 1, 1),
+    ours=(2012, None, 0),
+    because="S7: among those the evidence calls alive",
+)
 def _():
     return elected(with_replicas(1, 2), 1, seen(1, **DEAD), seen(2), designate=True)
 
@@ -113,8 +127,12 @@ def _():
     return elected(with_replicas(1, 2), 2, seen(2, epoch=0), designate=True)
 
 
-@ELECT.row("minus-1-before-any-election", shipped=((2004, None, 1), (2012, None, 1)),
-           ours=((2004, None, 0), (0, 1, 1)), because="15 row 7: nobody is stuck for ever")
+@ELECT.row(
+    "minus-1-before-any-election",
+    shipped=((2004, None, 1), (2012, None, 1)),
+    ours=((2004, None, 0), (0, 1, 1)),
+    because="15 row 7: nobody is stuck for ever",
+)
 def _():
     history = with_replicas(1)
     new = seen(1, epoch=0)
@@ -151,8 +169,10 @@ def _():
     return elected(history, 2, seen(1), seen(2), designate=True), history.set.sync_state_set
 
 
-@ELECT.row("admin-names-one-outside-the-set-unclean-on",
-           shipped=((0, 2, 2), (2,), ("AT_RISK", "DESIGNATED", "UNCLEAN")))
+@ELECT.row(
+    "admin-names-one-outside-the-set-unclean-on",
+    shipped=((0, 2, 2), (2,), ("AT_RISK", "DESIGNATED", "UNCLEAN")),
+)
 def _():
     """The labels are ours: what may cost messages says so (S7)."""
     history = with_master(1)
@@ -173,14 +193,22 @@ def _():
     return result(history, outcome), outcome.labels
 
 
-@ELECT.row("admin-names-minus-1", shipped=(2004, None, 2), ours=(2004, 1, 1),
-           because="5.5 is a defect there: nobody is deposed for nobody")
+@ELECT.row(
+    "admin-names-minus-1",
+    shipped=(2004, None, 2),
+    ours=(2004, 1, 1),
+    because="5.5 is a defect there: nobody is deposed for nobody",
+)
 def _():
     return elected(with_master(1), -1, seen(1), designate=True)
 
 
-@ELECT.row("minus-1-repeated", shipped=(2004, None, 4), ours=(2004, None, 2),
-           because="15 row 5: one failure moves the epoch once")
+@ELECT.row(
+    "minus-1-repeated",
+    shipped=(2004, None, 4),
+    ours=(2004, None, 2),
+    because="15 row 5: one failure moves the epoch once",
+)
 def _():
     history = with_master(1)
     history.elect(-1), history.elect(-1)
@@ -197,30 +225,46 @@ def _():
     ]
 
 
-@ELECT.row("master-restarted", shipped=(2011, 1, 1), ours=(0, 1, 2),
-           because="S6: a recorded master that restarted never goes on in its epoch")
+@ELECT.row(
+    "master-restarted",
+    shipped=(2011, 1, 1),
+    ours=(0, 1, 2),
+    because="S6: a recorded master that restarted never goes on in its epoch",
+)
 def _():
     history = with_master(1, 2)
     history.register(1, "again", last_epoch=1, end_offset=9000)
     return elected(history, 1, seen(2))
 
 
-@ELECT.row("epoch-above-all-reported", shipped=2, ours=8,
-           because="S7: brokers bring epochs of another controller's time")
+@ELECT.row(
+    "epoch-above-all-reported",
+    shipped=2,
+    ours=8,
+    because="S7: brokers bring epochs of another controller's time",
+)
 def _():
     history = with_master(1, 2)
     history.elect(-1, seen(1, **DEAD), seen(2), seen(3, epoch=7, incarnation="before"))
     return history.set.master_epoch
 
 
-@ELECT.row("issuer-acted-on-another-state", shipped=(0, 2, 2), ours=(2000, 1, 1),
-           because="D1: compare and set; shipped code decides on one thread")
+@ELECT.row(
+    "issuer-acted-on-another-state",
+    shipped=(0, 2, 2),
+    ours=(2000, 1, 1),
+    because="D1: compare and set; shipped code decides on one thread",
+)
 def _():
     return elected(with_master(1, 2), -1, seen(1, **DEAD), seen(2), master_epoch=0)
 
 
-@ELECT.row("all-members-unclean", shipped=[(2011, 1), (2011, 1)], ours=[(2012, None), (0, 2)],
-           because="S5: all of them are waited for, then the longest wins")
+@ELECT.row(
+    "all-members-unclean",
+    shipped=[(2011, 1), (2011, 1)],
+    ours=[(2012, None), (0, 2)],
+    because="S5: all of them are waited for, then the longest wins",
+)
 def _():
     history = with_master(1, 2)
     history.register(1, "u1", clean=False, last_epoch=1, end_offset=50)
@@ -298,8 +342,12 @@ def _():
     return winner(seen(2, priority=7), seen(3, priority=3))
 
 
-@POLICY.row("step-4-priority-before-offset", shipped=2, ours=3,
-            because="S7: every member holds all that was acknowledged, so the operator's wish goes first")
+@POLICY.row(
+    "step-4-priority-before-offset",
+    shipped=2,
+    ours=3,
+    because=("S7: every member holds all that was acknowledged, so the operator's wish goes first"),
+)
 def _():
     return winner(seen(2, offset=10**9, priority=7), seen(3, priority=3))
 
@@ -307,7 +355,9 @@ def _():
 @POLICY.row("step-4-unclean-offset-before-priority", shipped=3)
 def _():
     """Outside the set the order is RocketMQ's: acknowledged bytes may be missing there."""
-    return winner(seen(2, offset=5, priority=1), seen(3, offset=9, priority=9), members=(1,), unclean=True)
+    return winner(
+        seen(2, offset=5, priority=1), seen(3, offset=9, priority=9), members=(1,), unclean=True
+    )
 
 
 @POLICY.row("step-4-tie", shipped=2)
@@ -315,7 +365,12 @@ def _():
     return winner(*BOTH)
 
 
-@POLICY.row("64-bit-offsets", shipped=[2, 2], ours=[3, 3], because="15 row 2: shipped code cuts to 32 bits")
+@POLICY.row(
+    "64-bit-offsets",
+    shipped=[2, 2],
+    ours=[3, 3],
+    because=("15 row 2: shipped code cuts to 32 bits"),
+)
 def _():
     return [winner(seen(2, offset=5), seen(3, offset=5 + gap)) for gap in (2**31 + 1, 2**32)]
 

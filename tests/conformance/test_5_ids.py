@@ -114,7 +114,9 @@ def _() -> tuple[int, str]:
 
     history = with_replicas(1)
     history.clean(None)
-    outcome = history.do(ApplyBrokerId(history.envelope(), "Other", NAME, next_id(history), "h:1;x"))
+    outcome = history.do(
+        ApplyBrokerId(history.envelope(), "Other", NAME, next_id(history), "h:1;x")
+    )
     return outcome.code, history.set.cluster_name
 
 
@@ -122,7 +124,9 @@ def _() -> tuple[int, str]:
 def _() -> list[int]:
     rig = Rig().lead()
     whole = NAMES | {"appliedBrokerId": "1", "registerCheckCode": "h:1;1"}
-    answers = [rig.request(1013, {k: v for k, v in whole.items() if k != left}) for left in list(whole)[2:]]
+    answers = [
+        rig.request(1013, {k: v for k, v in whole.items() if k != left}) for left in list(whole)[2:]
+    ]
     return [answer.code for answer in answers if answer]
 
 
@@ -131,9 +135,12 @@ REGISTER = Table("5.3")
 
 def java_registration(rig: Rig, broker: int, address: str = "", name: str = SET) -> RemotingCommand:
     ext = {
-        "clusterName": "C", "brokerName": name, "brokerId": str(broker),
-        "brokerAddress": address or f"b{broker}:10911", "invokeTime": "7",
-    }  # fmt: skip
+        "clusterName": "C",
+        "brokerName": name,
+        "brokerId": str(broker),
+        "brokerAddress": address or f"b{broker}:10911",
+        "invokeTime": "7",
+    }
     answer = rig.request(1003, ext, conn=broker)
     assert answer is not None
     return answer
@@ -147,9 +154,15 @@ def java_pair() -> Rig:
         assert rig.request(1013, {"clusterName": "C", "brokerName": SET} | code)
         java_registration(rig, broker)
         beat = {
-            "clusterName": "C", "brokerName": SET, "brokerAddr": f"b{broker}:10911", "brokerId": str(broker),
-            "epoch": "0", "maxOffset": "100", "confirmOffset": "0", "heartbeatTimeoutMills": "3000",
-        }  # fmt: skip
+            "clusterName": "C",
+            "brokerName": SET,
+            "brokerAddr": f"b{broker}:10911",
+            "brokerId": str(broker),
+            "epoch": "0",
+            "maxOffset": "100",
+            "confirmOffset": "0",
+            "heartbeatTimeoutMills": "3000",
+        }
         rig.request(904, beat, conn=broker, oneway=True)
     assert rig.elect(1).code == 0
     return rig
@@ -175,7 +188,12 @@ def _() -> object:
 def _() -> tuple[object, ...]:
     answer = java_registration(java_pair(), 2)
     body = json.loads(answer.body)
-    return told(answer), answer.ext["masterAddress"], answer.ext["masterEpoch"], body["syncStateSet"]
+    return (
+        told(answer),
+        answer.ext["masterAddress"],
+        answer.ext["masterEpoch"],
+        body["syncStateSet"],
+    )
 
 
 @REGISTER.row("row-3-no-master-yet", shipped=(0, None, True))
@@ -193,13 +211,19 @@ def _() -> object:
     return told(java_registration(rig, 2))
 
 
-@REGISTER.row("row-3-master-itself-restarted", shipped=(0, "1", True), ours=(0, None, True),
-              because="S6: a recorded master that restarted never goes on in its epoch")
+@REGISTER.row(
+    "row-3-master-itself-restarted",
+    shipped=(0, "1", True),
+    ours=(0, None, True),
+    because="S6: a recorded master that restarted never goes on in its epoch",
+)
 def _() -> object:
     return told(java_registration(java_pair(), 1))
 
 
-@REGISTER.row("event-iff-address-differs", shipped=([], ["BrokerRegistered"], "h2:7", "h2:10911;secret"))
+@REGISTER.row(
+    "event-iff-address-differs", shipped=([], ["BrokerRegistered"], "h2:7", "h2:10911;secret")
+)
 def _() -> tuple[object, ...]:
     history = with_replicas(1)
     history.apply_id(2), history.register_java(2)
@@ -208,13 +232,19 @@ def _() -> tuple[object, ...]:
     return same, moved, history.set.replica(2).address, history.set.replica(2).register_check_code
 
 
-@REGISTER.row("answer-before-the-update", shipped="b1:10911", ours="b1:7",
-              because="D5: answers come from the state after the command")
+@REGISTER.row(
+    "answer-before-the-update",
+    shipped="b1:10911",
+    ours="b1:7",
+    because="D5: answers come from the state after the command",
+)
 def _() -> str:
     """Who asks for the master right after it moved is told where it is now."""
     rig = java_pair()
     java_registration(rig, 1, "b1:7")
-    return java_registration(rig, 2).ext.get("masterAddress") or rig.state.sets[SET].master().address
+    return (
+        java_registration(rig, 2).ext.get("masterAddress") or rig.state.sets[SET].master().address
+    )
 
 
 @REGISTER.row("never-elects-never-alters", shipped=((1, 3, 2), (1, 3, 2)))
@@ -257,7 +287,12 @@ def _() -> tuple[object, ...]:
     rig = Rig().lead()
     rig.join(1)
     answer = read(rig, SET)
-    return answer.code, answer.ext.get("masterBrokerId"), answer.ext["masterEpoch"], json.loads(answer.body)
+    return (
+        answer.code,
+        answer.ext.get("masterBrokerId"),
+        answer.ext["masterEpoch"],
+        json.loads(answer.body),
+    )
 
 
 @READ.row("a-dead-master-is-still-told", shipped=(0, "1"))
@@ -281,7 +316,8 @@ def _() -> tuple[object, ...]:
     assert answer is not None
     info = json.loads(answer.body)["replicasInfoTable"]["a"]
     inside, outside = (
-        [(one["brokerId"], one["alive"]) for one in info[side]] for side in ("inSyncReplicas", "notInSyncReplicas")
+        [(one["brokerId"], one["alive"]) for one in info[side]]
+        for side in ("inSyncReplicas", "notInSyncReplicas")
     )
     return str(info["masterBrokerId"]), inside, outside, info["masterEpoch"]
 
@@ -291,7 +327,11 @@ def _() -> list[object]:
     rig = java_pair()
     answers = [rig.request(1006, body=body) for body in (b"", b"[]", b'["nobody","a"]')]
     assert all(answers)
-    return [answers[0].code, answers[1].code, (answers[2].code, list(json.loads(answers[2].body)["replicasInfoTable"]))]
+    return [
+        answers[0].code,
+        answers[1].code,
+        (answers[2].code, list(json.loads(answers[2].body)["replicasInfoTable"])),
+    ]
 
 
 @pytest.mark.parametrize("row", [*NEXT.rows, *APPLY.rows, *REGISTER.rows, *READ.rows])

@@ -39,8 +39,12 @@ def _():
     return [other, altered(history, (1, 2, 3), master=1)]
 
 
-@ALTER.row("row-3-master-restarted", shipped=0, ours=2002,
-           because="S6: a recorded master that restarted never goes on in its epoch")
+@ALTER.row(
+    "row-3-master-restarted",
+    shipped=0,
+    ours=2002,
+    because="S6: a recorded master that restarted never goes on in its epoch",
+)
 def _():
     history = with_master(1, 2)
     history.register(1, "again")
@@ -77,8 +81,12 @@ def _():
     return altered(with_master(1, 2), (1, 9))
 
 
-@ALTER.row("row-6-id-without-registration", shipped=0, ours=2003,
-           because="S9: an id that nobody came with is no replica; shipped code registers with the id")
+@ALTER.row(
+    "row-6-id-without-registration",
+    shipped=0,
+    ours=2003,
+    because=("S9: an id that nobody came with is no replica; shipped code registers with the id"),
+)
 def _():
     history = with_master(1, 2)
     history.apply_id(4)
@@ -88,8 +96,10 @@ def _():
 @ALTER.row("row-7", shipped=[2006, 2006])
 def _():
     dead = seen(3, alive=False, reason="heartbeat_expired")
-    return [altered(with_master(1, 2), (1, 2, 3), seen(1), seen(2)),
-            altered(with_master(1, 2), (1, 2, 3), seen(1), seen(2), dead)]
+    return [
+        altered(with_master(1, 2), (1, 2, 3), seen(1), seen(2)),
+        altered(with_master(1, 2), (1, 2, 3), seen(1), seen(2), dead),
+    ]
 
 
 @ALTER.row("rows-6-7-first-bad-member", shipped=[2006, 2003])
@@ -97,14 +107,22 @@ def _():
     return [altered(with_master(1), (1, 2, 9), seen(1)), altered(with_master(1), (1, 2, 9))]
 
 
-@ALTER.row("row-7-the-master-itself", shipped=2006, ours=0,
-           because="D8: who asks is alive, whatever its heartbeats say")
+@ALTER.row(
+    "row-7-the-master-itself",
+    shipped=2006,
+    ours=0,
+    because="D8: who asks is alive, whatever its heartbeats say",
+)
 def _():
     return altered(with_master(1), (1, 2), seen(2))
 
 
-@ALTER.row("row-7-of-an-earlier-start", shipped=0, ours=2006,
-           because="S5: heartbeats of an earlier start are void")
+@ALTER.row(
+    "row-7-of-an-earlier-start",
+    shipped=0,
+    ours=2006,
+    because="S5: heartbeats of an earlier start are void",
+)
 def _():
     history = with_master(1, 2)
     history.register(3, "again")
@@ -125,7 +143,12 @@ def _():
 def _():
     history = with_master(1, 2)
     code = altered(history, (3, 1, 2))
-    return code, history.set.sync_state_set, history.set.sync_state_set_epoch, history.set.master_epoch
+    return (
+        code,
+        history.set.sync_state_set,
+        history.set.sync_state_set_epoch,
+        history.set.master_epoch,
+    )
 
 
 @ALTER.row("no-minimum-size", shipped=(0, (1,)))
@@ -134,16 +157,29 @@ def _():
     return altered(history, (1,), seen(1)), history.set.sync_state_set
 
 
-@ALTER.row("based-on-a-set-that-an-unclean-start-voided", shipped=0, ours=2001,
-           because="S5: what it acknowledged before its power was lost counts for nothing")
+@ALTER.row(
+    "based-on-a-set-that-an-unclean-start-voided",
+    shipped=0,
+    ours=2001,
+    because="S5: what it acknowledged before its power was lost counts for nothing",
+)
 def _():
     history = with_master(1, 2)
     base = history.set.sync_state_set_epoch
     history.register(3, "after power loss", clean=False)
-    return altered(history, (1, 2, 3), seen(1), seen(2), seen(3, incarnation="after power loss"), set_epoch=base)
+    return altered(
+        history,
+        (1, 2, 3),
+        seen(1),
+        seen(2),
+        seen(3, incarnation="after power loss"),
+        set_epoch=base,
+    )
 
 
-@ALTER.row("answer-to-an-accepted-one", shipped=("3", b'{"syncStateSet":[1,2],"syncStateSetEpoch":3}'))
+@ALTER.row(
+    "answer-to-an-accepted-one", shipped=("3", b'{"syncStateSet":[1,2],"syncStateSetEpoch":3}')
+)
 def _():
     rig = Rig().lead().three()
     answer = rig.alter("1,2", rig.state.sets[SET].sync_state_set_epoch)

@@ -1,4 +1,6 @@
-"""`broker-wire-and-storage.md` section 6: what a put needs, and its answer; one row of the tables, one test."""
+"""`broker-wire-and-storage.md` section 6: what a put needs, and its answer; one row of the tables,
+one test.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,21 @@ import pytest
 from brokers.ha.sync_set import count_mode_candidate
 from brokers.log.disk_space import full_remark
 from brokers.log.flush_queue import Flushed
-from brokers.replica.put_rules import NOT_ENOUGH, STORED, AckMode, BusyGate, PutStatus, code_of, combine
+from brokers.replica.put_rules import (
+    NOT_ENOUGH,
+    STORED,
+    AckMode,
+    BusyGate,
+    PutStatus,
+    code_of,
+    combine,
+)
 from brokers.replica.waiters import Confirmation, ConfirmWaiters
 from tests.support.brokers import send_request, until
 from tests.support.client_service import Desk
 
-# 6.2, the second table; the words are SendMessageProcessor's. Statuses that say "stored" carry none.
+# 6.2, the second table; the words are SendMessageProcessor's. Statuses that say "stored" carry
+# none.
 TABLE = {
     PutStatus.PUT_OK: (0, True, None),
     PutStatus.FLUSH_DISK_TIMEOUT: (10, True, None),
@@ -24,10 +35,26 @@ TABLE = {
     PutStatus.SLAVE_NOT_AVAILABLE: (11, True, None),
     PutStatus.IN_SYNC_REPLICAS_NOT_ENOUGH: (1, False, "in-sync replicas not enough"),
     PutStatus.SERVICE_NOT_AVAILABLE: (14, False, "service not available now"),
-    PutStatus.OS_PAGE_CACHE_BUSY: (2, False, "[PC_SYNCHRONIZED]broker busy, start flow control for a while"),
-    PutStatus.MESSAGE_ILLEGAL: (13, False, "the message is illegal, maybe msg body or properties length not matched."),
-    PutStatus.PROPERTIES_SIZE_EXCEEDED: (13, False, "the message is illegal, maybe msg body or properties length not matched."),
-    PutStatus.CREATE_MAPPED_FILE_FAILED: (1, False, "create mapped file failed, server is busy or broken."),
+    PutStatus.OS_PAGE_CACHE_BUSY: (
+        2,
+        False,
+        "[PC_SYNCHRONIZED]broker busy, start flow control for a while",
+    ),
+    PutStatus.MESSAGE_ILLEGAL: (
+        13,
+        False,
+        "the message is illegal, maybe msg body or properties length not matched.",
+    ),
+    PutStatus.PROPERTIES_SIZE_EXCEEDED: (
+        13,
+        False,
+        "the message is illegal, maybe msg body or properties length not matched.",
+    ),
+    PutStatus.CREATE_MAPPED_FILE_FAILED: (
+        1,
+        False,
+        "create mapped file failed, server is busy or broken.",
+    ),
     PutStatus.UNKNOWN_ERROR: (1, False, "UNKNOWN_ERROR"),
 }
 
@@ -41,7 +68,9 @@ def test_each_status_has_its_code(status: PutStatus) -> None:
 
 
 def test_the_table_is_whole() -> None:
-    """What RocketMQ has no row for is only ours: a put whose mastership ended. It is told to try again."""
+    """What RocketMQ has no row for is only ours: a put whose mastership ended. It is told to try
+    again.
+    """
     assert set(PutStatus) - set(TABLE) == {PutStatus.OUTCOME_UNKNOWN}
     assert code_of(PutStatus.OUTCOME_UNKNOWN)[0] == 14
 
@@ -65,8 +94,12 @@ def test_step_7_a_replica_that_is_late_is_said_over_a_disk_that_is(
 
 
 @pytest.mark.parametrize("waited", ["false", "False"])
-async def test_step_1_wait_false_skips_every_check_and_every_wait(tmp_path: Path, waited: str) -> None:
-    """Replicas too few, a disk that never answers, no confirmation: written on the master, and success."""
+async def test_step_1_wait_false_skips_every_check_and_every_wait(
+    tmp_path: Path, waited: str
+) -> None:
+    """Replicas too few, a disk that never answers, no confirmation: written on the master, and
+    success.
+    """
 
     def never(_end_offset: int) -> asyncio.Future[Flushed]:
         return asyncio.get_running_loop().create_future()
@@ -91,7 +124,9 @@ async def test_step_1_any_other_word_waits(tmp_path: Path, waited: str) -> None:
         assert (answer.code, answer.remark) == (1, NOT_ENOUGH) and desk.store.log_end == end
 
 
-async def test_step_1_those_who_wait_and_those_who_do_not_share_a_write_and_not_an_answer(tmp_path: Path) -> None:
+async def test_step_1_those_who_wait_and_those_who_do_not_share_a_write_and_not_an_answer(
+    tmp_path: Path,
+) -> None:
     async with Desk(tmp_path) as desk:
         desk.lead()
         await desk.ask(send_request("T", b"first"))
@@ -110,7 +145,9 @@ async def test_step_2_too_few_in_sync_nothing_is_written(tmp_path: Path) -> None
         await desk.ask(send_request("T", b"x"))
         end, desk.refusal = desk.store.log_end, f"{NOT_ENOUGH}: 2 of 3 reachable"
         answers = [await desk.ask(send_request(topic, b"y")) for topic in ("T", "new")]
-        assert [(one.code, one.remark) for one in answers] == [(1, NOT_ENOUGH)] * 2 and desk.store.log_end == end
+        assert [(one.code, one.remark) for one in answers] == [
+            (1, NOT_ENOUGH)
+        ] * 2 and desk.store.log_end == end
 
 
 def test_step_2_the_set_must_have_the_minimum_in_either_mode() -> None:
@@ -120,9 +157,13 @@ def test_step_2_the_set_must_have_the_minimum_in_either_mode() -> None:
 
 
 def test_step_3_nothing_shrinks_the_wanted_number_under_controllers() -> None:
-    """enableAutoInSyncReplicas belongs to acting masters: accepted, said to do nothing, and it does nothing."""
+    """enableAutoInSyncReplicas belongs to acting masters: accepted, said to do nothing, and it does
+    nothing.
+    """
     for size in range(5):
-        assert AckMode(False, 3, 2, True).refusal(size, size) == AckMode(False, 3, 2, False).refusal(size, size)
+        assert AckMode(False, 3, 2, True).refusal(size, size) == AckMode(
+            False, 3, 2, False
+        ).refusal(size, size)
     assert any("no effect" in text for text in AckMode(auto=True).warnings())
 
 
@@ -138,10 +179,16 @@ def test_step_6_number_mode_counts_whoever_holds_it() -> None:
 
 
 def test_step_6_a_put_that_times_out_delays_nobody() -> None:
-    """RocketMQ serves the waiting puts one after the other, so that one that times out holds up those behind it."""
+    """RocketMQ serves the waiting puts one after the other, so that one that times out holds up
+    those behind it.
+    """
     told: list[tuple[str, Confirmation]] = []
     waiters: ConfirmWaiters[str] = ConfirmWaiters(lambda who, how: told.append((who, how)))
-    for who, end_offset, deadline_ms in (("slow", 100, 3_000), ("next", 200, 6_000), ("last", 300, 9_000)):
+    for who, end_offset, deadline_ms in (
+        ("slow", 100, 3_000),
+        ("next", 200, 6_000),
+        ("last", 300, 9_000),
+    ):
         assert waiters.add(end_offset, deadline_ms, who)
     waiters.expire(3_000)
     waiters.confirm(200)
@@ -150,7 +197,10 @@ def test_step_6_a_put_that_times_out_delays_nobody() -> None:
 
 async def test_a_full_disk_is_service_not_available_in_rocketmqs_words(tmp_path: Path) -> None:
     words = full_remark(tmp_path)
-    assert words.startswith("service not available now. It may be caused by one of the following reasons: the broker's disk is full")
+    assert words.startswith(
+        "service not available now. It may be caused by one of the following reasons: the "
+        "broker's disk is full"
+    )
     assert code_of(PutStatus.SERVICE_NOT_AVAILABLE, words) == (14, words)
 
 
@@ -164,23 +214,32 @@ async def test_6_1_an_append_that_hangs_for_a_second_makes_the_broker_busy(
         now_ms, gate = desk.clock.now_ms(), BusyGate()
         gate.appended(now_ms - hung_ms, now_ms)
         desk.service.sends._gate = gate
-        monkeypatch.setattr(desk.clock, "now_ms", lambda: now_ms)  # however long this machine takes to ask
+        # however long this machine takes to ask
+        monkeypatch.setattr(desk.clock, "now_ms", lambda: now_ms)
         end = desk.store.log_end
         codes = [(await desk.ask(send_request("T", b"y"))).code for _ in range(2)]
         assert codes == ([2, 0] if hung_ms > 1_000 else [0, 0]) and desk.store.log_end > end
 
 
-async def test_6_1_who_is_queued_for_more_than_200_ms_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_6_1_who_is_queued_for_more_than_200_ms_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with Desk(tmp_path) as desk:
         desk.lead()
         await desk.ask(send_request("T", b"x"))
         times = iter([1_000, 1_201])
         end = desk.store.log_end
         # A clock of the sends alone: others read theirs whenever their time has come.
-        monkeypatch.setattr(desk.service.sends, "_clock", SimpleNamespace(now_ms=lambda: next(times)))
+        monkeypatch.setattr(
+            desk.service.sends, "_clock", SimpleNamespace(now_ms=lambda: next(times))
+        )
         desk.service.sends._gate = BusyGate()
         answer = await desk.ask(send_request("T", b"y"))
-        assert answer.code == 2 and "[TIMEOUT_CLEAN_QUEUE]" in (answer.remark or "") and desk.store.log_end == end
+        assert (
+            answer.code == 2
+            and "[TIMEOUT_CLEAN_QUEUE]" in (answer.remark or "")
+            and desk.store.log_end == end
+        )
 
 
 def waiting(topic: str, word: str):

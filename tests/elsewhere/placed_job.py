@@ -1,7 +1,8 @@
 """
 A landing job whose configuration file sends it elsewhere, and what verbs say of the tables there.
 
-Responsible for: the log that is landed, starts of the job, comparing what landed with the log, asking the command line.
+Responsible for: the log that is landed, starts of the job, comparing what landed with the log,
+asking the command line.
 Refuses to know: where elsewhere is.
 """
 
@@ -22,23 +23,36 @@ from infra import children, toml_text
 from infra.kafka_server import LocalKafka
 from lakehouse.status import LandingStatus, missing_offsets
 from tests.interop.stage import Row
-from tests.support.landing_stage import Job, Load, differences, ends_of, long_history, make_topics, whole_log
+from tests.support.landing_stage import (
+    Job,
+    Load,
+    differences,
+    ends_of,
+    long_history,
+    make_topics,
+    whole_log,
+)
 from tests.support.local_cluster import ROOT, regent
 
 ALTERATIONS = 20
 PAUSE_S = 0.01
 VERB_LIMIT_S = 600.0
-# No healthy run needs as long; each of some forty tables is appended to through a cluster that has just begun.
+# No healthy run needs as long; each of some forty tables is appended to through a cluster that has
+# just begun.
 PATIENCE_S = 800
 TOLD_CHARS = 160
 # The load begins with bytes in the outcomes that are no record.
-NO_OUTCOME = "regent.outcomes offset 0: unreadable: MalformedRecord: no single-object marker and fingerprint"
+NO_OUTCOME = (
+    "regent.outcomes offset 0: unreadable: MalformedRecord: no single-object marker and fingerprint"
+)
 
 
 class PlacedJob(Job):
     """One start of `regent land` by a file of `settings`; see `Job` for what may be asked of it."""
 
-    def __init__(self, base: Path, name: str, settings: Mapping[str, object], environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, base: Path, name: str, settings: Mapping[str, object], environ: Mapping[str, str]
+    ) -> None:
         self.folder, self.log = base / "land", base / f"{name}.log"
         self.folder.mkdir(exist_ok=True)
         config = base / "land.toml"
@@ -48,12 +62,16 @@ class PlacedJob(Job):
 
     def wait_landed(self, commands: int) -> LandingStatus:
         """Until bronze holds so many commands."""
-        return self.wait_until(lambda status: status.landed.get(f"{COMMANDS_TOPIC}-0", 0) >= commands, PATIENCE_S)
+        return self.wait_until(
+            lambda status: status.landed.get(f"{COMMANDS_TOPIC}-0", 0) >= commands, PATIENCE_S
+        )
 
     def finish(self, bootstrap: str) -> None:
         """Let it land all that the log holds, and stop it in order."""
         ends = ends_of(bootstrap)
-        self.wait_until(lambda status: status.ready and not missing_offsets(status, ends), PATIENCE_S)
+        self.wait_until(
+            lambda status: status.ready and not missing_offsets(status, ends), PATIENCE_S
+        )
         assert self.end(signal.SIGTERM) == 0, self.said
 
 
@@ -72,7 +90,11 @@ class Ground:
     def begin(self, settings: Mapping[str, object], environ: Mapping[str, str] = {}) -> PlacedJob:
         """Another start of the job; it ends with the ground at the latest."""
         self._jobs += 1
-        own = {"kafka": {"bootstrap.servers": self.bootstrap}, "gold_every_s": 5, "check_every_s": 30}
+        own = {
+            "kafka": {"bootstrap.servers": self.bootstrap},
+            "gold_every_s": 5,
+            "check_every_s": 30,
+        }
         job = PlacedJob(self._home, f"job-{self._jobs}", {**settings, **own}, environ)
         self._held.callback(children.stop, job.process, 0.0)  # its Java too
         return job
@@ -81,7 +103,11 @@ class Ground:
         """Bronze and every silver table beside the log, record for record."""
         log = whole_log(self.bootstrap)
         wrong = differences(tables, log)
-        return Row("tables beside the log", "; ".join(wrong)[:TOLD_CHARS] or f"equal, {len(log)} records each once", not wrong)
+        return Row(
+            "tables beside the log",
+            "; ".join(wrong)[:TOLD_CHARS] or f"equal, {len(log)} records each once",
+            not wrong,
+        )
 
 
 @contextmanager
@@ -99,22 +125,41 @@ def asked(words: Sequence[str], place: Sequence[str], environ: Mapping[str, str]
     """What a verb says of the tables in `place`; wrong when it does not end with 0."""
     began = time.monotonic()
     done = regent(*words, *place, limit_s=VERB_LIMIT_S, environ={**os.environ, **environ})
-    told = (done.stdout if done.returncode == 0 else done.stderr or done.stdout).strip().splitlines() or ["nothing"]
+    told = (
+        done.stdout if done.returncode == 0 else done.stderr or done.stdout
+    ).strip().splitlines() or ["nothing"]
     line = told[0] if done.returncode == 0 else told[-1]
     result = f"{line[:TOLD_CHARS]} ({len(told)} lines, {time.monotonic() - began:.0f} s)"
-    return Row(f"regent {' '.join(words)}", result if done.returncode == 0 else f"exit code {done.returncode}: {result}", done.returncode == 0)
+    return Row(
+        f"regent {' '.join(words)}",
+        result if done.returncode == 0 else f"exit code {done.returncode}: {result}",
+        done.returncode == 0,
+    )
 
 
 def proven(commands: int, place: Sequence[str], environ: Mapping[str, str]) -> Row:
-    """The whole history folded again through Spark: all digests agree, and the outcome that is none is told."""
+    """The whole history folded again through Spark: all digests agree, and the outcome that is none
+    is told.
+    """
     began = time.monotonic()
-    done = regent("verify", "--json", *place, limit_s=VERB_LIMIT_S, environ={**os.environ, **environ})
+    done = regent(
+        "verify", "--json", *place, limit_s=VERB_LIMIT_S, environ={**os.environ, **environ}
+    )
     try:
         told = json.loads(done.stdout)
     except ValueError:
-        return Row("regent verify", f"exit code {done.returncode}: {done.stderr[-TOLD_CHARS:]}", ok=False)
-    good = told["verified_up_to"] == commands - 1 and told["first_mismatch"] is None and told["problems"] == [NO_OUTCOME]
-    result = f"agrees up to command {told['verified_up_to']} of {commands - 1} ({time.monotonic() - began:.0f} s)"
+        return Row(
+            "regent verify", f"exit code {done.returncode}: {done.stderr[-TOLD_CHARS:]}", ok=False
+        )
+    good = (
+        told["verified_up_to"] == commands - 1
+        and told["first_mismatch"] is None
+        and told["problems"] == [NO_OUTCOME]
+    )
+    result = (
+        f"agrees up to command {told['verified_up_to']} of {commands - 1} "
+        f"({time.monotonic() - began:.0f} s)"
+    )
     return Row("regent verify", result if good else f"{result}; {told['problems']}", good)
 
 
@@ -131,4 +176,3 @@ def environment(more: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-

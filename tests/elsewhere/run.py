@@ -1,13 +1,15 @@
-"""
-The landing job on a Spark cluster and on an object store, both real and on loopback (`make elsewhere`).
+"""The landing job on a Spark cluster and on an object store, both real and on loopback (`make
+elsewhere`).
 
-Responsible for: which places are tried, the table at the end and the exit code. Refuses to know: what is done there.
+Responsible for: which places are tried, the table at the end and the exit code. Refuses to know:
+what is done there.
 
     make elsewhere                         all
     make elsewhere ARGS=--list             what there is
     make elsewhere ARGS=s3                 this one only
 
-Exit codes: 0 all as it should be; 1 something was not, or a step failed; 2 wrong usage; 130 interrupted.
+Exit codes: 0 all as it should be; 1 something was not, or a step failed; 2 wrong usage; 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -32,8 +34,14 @@ from tests.support.interruptible import interruptible  # noqa: E402
 Play = Callable[[Stage], list[Row]]
 
 LINES = {
-    "standalone": "Spark's standalone master and workers: landed, asked and proven there, one worker killed in between",
-    "s3": "a store that speaks S3: landed through Spark over a kill of the job, read without Spark, cared for, proven",
+    "standalone": (
+        "Spark's standalone master and workers: landed, asked and proven there, one worker killed "
+        "in between"
+    ),
+    "s3": (
+        "a store that speaks S3: landed through Spark over a kill of the job, read without Spark, "
+        "cared for, proven"
+    ),
 }
 
 
@@ -47,7 +55,10 @@ def played(name: str, play: Play, stage: Stage) -> list[Row]:
         rows = [broken(error)]
     for row in rows:
         stage.say(f"{'ok' if row.ok else 'NOT OK'} {row.what}: {row.result}")
-    stage.say(f"{name}: {'ok' if all(row.ok for row in rows) else 'NOT OK'} after {time.monotonic() - began:.0f} s")
+    stage.say(
+        f"{name}: {'ok' if all(row.ok for row in rows) else 'NOT OK'} after "
+        f"{time.monotonic() - began:.0f} s"
+    )
     return rows
 
 
@@ -61,7 +72,11 @@ def run(names: Sequence[str], plays: Mapping[str, Play], stage: Stage) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="make elsewhere", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="make elsewhere",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("place", nargs="*", help="try these only (default: all)")
     parser.add_argument("--list", action="store_true", help="list the places")
     parser.add_argument("--keep", action="store_true", help="keep the run's folder (tables, logs)")

@@ -1,5 +1,5 @@
-"""
-A Spark cluster of its own on loopback: PySpark's standalone master and workers, as processes that know nothing of us.
+"""A Spark cluster of its own on loopback: PySpark's standalone master and workers, as processes
+that know nothing of us.
 
 Responsible for: their start and end, and what the master says of who takes which cores.
 Refuses to know: what is run on them.
@@ -30,7 +30,9 @@ POLL_S = 0.2
 
 
 class SparkCluster:
-    """`with SparkCluster(folder) as cluster: cluster.add_worker()`. A worker has `cores` cores and 1 GiB for executors."""
+    """`with SparkCluster(folder) as cluster: cluster.add_worker()`. A worker has `cores` cores and
+    1 GiB for executors.
+    """
 
     def __init__(self, home: Path, cores: int = 2) -> None:
         self._home, self._cores = home, cores
@@ -55,9 +57,18 @@ class SparkCluster:
         known = len(self._alive())
         number = len(self._children)
         self._spawn(
-            f"worker-{number}", WORKER, "--cores", str(self._cores), "--memory", "1g", "--webui-port", "0",
-            "--work-dir", str(self._home / "work"), self.master,
-        )  # fmt: skip
+            f"worker-{number}",
+            WORKER,
+            "--cores",
+            str(self._cores),
+            "--memory",
+            "1g",
+            "--webui-port",
+            "0",
+            "--work-dir",
+            str(self._home / "work"),
+            self.master,
+        )
         self.wait_until(lambda state: len(self._alive()) > known, f"worker {number} is known")
 
     def kill_worker(self) -> None:
@@ -81,11 +92,17 @@ class SparkCluster:
         until = time.monotonic() + STARTS_WITHIN_S
         while not condition(self._state()):
             if time.monotonic() > until:
-                raise Problem(f"waited in vain for {STARTS_WITHIN_S:.0f} s until {what}", self._last_words())
+                raise Problem(
+                    f"waited in vain for {STARTS_WITHIN_S:.0f} s until {what}", self._last_words()
+                )
             time.sleep(POLL_S)
 
     def _alive(self) -> list[dict[str, Any]]:
-        return [worker for worker in (self._state() or {}).get("workers", []) if worker["state"] == "ALIVE"]
+        return [
+            worker
+            for worker in (self._state() or {}).get("workers", [])
+            if worker["state"] == "ALIVE"
+        ]
 
     def _state(self) -> dict[str, Any] | None:
         try:
@@ -101,18 +118,34 @@ class SparkCluster:
         spark = Path(spec.origin).parent
         # As on another machine: nothing of our own environment.
         environ = {
-            "PATH": os.environ["PATH"], "HOME": str(self._home), "JAVA_HOME": str(find_java().home), "SPARK_HOME": str(spark),
-            "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m", "SPARK_LOCAL_DIRS": str(self._home / "local"),
-        }  # fmt: skip
+            "PATH": os.environ["PATH"],
+            "HOME": str(self._home),
+            "JAVA_HOME": str(find_java().home),
+            "SPARK_HOME": str(spark),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_LOCAL_DIRS": str(self._home / "local"),
+        }
         command = [str(spark / "bin" / "spark-class"), main, "--host", "127.0.0.1", *words]
-        self._children.append(children.spawn(command, self._home / f"{name}.log", environ, self._home))
+        self._children.append(
+            children.spawn(command, self._home / f"{name}.log", environ, self._home)
+        )
 
     def _last_words(self) -> str:
-        return " | ".join(line for path in sorted(self._home.glob("*.log")) for line in children.last_lines(path, 3))
+        return " | ".join(
+            line
+            for path in sorted(self._home.glob("*.log"))
+            for line in children.last_lines(path, 3)
+        )
 
     def stop(self) -> None:
         """End all of it, executors too."""
         children.stop_all(self._children[::-1], STOP_GRACE_S)
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         self.stop()

@@ -1,7 +1,8 @@
-"""
-One question, many answerers, one answer: who said what, how long it took, and whether all said the same.
+"""One question, many answerers, one answer: who said what, how long it took, and whether all said
+the same.
 
-Responsible for asking, for the verdict and for its table. Refuses to know the questions, and how anybody is asked.
+Responsible for asking, for the verdict and for its table. Refuses to know the questions, and how
+anybody is asked.
 """
 
 from __future__ import annotations
@@ -57,23 +58,44 @@ class Compared:
         if not self.answers:
             return [f"{self.question}: nobody was asked"]
         (first, theirs), *_ = self.answers.items()
-        told = [f"{self.question}: {who} {_difference(first, theirs, self.answers[who])}" for who in self.different]
-        return told or ([] if self.is_equal else [f"{self.question}: " + ("no rows" if not self.rows else f"only {first} was asked")])
+        told = [
+            (f"{self.question}: {who} {_difference(first, theirs, self.answers[who])}")
+            for who in self.different
+        ]
+        return told or (
+            []
+            if self.is_equal
+            else [
+                f"{self.question}: " + ("no rows" if not self.rows else (f"only {first} was asked"))
+            ]
+        )
 
 
 def _difference(first: str, theirs: Given, given: Given) -> str:
     if given.failed:
         return f"could not answer: {given.failed}"
-    at = next((at for at, pair in enumerate(zip(theirs.rows, given.rows, strict=False)) if pair[0] != pair[1]), None)
+    at = next(
+        (
+            at
+            for at, pair in enumerate(zip(theirs.rows, given.rows, strict=False))
+            if pair[0] != pair[1]
+        ),
+        None,
+    )
     if at is None:
         return f"has {len(given.rows)} rows, {first} {len(theirs.rows)}"
-    return f"says in row {at} {str(given.rows[at])[:SHOWN_CHARS_MAX]}, {first} {str(theirs.rows[at])[:SHOWN_CHARS_MAX]}"
+    return (
+        f"says in row {at} {str(given.rows[at])[:SHOWN_CHARS_MAX]}, {first} "
+        f"{str(theirs.rows[at])[:SHOWN_CHARS_MAX]}"
+    )
 
 
 class Comparison:
     """All questions. Whoever is asked first is what the others are held against."""
 
-    def __init__(self, questions: Sequence[Question], say: Callable[[str], None] = lambda text: None) -> None:
+    def __init__(
+        self, questions: Sequence[Question], say: Callable[[str], None] = lambda text: None
+    ) -> None:
         self._questions, self._say = questions, say
         self._who: list[str] = []
         self.compared = [Compared(one.name) for one in questions]
@@ -101,7 +123,12 @@ class Comparison:
         """Question, rows, seconds of each answerer, equal or not; then what is not."""
         head = ("question", "rows", *(f"{who} (s)" for who in self._who), "equal")
         body = [
-            (one.question, str(one.rows), *(_seconds(one.answers.get(who)) for who in self._who), "yes" if one.is_equal else "NO")
+            (
+                one.question,
+                str(one.rows),
+                *(_seconds(one.answers.get(who)) for who in self._who),
+                "yes" if one.is_equal else "NO",
+            )
             for one in self.compared
         ]
         return [*table([head, *body]), *self.why()]
@@ -109,11 +136,14 @@ class Comparison:
     def document(self) -> list[dict[str, Any]]:
         return [
             {
-                "question": one.question, "rows": one.rows, "equal": one.is_equal, "different": one.different if one.answers else [],
+                "question": one.question,
+                "rows": one.rows,
+                "equal": one.is_equal,
+                "different": one.different if one.answers else [],
                 "seconds": {who: round(given.seconds, 3) for who, given in one.answers.items()},
             }
             for one in self.compared
-        ]  # fmt: skip
+        ]
 
 
 def _given(question: Question, answerer: Answerer) -> Given | None:
@@ -121,7 +151,9 @@ def _given(question: Question, answerer: Answerer) -> Given | None:
     try:
         rows = answerer(question)
     except (LakehouseError, Problem, RuntimeError) as error:
-        return Given([], time.monotonic() - began, f"{type(error).__name__}: {error}"[:SHOWN_CHARS_MAX])
+        return Given(
+            [], time.monotonic() - began, (f"{type(error).__name__}: {error}")[:SHOWN_CHARS_MAX]
+        )
     return None if rows is None else Given(rows, time.monotonic() - began)
 
 

@@ -1,18 +1,20 @@
 """
 The same question answered by all who can answer it: one answer (`make equality`).
 
-A generated history goes into a real Kafka, a controller leads on it, the landing job lands it; then everybody is asked: a
-fold of the log in memory, the running controller over its wire, `regent state` and `regent history`, SQL without Spark, SQL
-by Spark, Spark's own fold (`regent verify`), before the gold tables are made and after.
+A generated history goes into a real Kafka, a controller leads on it, the landing job lands it; then
+everybody is asked: a fold of the log in memory, the running controller over its wire, `regent
+state` and `regent history`, SQL without Spark, SQL by Spark, Spark's own fold (`regent verify`),
+before the gold tables are made and after.
 
-Responsible for: who is asked when, the table and the exit code. Refuses to know: the questions, and how the parts come up.
+Responsible for: who is asked when, the table and the exit code. Refuses to know: the questions, and
+how the parts come up.
 
     make equality                                       200,000 commands, 50 sets
     make equality ARGS="--commands 2000 --sets 8"       a small one
     make equality ARGS="--json --keep"
 
-Exit codes: 0 all answers are equal; 1 they are not, or a part failed; 2 wrong usage; 130 it was interrupted, nothing of it
-runs any more.
+Exit codes: 0 all answers are equal; 1 they are not, or a part failed; 2 wrong usage; 130 it was
+interrupted, nothing of it runs any more.
 """
 
 from __future__ import annotations
@@ -46,7 +48,15 @@ from tests.support.verb_answers import VerbAnswers, ask_verb  # noqa: E402
 COMMANDS, SETS = 200_000, 50
 COMMANDS_MIN = 500
 EXIT_DIFFERENT, EXIT_INTERRUPTED = 1, 130
-FAILURES = (NotAsItShouldBe, BenchFailed, LakehouseError, Problem, AssertionError, RuntimeError, OSError)
+FAILURES = (
+    NotAsItShouldBe,
+    BenchFailed,
+    LakehouseError,
+    Problem,
+    AssertionError,
+    RuntimeError,
+    OSError,
+)
 Say = Callable[[str], None]
 
 
@@ -65,8 +75,14 @@ def asked(stage: Stage, say: Say) -> Comparison:
         began = time.monotonic()
         made = ask_verb("lake", "gold", "--tables", lake.root)
         if made["commands"] != len(log.commands):
-            raise NotAsItShouldBe(f"of {len(log.commands)} commands {made['commands']} were not in gold: nobody should have made it before")
-        say(f"gold made in {time.monotonic() - began:.1f} s: {made['commands']:,} commands, {made['rows']:,} rows")
+            raise NotAsItShouldBe(
+                f"of {len(log.commands)} commands {made['commands']} were not in gold: nobody "
+                "should have made it before"
+            )
+        say(
+            f"gold made in {time.monotonic() - began:.1f} s: {made['commands']:,} commands, "
+            f"{made['rows']:,} rows"
+        )
         found.ask("SQL", by_sql(lake))
         found.ask("Spark", by_spark(spark, lake))
         found.ask("Spark's proof", by_proof(spark, lake))
@@ -82,12 +98,23 @@ def compared(sizes: Sizes, home: Path, say: Say) -> Comparison:
 
 
 def parsed(words: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="make equality", description="The same question, whoever is asked: one answer.")
-    parser.add_argument("--commands", type=int, default=COMMANDS, help="length of the history (default %(default)s)")
-    parser.add_argument("--sets", type=int, default=SETS, help="broker sets in it (default %(default)s)")
+    parser = argparse.ArgumentParser(
+        prog="make equality", description=("The same question, whoever is asked: one answer.")
+    )
+    parser.add_argument(
+        "--commands",
+        type=int,
+        default=COMMANDS,
+        help=("length of the history (default %(default)s)"),
+    )
+    parser.add_argument(
+        "--sets", type=int, default=SETS, help=("broker sets in it (default %(default)s)")
+    )
     parser.add_argument("--seed", type=int, default=1, help="another history of the same size")
     parser.add_argument("--json", action="store_true", help="one document instead of a table")
-    parser.add_argument("--keep", action="store_true", help="leave the folder with the tables and logs")
+    parser.add_argument(
+        "--keep", action="store_true", help=("leave the folder with the tables and logs")
+    )
     flags = parser.parse_args(words)
     if flags.commands < COMMANDS_MIN or flags.sets < 1:
         parser.error(f"a history has {COMMANDS_MIN} commands and one set at least")
@@ -103,12 +130,21 @@ def was_interrupted(error: BaseException | None) -> bool:
 
 def tell(found: Comparison, sizes: Sizes, seconds: float, as_json: bool) -> None:
     if as_json:
-        facts = {"equal": found.is_equal, "commands": sizes.commands, "sets": sizes.sets, "seed": sizes.seed, "seconds": round(seconds, 1)}
+        facts = {
+            "equal": found.is_equal,
+            "commands": sizes.commands,
+            "sets": sizes.sets,
+            "seed": sizes.seed,
+            "seconds": round(seconds, 1),
+        }
         print(json.dumps({**facts, "why": found.why(), "questions": found.document()}, indent=1))
         return
     print("\n".join(found.lines()))
     verdict = "all answers are equal" if found.is_equal else "ANSWERS DIFFER"
-    print(f"{verdict}: {len(found.compared)} questions, {sizes.commands:,} commands, {sizes.sets} sets, {seconds:.0f} s")
+    print(
+        f"{verdict}: {len(found.compared)} questions, {sizes.commands:,} commands, {sizes.sets} "
+        f"sets, {seconds:.0f} s"
+    )
 
 
 def main(words: Sequence[str] | None = None) -> int:

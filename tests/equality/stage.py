@@ -1,7 +1,8 @@
-"""
-One real Kafka that holds a generated history, one controller that leads on it, and the tables that a landing job made.
+"""One real Kafka that holds a generated history, one controller that leads on it, and the tables
+that a landing job made.
 
-Responsible for the order in which they come up, and for waiting until nothing moves any more. Refuses to know what is asked.
+Responsible for the order in which they come up, and for waiting until nothing moves any more.
+Refuses to know what is asked.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from tests.support.landing_stage import Job, ends_of, make_topics
 from tests.support.lake_questions import KnownLog
 
 NETWORK = "127.1"
-"""Whoever begins to lead asks the ports of masters that it does not hear: these addresses never leave this machine."""
+"""Whoever begins to lead asks the ports of masters that it does not hear: these addresses never
+leave this machine.
+"""
 LEFT_TO_THE_CONTROLLER = 25
 """Of so many last commands the outcomes were not published yet when the former leader ended."""
 LIMIT_S = 3_600.0
@@ -55,16 +58,23 @@ class Sizes:
 class Stage:
     """What is asked. Everything that runs ends with `held`."""
 
-    def __init__(self, home: Path, sizes: Sizes, held: ExitStack, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, home: Path, sizes: Sizes, held: ExitStack, say: Callable[[str], None]
+    ) -> None:
         self._home, self._held, self._say = home, held, say
         say(f"a history of {sizes.commands:,} commands over {sizes.sets} sets is made")
         history = generate(sizes.commands, sizes.sets, sizes.seed, network=NETWORK)
         self._blows: Sequence[Blow] = history.blows
         records = len(history.commands) + len(history.outcomes) + sum(map(len, history.events))
-        say(f"{records:,} records, {len(self._blows):,} failovers in them; Kafka starts and takes them")
+        say(
+            f"{records:,} records, {len(self._blows):,} failovers in them; Kafka starts and takes "
+            "them"
+        )
         self._kafka = held.enter_context(LocalKafka(home / "kafka"))
         make_topics(self._kafka.bootstrap)
-        HistoryLog({"bootstrap.servers": self._kafka.bootstrap}, _cut_short(history), own_times=True).write(sizes.commands)
+        HistoryLog(
+            {"bootstrap.servers": self._kafka.bootstrap}, _cut_short(history), own_times=True
+        ).write(sizes.commands)
         self._controller = self._led(sizes.commands)
         self.lake = self._landed()
         self.log = KnownLog(whole_topics(self._kafka.bootstrap), self._blows)
@@ -77,7 +87,9 @@ class Stage:
     def _led(self, commands: int) -> LoneController:
         """A controller folds all of it, leads, and has published what was left to it."""
         self._say("a controller starts on it")
-        controller = LoneController(self._home / CONTROLLER, {"bootstrap.servers": self._kafka.bootstrap}, CLUSTER_ID)
+        controller = LoneController(
+            self._home / CONTROLLER, {"bootstrap.servers": self._kafka.bootstrap}, CLUSTER_ID
+        )
         self._held.callback(controller.stop)
         controller.start()
         folded_s = controller.wait_applied(commands - 1, LIMIT_S)
@@ -85,9 +97,14 @@ class Stage:
         until = time.monotonic() + LIMIT_S
         while (status := _answer_of(controller))["published_offset"] != status["applied_offset"]:
             if time.monotonic() > until:
-                raise NotAsItShouldBe(f"the controller has not published all that it applied: {status}")
+                raise NotAsItShouldBe(
+                    f"the controller has not published all that it applied: {status}"
+                )
             time.sleep(0.05)
-        self._say(f"it had folded the history {folded_s:.1f} s after its start, and leads in term {status['term']}")
+        self._say(
+            f"it had folded the history {folded_s:.1f} s after its start, and leads in term "
+            f"{status['term']}"
+        )
         return controller
 
     def _landed(self) -> Lake:
@@ -102,20 +119,33 @@ class Stage:
             missing = missing_offsets(status, ends)
             if missing and time.monotonic() - told[0] > TOLD_EVERY_S:
                 told[0] = time.monotonic()
-                self._say(f"landed: {sum(status.landed.values()):,} records, in every table {sum(status.detailed.values()):,} of {sum(ends.values()):,}")
+                self._say(
+                    f"landed: {sum(status.landed.values()):,} records, in every table "
+                    f"{sum(status.detailed.values()):,} of {sum(ends.values()):,}"
+                )
             return not missing
 
         job.wait_until(done, LIMIT_S)
-        self._say(f"{sum(ends.values()):,} records landed in {time.monotonic() - began:.1f} s, Spark's start among them")
+        self._say(
+            f"{sum(ends.values()):,} records landed in {time.monotonic() - began:.1f} s, Spark's "
+            "start among them"
+        )
         if code := job.end(signal.SIGTERM):
-            raise NotAsItShouldBe(f"asked to stop the landing job ended with {code}: {job.said[-200:]}")
+            raise NotAsItShouldBe(
+                f"asked to stop the landing job ended with {code}: {job.said[-200:]}"
+            )
         return lake_at(job.tables, CLUSTER_ID)
 
     def require_still(self) -> None:
-        """Raises NotAsItShouldBe when something was decided while questions were asked: the answers then are of several moments."""
+        """Raises NotAsItShouldBe when something was decided while questions were asked: the answers
+        then are of several moments.
+        """
         applied = _answer_of(self._controller)["applied_offset"]
         if applied != len(self.log.commands) - 1:
-            raise NotAsItShouldBe(f"the log went on while it was asked: {len(self.log.commands)} commands, then {applied + 1}")
+            raise NotAsItShouldBe(
+                f"the log went on while it was asked: {len(self.log.commands)} commands, then "
+                f"{applied + 1}"
+            )
 
 
 def _answer_of(controller: LoneController) -> dict[str, Any]:
@@ -141,7 +171,9 @@ def _cut_short(history: GeneratedHistory) -> GeneratedHistory:
     kept = len(history.outcomes)
     while kept and _about(history.outcomes[kept - 1]) >= first:
         kept -= 1
-    return replace(history, outcomes=history.outcomes[:kept], outcomes_ms=history.outcomes_ms[:kept])
+    return replace(
+        history, outcomes=history.outcomes[:kept], outcomes_ms=history.outcomes_ms[:kept]
+    )
 
 
 def _about(data: bytes) -> int:

@@ -15,7 +15,9 @@ PACKAGES = ("schemas", "events", "processors", "brokers", "lakehouse", "infra")
 def modules(*packages: str) -> list[Path]:
     """Source modules, relative to the root, __init__ files left out."""
     found = [
-        path.relative_to(ROOT) for package in packages or PACKAGES for path in sorted((ROOT / package).rglob("*.py"))
+        path.relative_to(ROOT)
+        for package in packages or PACKAGES
+        for path in sorted((ROOT / package).rglob("*.py"))
     ]
     return [path for path in found if path.name != "__init__.py"]
 
@@ -69,6 +71,12 @@ def text_files() -> tuple[Path, ...]:
     found = []
     for folder, folders, names in os.walk(ROOT):
         # an environment holds ten thousand files: not even looked into
-        folders[:] = [name for name in folders if name not in skipped and not name.endswith(".egg-info")]
-        found += [Path(folder, name) for name in names if name not in skipped and Path(name).suffix in endings]
+        folders[:] = [
+            name for name in folders if name not in skipped and not name.endswith(".egg-info")
+        ]
+        found += [
+            Path(folder, name)
+            for name in names
+            if name not in skipped and Path(name).suffix in endings
+        ]
     return tuple(sorted(path.relative_to(ROOT) for path in found if path.is_file()))

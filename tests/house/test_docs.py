@@ -20,7 +20,11 @@ DOCUMENTS = (README, ARCHITECTURE, OPERATING, LAKE, TESTING)
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_readme_names_every_command(verb: str) -> None:
-    assert re.search(rf"regent (\w+ ?\| ?)*{verb}\b|\| ?{verb}\b", README.read_text(encoding="utf-8"))
+    assert re.search(
+        rf"regent (\w+ ?\| ?)*{verb}\b|\| "
+        rf"?{verb}\b",
+        README.read_text(encoding="utf-8"),
+    )
 
 
 @pytest.mark.parametrize("verb", SUBVERBS)
@@ -29,7 +33,9 @@ def test_the_operators_document_names_every_verb_for_running_controllers(verb: s
 
 
 def test_the_readme_names_every_verb_of_make() -> None:
-    verbs = re.findall(r"^([a-z]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    verbs = re.findall(
+        r"^([a-z]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
+    )
     text = README.read_text(encoding="utf-8")
     missing = [verb for verb in verbs if verb != "help" and f"make {verb}" not in text]
     assert not missing
@@ -39,7 +45,14 @@ def test_the_documents_name_only_commands_that_exist() -> None:
     named = set()
     for path in DOCUMENTS:
         named |= set(re.findall(r"`regent ([a-z-]+)", path.read_text(encoding="utf-8")))
-        named |= set(re.findall(r"^\s*(?:\$ )?regent ([a-z-]+)", path.read_text(encoding="utf-8"), re.MULTILINE))
+        named |= set(
+            re.findall(
+                r"^\s*(?:\$ )?regent "
+                r"([a-z-]+)",
+                path.read_text(encoding="utf-8"),
+                re.MULTILINE,
+            )
+        )
     assert named <= set(VERBS), named - set(VERBS)
 
 
@@ -49,7 +62,11 @@ def test_the_architecture_has_a_paragraph_on_every_package(package: str) -> None
 
 
 def test_the_architecture_gives_a_reason_for_every_dependency() -> None:
-    wanted = re.findall(r"^([a-z][a-z0-9-]+)==", (ROOT / "requirements.in").read_text(encoding="utf-8"), re.MULTILINE)
+    wanted = re.findall(
+        r"^([a-z][a-z0-9-]+)==",
+        (ROOT / "requirements.in").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
     text = ARCHITECTURE.read_text(encoding="utf-8").lower()
     assert not [name for name in wanted if f"`{name}" not in text]
 
@@ -62,7 +79,11 @@ def test_each_document_has_one_title() -> None:
 
 def test_what_the_documents_point_to_is_there() -> None:
     for path in DOCUMENTS:
-        for name, anchor in re.findall(r"\]\(([\w./-]+\.md)(?:#([\w-]+))?\)", path.read_text(encoding="utf-8")):
+        for name, anchor in re.findall(
+            r"\]\(([\w./-]+\.md)(?:"
+            r"#([\w-]+))?\)",
+            path.read_text(encoding="utf-8"),
+        ):
             target = path.parent / name
             assert target.is_file(), (path, name)
             titles = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from source_tree import PACKAGES, imports, modules
 
-# a module belongs to the longest prefix that fits; each line: what it may import of ours beside itself
+# a module belongs to the longest prefix that fits; each line: what it may import of ours beside
+# itself
 ALLOWED: dict[str, tuple[str, ...]] = {
     "schemas": (),
     "events": ("schemas",),
@@ -23,9 +24,22 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "infra": ("schemas", "events", "processors", "brokers", "lakehouse"),
 }
 # the one part of processors that the lakehouse may touch: what is pure
-PURE_OF_PROCESSORS = {"state", "fold", "canonical", "decide", "evolve", "elect", "snapshot_codec", "fold_repeats", "state_digest",
+PURE_OF_PROCESSORS = {
+    "state",
+    "fold",
+    "canonical",
+    "decide",
+    "evolve",
+    "elect",
+    "snapshot_codec",
+    "fold_repeats",
+    "state_digest",
     # what if: the very rules by which a controller calls for elections
-    "liveness", "triggers", "rules", "heartbeat_gaps"}
+    "liveness",
+    "triggers",
+    "rules",
+    "heartbeat_gaps",
+}
 
 
 def layer_of(name: str) -> str:
@@ -44,7 +58,9 @@ def test_a_module_imports_only_from_layers_below_it(path: Path) -> None:
     wrong = []
     for name in imports(path):
         layer = layer_of(name)
-        below = layer == own or any(layer == low or layer.startswith(f"{low}.") for low in ALLOWED[own])
+        below = layer == own or any(
+            layer == low or layer.startswith(f"{low}.") for low in ALLOWED[own]
+        )
         # the rest of a package may use its own inner layers
         inner = own in PACKAGES and layer.startswith(f"{own}.")
         if layer and not below and not inner:
@@ -60,5 +76,11 @@ def test_no_module_imports_tests_or_uses_relative_imports(path: Path) -> None:
 
 @pytest.mark.parametrize("path", modules("lakehouse"), ids=str)
 def test_the_lakehouse_touches_only_the_pure_part_of_processors(path: Path) -> None:
-    wrong = [n for n in imports(path) if n.startswith("processors.") and n.split(".")[1] not in PURE_OF_PROCESSORS]
-    assert not wrong, f"{path} imports {wrong}: sockets and clocks of controllers have no place in a table"
+    wrong = [
+        n
+        for n in imports(path)
+        if n.startswith("processors.") and n.split(".")[1] not in PURE_OF_PROCESSORS
+    ]
+    assert not wrong, (
+        f"{path} imports {wrong}: sockets and clocks of controllers have no place in a table"
+    )

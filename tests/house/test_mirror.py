@@ -1,4 +1,6 @@
-"""Each source module has its test module, and the reverse: so that a reader finds the one from the other."""
+"""Each source module has its test module, and the reverse: so that a reader finds the one from the
+other.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ test_of.__test__ = False  # type: ignore[attr-defined]
 
 def test_every_source_module_has_its_test_module() -> None:
     missing = [
-        str(path) for path in modules() if not (ROOT / test_of(path)).exists() and str(path) not in TESTED_ELSEWHERE
+        str(path)
+        for path in modules()
+        if not (ROOT / test_of(path)).exists() and str(path) not in TESTED_ELSEWHERE
     ]
     assert not missing, f"no test module for {missing}"
 
@@ -36,5 +40,9 @@ def test_every_unit_test_module_has_its_source_module() -> None:
 def test_exceptions_are_needed_and_point_to_something() -> None:
     for path, reason in TESTED_ELSEWHERE.items():
         assert (ROOT / path).exists(), f"{path} is gone: remove its exception"
-        assert not (ROOT / test_of(Path(path))).exists(), f"{path} has its test module: remove its exception"
-        assert (ROOT / reason).exists(), f"{path} is said to be tested by {reason}, which is not there"
+        assert not (ROOT / test_of(Path(path))).exists(), (
+            f"{path} has its test module: remove its exception"
+        )
+        assert (ROOT / reason).exists(), (
+            f"{path} is said to be tested by {reason}, which is not there"
+        )

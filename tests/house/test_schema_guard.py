@@ -20,5 +20,9 @@ def test_every_record_has_one_schema_file_with_a_meaning_on_every_field() -> Non
         schema = json.loads(path.read_text(encoding="utf-8"))
         if not schema.get("doc"):
             undocumented.append(path.name)
-        undocumented += [f"{path.name}:{field['name']}" for field in schema.get("fields", []) if not field.get("doc")]
+        undocumented += [
+            f"{path.name}:{field['name']}"
+            for field in schema.get("fields", [])
+            if not field.get("doc")
+        ]
     assert not undocumented

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from source_tree import functions, modules, text, tree
 
-# To be aimed at: 300 and 30. What is cut up to meet a number is harder to read than what is a little long.
+# To be aimed at: 300 and 30. What is cut up to meet a number is harder to read than what is a
+# little long.
 MODULE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 60
 

@@ -36,10 +36,17 @@ def test_texts_hold_no_banned_words(pattern: str) -> None:
             written = text(path).replace(SCHEDULE, "")
         except UnicodeDecodeError:
             continue
-        found += [f"{path}:{written[: m.start()].count(chr(10)) + 1} {m.group()}" for m in re.finditer(pattern, written)]
+        found += [
+            (f"{path}:{written[: m.start()].count(chr(10)) + 1} {m.group()}")
+            for m in re.finditer(pattern, written)
+        ]
     assert not found, f"{found}: {BANNED_TEXT[pattern]}"
 
 
-@pytest.mark.parametrize("path", modules("schemas", "events", "processors", "brokers", "lakehouse"), ids=str)
+@pytest.mark.parametrize(
+    "path", modules("schemas", "events", "processors", "brokers", "lakehouse"), ids=str
+)
 def test_only_the_command_line_prints(path: Path) -> None:
-    assert not re.search(r"^\s*print\(", text(path), re.MULTILINE), "log it: stdout belongs to the command line"
+    assert not re.search(r"^\s*print\(", text(path), re.MULTILINE), (
+        "log it: stdout belongs to the command line"
+    )

@@ -1,4 +1,6 @@
-"""Fixtures of the tests that run brokers without Kafka, where the controller's part is scripted, and of those that need one for themselves."""
+"""Fixtures of the tests that run brokers without Kafka, where the controller's part is scripted,
+and of those that need one for themselves.
+"""
 
 from __future__ import annotations
 
@@ -29,5 +31,7 @@ async def client() -> AsyncIterator[RemotingClient]:
 
 @pytest.fixture(scope="module")
 def own_kafka(kafka: LocalKafka) -> LocalKafka:
-    """Topics of a controller have fixed names: one module after the other has the Kafka of the run, without the topics of the last."""
+    """Topics of a controller have fixed names: one module after the other has the Kafka of the run,
+    without the topics of the last.
+    """
     return emptied(kafka)

@@ -1,4 +1,6 @@
-"""Lakes that cannot answer: each verb that asks says so in one clear line with a way out, and never answers from what is left."""
+"""Lakes that cannot answer: each verb that asks says so in one clear line with a way out, and never
+answers from what is left.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,12 @@ from tests.support.made_gold import bring_up, job_of
 from tests.unit.lakehouse.gold_cases import failed_over
 
 PAST, _ = failed_over()
-GOLD_VERBS = (["failovers"], ["availability", NAME], ["timeline", NAME], ["sql", "SELECT * FROM gold.failovers"])
+GOLD_VERBS = (
+    ["failovers"],
+    ["availability", NAME],
+    ["timeline", NAME],
+    ["sql", "SELECT * FROM gold.failovers"],
+)
 OF_BRONZE = (["state"], ["diff", "--from", "0"], ["sql", "SELECT * FROM bronze.records"])
 OF_DECISIONS = (["explain", NAME], ["history"], ["sql", "SELECT * FROM silver.decisions"])
 
@@ -48,8 +55,17 @@ def no_table(folder: Path) -> None:
 def newer_table(folder: Path) -> None:
     """Another release of Delta wrote it, with something that this one cannot read."""
     log = sorted((folder / "_delta_log").glob("*.json"))[-1]
-    protocol = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["time-crystals"], "writerFeatures": ["time-crystals"]}}
-    log.with_name(f"{int(log.stem) + 1:020d}.json").write_text(json.dumps(protocol) + "\n", encoding="utf-8")
+    protocol = {
+        "protocol": {
+            "minReaderVersion": 3,
+            "minWriterVersion": 7,
+            "readerFeatures": ["time-crystals"],
+            "writerFeatures": ["time-crystals"],
+        }
+    }
+    log.with_name(f"{int(log.stem) + 1:020d}.json").write_text(
+        json.dumps(protocol) + "\n", encoding="utf-8"
+    )
 
 
 def broken_log(folder: Path) -> None:
@@ -73,7 +89,9 @@ def refused(lake: Path, words: list[str], capsys: pytest.CaptureFixture[str]) ->
     code = cli.main([*words, "--tables", str(lake)])
     said = capsys.readouterr()
     assert code == EXIT_FAILED, f"{words}: {said.out}"
-    assert said.out == "" and said.err.count("\n") == 1 and said.err.startswith("regent: "), said.err
+    assert said.out == "" and said.err.count("\n") == 1 and said.err.startswith("regent: "), (
+        said.err
+    )
     assert "unforeseen" not in said.err and "Traceback" not in said.err
     return said.err
 
@@ -82,9 +100,15 @@ DAMAGES = (no_table, newer_table, broken_log, broken_files, lost_files)
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize(("table", "questions"), [("bronze/records", OF_BRONZE), ("silver/decisions", OF_DECISIONS)])
+@pytest.mark.parametrize(
+    ("table", "questions"), [("bronze/records", OF_BRONZE), ("silver/decisions", OF_DECISIONS)]
+)
 def test_a_table_that_cannot_be_read_is_named(
-    lake: Path, table: str, questions: tuple[list[str], ...], damage: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
+    lake: Path,
+    table: str,
+    questions: tuple[list[str], ...],
+    damage: Callable[[Path], None],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     damage(lake / table)
     for words in questions:
@@ -116,25 +140,46 @@ def test_what_is_no_lake_is_said_so(tmp_path: Path, capsys: pytest.CaptureFixtur
             refused(place, words, capsys)
 
 
-def test_another_cluster_than_those_that_landed_is_said_so(sound: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_cluster_than_those_that_landed_is_said_so(
+    sound: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for words in (*OF_BRONZE, *OF_DECISIONS, *GOLD_VERBS):
-        assert "cluster-x has not landed" in refused(sound, [*words, "--cluster", "cluster-x"], capsys)
+        assert ("cluster-x has not landed") in refused(
+            sound, [*words, "--cluster", "cluster-x"], capsys
+        )
 
 
-@pytest.mark.parametrize(("words", "told"), [
-    (["explain", "broker-x"], f"known sets: {NAME}"), (["history", "broker-x"], f"known sets: {NAME}"),
-    (["explain", NAME, "99"], "known epochs: 1, 2"), (["state", "--at", "9999"], "command 9999 has not landed"),
-    (["diff", "--from", "0", "--to", "9999"], "command 9999 has not landed"), (["state", "--at", "1999-12-31"], "no command had been taken"),
-    (["diff", "--from", "1999-12-31"], "no command had been taken"), (["failovers", "broker-x"], f"known sets: {NAME}"),
-    (["availability", "broker-x"], f"known sets: {NAME}"), (["timeline", "broker-x"], f"known sets: {NAME}"),
-    (["sql", "SELECT * FROM gold.fail_overs"], "did you mean gold.failovers"),
-])  # fmt: skip
-def test_what_history_does_not_hold_is_said_so(sound: Path, words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["explain", "broker-x"], f"known sets: {NAME}"),
+        (["history", "broker-x"], f"known sets: {NAME}"),
+        (["explain", NAME, "99"], "known epochs: 1, 2"),
+        (["state", "--at", "9999"], "command 9999 has not landed"),
+        (["diff", "--from", "0", "--to", "9999"], "command 9999 has not landed"),
+        (["state", "--at", "1999-12-31"], "no command had been taken"),
+        (["diff", "--from", "1999-12-31"], "no command had been taken"),
+        (["failovers", "broker-x"], f"known sets: {NAME}"),
+        (["availability", "broker-x"], f"known sets: {NAME}"),
+        (["timeline", "broker-x"], f"known sets: {NAME}"),
+        (["sql", "SELECT * FROM gold.fail_overs"], "did you mean gold.failovers"),
+    ],
+)
+def test_what_history_does_not_hold_is_said_so(
+    sound: Path, words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert told in refused(sound, words, capsys)
 
 
-@pytest.mark.parametrize("words", [["verify"], ["sql", "--spark", "SELECT 1"], ["lake", "aggregates"]])
-def test_what_needs_java_says_so_when_there_is_none(sound: Path, words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "words", [["verify"], ["sql", "--spark", "SELECT 1"], ["lake", "aggregates"]]
+)
+def test_what_needs_java_says_so_when_there_is_none(
+    sound: Path,
+    words: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     for name in ("PATH", "JAVA_HOME", "HOME"):
         monkeypatch.setenv(name, "/nowhere")
     assert "Java" in refused(sound, words, capsys)

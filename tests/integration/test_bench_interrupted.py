@@ -1,4 +1,6 @@
-"""Ctrl-C while the benchmark measures: whatever was started by then ends soon, and the exit code says why."""
+"""Ctrl-C while the benchmark measures: whatever was started by then ends soon, and the exit code
+says why.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,16 @@ IN_BACKGROUND = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]
 
 
 def messages_flow(folder: Path) -> bool:
-    return any(path.stat().st_size for path in folder.glob("regent-bench-*/memory-growth/*/consumequeue/bench-send/*/*"))
+    return any(
+        path.stat().st_size
+        for path in folder.glob("regent-bench-*/memory-growth/*/consumequeue/bench-send/*/*")
+    )
 
 
-@pytest.mark.parametrize(("before", "moment"), [([], cluster_starts), (IN_BACKGROUND, messages_flow)])
-def test_an_interrupted_row_leaves_nothing_behind(tmp_path: Path, before: list[str], moment: Callable[[Path], bool]) -> None:
+@pytest.mark.parametrize(
+    ("before", "moment"), [([], cluster_starts), (IN_BACKGROUND, messages_flow)]
+)
+def test_an_interrupted_row_leaves_nothing_behind(
+    tmp_path: Path, before: list[str], moment: Callable[[Path], bool]
+) -> None:
     interrupt([*before, *ROW], tmp_path, moment, times=2)  # whoever is impatient changes nothing

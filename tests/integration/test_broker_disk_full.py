@@ -1,4 +1,6 @@
-"""Brokers on disks that fill up: what clients see, what stays, that it passes by itself. The controller's part is scripted."""
+"""Brokers on disks that fill up: what clients see, what stays, that it passes by itself. The
+controller's part is scripted.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,15 @@ import pytest
 from brokers.broker_process import BrokerProcess
 from brokers.log.records import decode_messages
 from brokers.remoting.client import RemotingClient
-from tests.support.brokers import PATIENT, broker_config, call, pull_request, running_set, send_request, until
+from tests.support.brokers import (
+    PATIENT,
+    broker_config,
+    call,
+    pull_request,
+    running_set,
+    send_request,
+    until,
+)
 from tests.support.scripted_controller import ScriptedController
 from tests.support.small_disk import SmallDisk, small_disk
 
@@ -20,18 +30,31 @@ MESSAGE = bytes(100_000)
 
 
 @pytest.fixture
-async def stage(tmp_path: Path, controller: ScriptedController) -> AsyncIterator[tuple[list[BrokerProcess], list[SmallDisk]]]:
+async def stage(
+    tmp_path: Path, controller: ScriptedController
+) -> AsyncIterator[tuple[list[BrokerProcess], list[SmallDisk]]]:
     """Three brokers, each with a disk of its own."""
     with contextlib.ExitStack() as mounts:
-        disks = [mounts.enter_context(small_disk(tmp_path / f"disk{number}", 48 << 20)) for number in range(3)]
-        timers = PATIENT | {"ack_wait_shrink_ms": 3_000}  # a slave without room is to leave the set, in a while
-        configs = [broker_config(disk.root / "store", [controller.address], min_in_sync_replicas=2, **timers) for disk in disks]
+        disks = [
+            mounts.enter_context(small_disk(tmp_path / f"disk{number}", 48 << 20))
+            for number in range(3)
+        ]
+        # a slave without room is to leave the set, in a while
+        timers = PATIENT | {"ack_wait_shrink_ms": 3_000}
+        configs = [
+            broker_config(
+                disk.root / "store", [controller.address], min_in_sync_replicas=2, **timers
+            )
+            for disk in disks
+        ]
         async with running_set(controller, configs) as brokers:
             yield brokers, disks
 
 
 async def send_until(client: RemotingClient, broker: BrokerProcess, code: int) -> int:
-    """Sends until the answer is `code`; how many were acknowledged before. Anything else but success fails."""
+    """Sends until the answer is `code`; how many were acknowledged before. Anything else but
+    success fails.
+    """
     for sent in range(1000):
         answer = await call(client, broker, send_request("T", MESSAGE))
         if answer.code == code:
@@ -50,13 +73,17 @@ async def readable(client: RemotingClient, broker: BrokerProcess) -> int:
 
 
 async def test_a_master_without_room_refuses_serves_reads_and_goes_on_when_there_is_room(
-    stage: tuple[list[BrokerProcess], list[SmallDisk]], client: RemotingClient, controller: ScriptedController
+    stage: tuple[list[BrokerProcess], list[SmallDisk]],
+    client: RemotingClient,
+    controller: ScriptedController,
 ) -> None:
     brokers, disks = stage
     assert (await call(client, brokers[0], send_request("T", MESSAGE))).code == 0
     disks[0].fill()
     acknowledged = 1 + await send_until(client, brokers[0], 14)
-    refused = await asyncio.gather(*(call(client, brokers[0], send_request("T", MESSAGE)) for _ in range(20)))
+    refused = await asyncio.gather(
+        *(call(client, brokers[0], send_request("T", MESSAGE)) for _ in range(20))
+    )
     assert {answer.code for answer in refused} == {14}
     assert all("the broker's disk is full [CL:" in str(answer.remark) for answer in refused)
     assert await readable(client, brokers[0]) == acknowledged
@@ -68,13 +95,17 @@ async def test_a_master_without_room_refuses_serves_reads_and_goes_on_when_there
         assert tries < 10_000
     assert brokers[0].roles.current.master_epoch == 1 and brokers[0].replica.clean()
     end = brokers[0].store.log_end
-    await until(lambda: all(broker.store.log_end == end for broker in brokers), "the slaves have all")
+    await until(
+        lambda: all(broker.store.log_end == end for broker in brokers), "the slaves have all"
+    )
     assert await readable(client, brokers[0]) == acknowledged + 1
     assert len({broker.store.read_log(0, 1 << 20) for broker in brokers}) == 1
 
 
 async def test_a_slave_without_room_leaves_the_set_and_joins_it_again(
-    stage: tuple[list[BrokerProcess], list[SmallDisk]], client: RemotingClient, controller: ScriptedController
+    stage: tuple[list[BrokerProcess], list[SmallDisk]],
+    client: RemotingClient,
+    controller: ScriptedController,
 ) -> None:
     brokers, disks = stage
     assert (await call(client, brokers[0], send_request("T", MESSAGE))).code == 0
@@ -90,7 +121,9 @@ async def test_a_slave_without_room_leaves_the_set_and_joins_it_again(
 
 
 async def test_a_full_disk_does_not_keep_a_slave_from_leading(
-    stage: tuple[list[BrokerProcess], list[SmallDisk]], client: RemotingClient, controller: ScriptedController
+    stage: tuple[list[BrokerProcess], list[SmallDisk]],
+    client: RemotingClient,
+    controller: ScriptedController,
 ) -> None:
     """It has all that was acknowledged; its mastership begins with an entry that must find room."""
     brokers, disks = stage
@@ -104,5 +137,8 @@ async def test_a_full_disk_does_not_keep_a_slave_from_leading(
     disks[1].free()
     await until(lambda: brokers[1].store.writable() is None, "the room is noticed")
     assert (await call(client, brokers[1], send_request("T", MESSAGE))).code == 0
-    await until(lambda: brokers[1].store.queue_bounds("T", 0)[1] == more + 2, "the queue, which found no room either, grows")
+    await until(
+        lambda: brokers[1].store.queue_bounds("T", 0)[1] == more + 2,
+        "the queue, which found no room either, grows",
+    )
     assert await readable(client, brokers[1]) == more + 2

@@ -15,12 +15,15 @@ import pytest
 from tests.support.local_cluster import ROOT, VERB_LIMIT_S, wait_until
 
 pytestmark = pytest.mark.timeout(600)
-# what has begun is stopped in order, with a grace for each kind of process; a busy machine may need a good part of it
+# what has begun is stopped in order, with a grace for each kind of process; a busy machine may need
+# a good part of it
 ENDS_WITHIN_S = 180
 
 
 def running_below(folder: Path) -> dict[int, bytes]:
-    """Processes whose command lines name something in the folder, which the run's own does not; the lines by pid."""
+    """Processes whose command lines name something in the folder, which the run's own does not; the
+    lines by pid.
+    """
     found = {}
     for entry in Path("/proc").iterdir():
         with suppress(OSError):
@@ -48,10 +51,21 @@ def messages_flow(folder: Path) -> bool:
     return any(b"\nA " in path.read_bytes() for path in folder.glob("regent-chaos-*/*/ledger"))
 
 
-def interrupt(command: Sequence[str], folder: Path, moment: Callable[[Path], bool], times: int = 1) -> None:
-    """Run it with everything that it leaves in the folder, interrupt it at that moment: it ends with 130, and nothing is left of it."""
+def interrupt(
+    command: Sequence[str], folder: Path, moment: Callable[[Path], bool], times: int = 1
+) -> None:
+    """Run it with everything that it leaves in the folder, interrupt it at that moment: it ends
+    with 130, and nothing is left of it.
+    """
     with (folder / "said").open("wb") as said:
-        run = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "TMPDIR": str(folder)}, stdout=said, stderr=said, start_new_session=True)
+        run = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env={**os.environ, "TMPDIR": str(folder)},
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+        )
     try:
         wait_until(lambda: moment(folder), moment.__name__, VERB_LIMIT_S)
         for _ in range(times):
@@ -64,5 +78,11 @@ def interrupt(command: Sequence[str], folder: Path, moment: Callable[[Path], boo
 
 
 @pytest.mark.parametrize("moment", [cluster_starts, messages_flow])
-def test_an_interrupted_run_leaves_nothing_behind(tmp_path: Path, moment: Callable[[Path], bool]) -> None:
-    interrupt([sys.executable, "tests/chaos/run.py", "controllers-all", "--kafka-nodes", "1"], tmp_path, moment)
+def test_an_interrupted_run_leaves_nothing_behind(
+    tmp_path: Path, moment: Callable[[Path], bool]
+) -> None:
+    interrupt(
+        [sys.executable, "tests/chaos/run.py", "controllers-all", "--kafka-nodes", "1"],
+        tmp_path,
+        moment,
+    )

@@ -1,4 +1,6 @@
-"""The whole path as a stranger sees it: `regent demo --json` on real Kafka, brokers, Spark and Delta."""
+"""The whole path as a stranger sees it: `regent demo --json` on real Kafka, brokers, Spark and
+Delta.
+"""
 
 import json
 import subprocess
@@ -16,8 +18,11 @@ DEMO_LIMIT_S = 900
 
 def run_demo(folder: Path) -> tuple[int, dict[str, Any], str]:
     done = subprocess.run(
-        [sys.executable, "-m", "infra", "demo", "--json", "--dir", str(folder)], capture_output=True, text=True,
-        timeout=DEMO_LIMIT_S, check=False,
+        [sys.executable, "-m", "infra", "demo", "--json", "--dir", str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=DEMO_LIMIT_S,
+        check=False,
     )
     return done.returncode, json.loads(done.stdout), done.stderr
 
@@ -32,7 +37,10 @@ def test_a_set_outlives_its_masters_and_history_says_why(tmp_path: Path) -> None
     told = f"{report.get('problems')}\n{progress[-4000:]}"
     assert report["problems"] == [] and code == 0, told
     messages, steps = report["messages"], {one["kind"]: one for one in report["steps"]}
-    assert messages["acknowledged"] > 5_000 and messages["lost"] == messages["corrupt"] == messages["out_of_order"] == 0, told
+    assert (
+        messages["acknowledged"] > 5_000
+        and messages["lost"] == messages["corrupt"] == messages["out_of_order"] == 0
+    ), told
     assert report["replicas"]["equal"] and len(report["replicas"]["replicas"]) == 4
     masters = [one for one in report["steps"] if one["kind"] == "master"]
     assert [one["epoch_after"] - one["epoch_before"] for one in masters] == [1, 1]
@@ -40,7 +48,9 @@ def test_a_set_outlives_its_masters_and_history_says_why(tmp_path: Path) -> None
     assert steps["controller"]["term_after"] > steps["controller"]["term_before"]
     assert all(one["ok"] for one in report["history"]["expected"])
     asked = {one["command"].split()[1]: one for one in report["history"]["asked"]}
-    assert asked.keys() == {"explain", "history", "state", "verify"} and not any(one["code"] for one in asked.values())
+    assert asked.keys() == {"explain", "history", "state", "verify"} and not any(
+        one["code"] for one in asked.values()
+    )
     assert "verified" in asked["verify"]["text"] and "refused" in asked["history"]["text"]
     assert not DataFolder(folder).is_running() and DataFolder(folder).leftovers() == []
     with pytest.raises(Exception, match="is not running|does not answer"):

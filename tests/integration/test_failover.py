@@ -1,4 +1,6 @@
-"""A broker set outlives its masters and controllers, as `regent up` runs it: real processes, `kill -9`, a ledger."""
+"""A broker set outlives its masters and controllers, as `regent up` runs it: real processes, `kill
+-9`, a ledger.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.processes, pytest.mark.timeout(600)
 RATE = 120
 # two or three seconds of the workload
 CALM = 250
-# a dead master refuses at once; only what is really stuck, not a busy machine, shall count as a failed send: as long as a broker
-# itself waits for the acknowledgements
+# a dead master refuses at once; only what is really stuck, not a busy machine, shall count as a
+# failed send: as long as a broker itself waits for the acknowledgements
 SEND_TIMEOUT_MS = 3_000
 
 
@@ -48,12 +50,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 
 def kill_master(cluster: LocalCluster, workload: Workload) -> tuple[SetView, SetView]:
-    """`kill -9` the master; a new epoch begins, messages flow, the killed one is back in the set."""
+    """`kill -9` the master; a new epoch begins, messages flow, the killed one is back in the
+    set.
+    """
     before = cluster.whole()
     name = cluster.view.process_at(before.master_address or "")["name"]
     pid = cluster.kill(name)
     after = cluster.set_view(
-        "a master is elected", lambda view: view.master_id is not None and view.master_epoch > before.master_epoch
+        "a master is elected",
+        lambda view: view.master_id is not None and view.master_epoch > before.master_epoch,
     )
     wait_until(lambda: cluster.restarted(name, pid), f"{name} runs again")
     whole = cluster.whole()
@@ -68,7 +73,9 @@ def kill_controller(cluster: LocalCluster, workload: Workload) -> None:
     pid = cluster.kill(before.controller)
     after = cluster.set_view("the standby leads", lambda view: view.term > before.term)
     assert after.controller != before.controller
-    assert (after.master_id, after.master_epoch) == (before.master_id, before.master_epoch), "a takeover elects nobody"
+    assert (after.master_id, after.master_epoch) == (before.master_id, before.master_epoch), (
+        "a takeover elects nobody"
+    )
     workload.flows(CALM, "messages flow without the controller that led")
     wait_until(lambda: cluster.restarted(before.controller, pid), f"{before.controller} runs again")
     failed = [one for one in workload.outages if one["started_wall_ms"] >= killed_ms]
@@ -91,7 +98,9 @@ def test_nothing_acknowledged_is_lost_while_masters_and_controllers_are_killed(
         workload.end()
 
     epochs = [view.master_epoch for view in (*first, *second)]
-    assert epochs[0] < epochs[1] == epochs[2] < epochs[3], f"epochs grow with each election only: {epochs}"
+    assert epochs[0] < epochs[1] == epochs[2] < epochs[3], (
+        f"epochs grow with each election only: {epochs}"
+    )
     stored = workload.read_back()
     assert all(sequence != CORRUPT for _, _, sequence in stored)
     result = compare(ledger, stored)
@@ -106,30 +115,45 @@ def assert_replicas_equal(cluster: LocalCluster) -> None:
     ends: list[int] = []
 
     def told() -> bool:
-        statuses = [cluster.view.broker_status(one["address"]) for one in cluster.processes("broker")]
+        statuses = [
+            cluster.view.broker_status(one["address"]) for one in cluster.processes("broker")
+        ]
         ends[:] = [0 if status is None else int(status["confirm_offset"]) for status in statuses]
         return min(ends) > 0
 
     wait_until(told, "every replica tells its confirm offset")
-    logs = {one["name"]: Path(one["store_dir"]) / "commitlog" for one in cluster.processes("broker")}
+    logs = {
+        one["name"]: Path(one["store_dir"]) / "commitlog" for one in cluster.processes("broker")
+    }
     result = replica_logs.compare(logs, min(ends))
     assert result.equal and result.end > result.start and len(result.replicas) == 3, result
 
 
 def assert_history_is_whole(cluster: LocalCluster, *, elections: int, claims: int) -> None:
-    """Outcomes without a gap whose digests a fold of the commands confirms; each step stands in them."""
+    """Outcomes without a gap whose digests a fold of the commands confirms; each step stands in
+    them.
+    """
     wait_published(cluster)
     outcomes = [one for one in proven_outcomes(cluster.bootstrap) if one.accepted]
     terms = [one.term for one in outcomes if one.kind == "ClaimLeadership"]
     assert terms == list(range(1, len(terms) + 1)) and len(terms) >= claims
     epochs = [
-        change.master_epoch for one in outcomes for change in one.changes if type(change).__name__ == "MasterElected"
+        change.master_epoch
+        for one in outcomes
+        for change in one.changes
+        if type(change).__name__ == "MasterElected"
     ]
-    assert epochs == sorted(set(epochs)) and len(epochs) >= elections, "one master per epoch, epochs only grow"
+    assert epochs == sorted(set(epochs)) and len(epochs) >= elections, (
+        "one master per epoch, epochs only grow"
+    )
 
 
-def at_one_moment(cluster: LocalCluster, controllers: list[str]) -> tuple[list[TimedRecord], Comparison, dict[str, Any]]:
-    """The log, what a fold of it and the running controllers answer, and what these hold, with nothing decided in between."""
+def at_one_moment(
+    cluster: LocalCluster, controllers: list[str]
+) -> tuple[list[TimedRecord], Comparison, dict[str, Any]]:
+    """The log, what a fold of it and the running controllers answer, and what these hold, with
+    nothing decided in between.
+    """
     found: list[tuple[list[TimedRecord], Comparison, dict[str, Any]]] = []
 
     def undisturbed() -> bool:
@@ -143,28 +167,46 @@ def at_one_moment(cluster: LocalCluster, controllers: list[str]) -> tuple[list[T
         found[:] = [(records, answers, held)]
         return log.outcomes[-1].command_offset == log.folder.offset == held["applied_offset"]
 
-    wait_until(undisturbed, "nothing is decided while the log is read and the controllers are asked")
+    wait_until(
+        undisturbed, "nothing is decided while the log is read and the controllers are asked"
+    )
     return found[0]
 
 
-def test_the_tables_tell_what_the_running_controllers_hold(cluster: LocalCluster, spark: Any, tmp_path: Path) -> None:
-    """The history that the failovers left: Spark, the reader without Spark, the running controllers and a fold of the log answer alike."""
+def test_the_tables_tell_what_the_running_controllers_hold(
+    cluster: LocalCluster, spark: Any, tmp_path: Path
+) -> None:
+    """The history that the failovers left: Spark, the reader without Spark, the running controllers
+    and a fold of the log answer alike.
+    """
     cluster.whole()
-    records, answers, held = at_one_moment(cluster, [one["address"] for one in cluster.processes("controller")])
+    records, answers, held = at_one_moment(
+        cluster, [one["address"] for one in cluster.processes("controller")]
+    )
     lake = land_records(tmp_path / "tables", records)
     answers.ask("verbs", VerbAnswers(lake.root))
     answers.ask("SQL", by_sql(lake))
     answers.ask("Spark", by_spark(spark, lake))
     answers.ask("Spark's proof", by_proof(spark, lake))
     empty = {one.question for one in answers.compared if not one.rows and not one.different}
-    assert answers.is_equal or empty <= {"refusals"} and len(answers.why()) == len(empty), answers.why()
+    assert answers.is_equal or empty <= {"refusals"} and len(answers.why()) == len(empty), (
+        answers.why()
+    )
 
     for name, one in held["sets"].items():
         [step, *_] = forecast_of(lake, name)["succession"]
-        assert step["winner"] in one["sync_state_set"] and step["winner"] != one["master"], "a living member would follow"
-    failovers = sql.ask(lake, "SELECT new_master, new_epoch, unavailable_ms FROM gold.failovers ORDER BY new_epoch").rows.to_pylist()
-    assert len(failovers) >= 2 and failovers[-1]["new_epoch"] == max(one["master_epoch"] for one in held["sets"].values())
-    assert all(row["unavailable_ms"] is not None for row in failovers), "brokers told the last message and the first acknowledged one"
+        assert step["winner"] in one["sync_state_set"] and step["winner"] != one["master"], (
+            "a living member would follow"
+        )
+    failovers = sql.ask(
+        lake, "SELECT new_master, new_epoch, unavailable_ms FROM gold.failovers ORDER BY new_epoch"
+    ).rows.to_pylist()
+    assert len(failovers) >= 2 and failovers[-1]["new_epoch"] == max(
+        one["master_epoch"] for one in held["sets"].values()
+    )
+    assert all(row["unavailable_ms"] is not None for row in failovers), (
+        "brokers told the last message and the first acknowledged one"
+    )
 
 
 def test_nothing_outlives_a_killed_supervisor_and_the_next_start_has_the_messages(
@@ -176,17 +218,26 @@ def test_nothing_outlives_a_killed_supervisor_and_the_next_start_has_the_message
         workload.start()
         workload.flows(CALM, "messages flow")
         below = cluster.kill_supervisor()
-        assert len(below) > len(cluster.processes()), "the spares, the watchdog and Kafka's Java are among them"
+        assert len(below) > len(cluster.processes()), (
+            "the spares, the watchdog and Kafka's Java are among them"
+        )
         wait_until(lambda: not any(map(children.is_alive, below)), f"none of {sorted(below)} lives")
 
         cluster.up()
         workload.flows(CALM, "the producer, which tried all the time, is served again")
         after = cluster.whole()
-        assert after.master_epoch > before.master_epoch, "a master that restarted does not go on in its epoch"
+        assert after.master_epoch > before.master_epoch, (
+            "a master that restarted does not go on in its epoch"
+        )
         ledger = workload.stop()
         result = compare(ledger, workload.read_back())
         assert len(ledger.acknowledged) >= 2 * CALM
-        assert (result.lost, result.misplaced, result.out_of_order, result.never_sent) == ((), 0, 0, 0)
+        assert (result.lost, result.misplaced, result.out_of_order, result.never_sent) == (
+            (),
+            0,
+            0,
+            0,
+        )
         assert_replicas_equal(cluster)
     finally:
         workload.end()

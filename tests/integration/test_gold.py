@@ -42,9 +42,21 @@ class GoldProcess:
 
     def __init__(self, lake: Lake, said: Path) -> None:
         self.said, self.trouble = said, said.with_suffix(".trouble")
-        words = ["lake", "gold", "--tables", lake.root, "--cluster", str(lake.cluster_id), "--every", "0.05", "--json"]
+        words = [
+            "lake",
+            "gold",
+            "--tables",
+            lake.root,
+            "--cluster",
+            str(lake.cluster_id),
+            "--every",
+            "0.05",
+            "--json",
+        ]
         with self.said.open("wb") as out, self.trouble.open("wb") as err:
-            self.process = subprocess.Popen([sys.executable, "-m", "infra", *words], stdout=out, stderr=err)
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "infra", *words], stdout=out, stderr=err
+            )
 
     def wait_until(self, done: Callable[[], bool], what: str) -> None:
         """Until it has done that."""
@@ -60,7 +72,9 @@ class GoldProcess:
         self.process.wait()
 
     def stop(self) -> tuple[int, str, str]:
-        """As an operator does, once it has said how far gold is: one that is just starting hears no signal yet. Exit code and what it said."""
+        """As an operator does, once it has said how far gold is: one that is just starting hears no
+        signal yet. Exit code and what it said.
+        """
         self.wait_until(lambda: self.said.stat().st_size > 0, "word")
         self.process.terminate()
         code = self.process.wait(WAIT_S)
@@ -81,7 +95,9 @@ def is_fresh(lake: Lake) -> bool:
 
 
 def test_killed_at_any_moment_gold_ends_up_as_made_at_once(tmp_path: Path) -> None:
-    pairs = list(zip(command_records(HISTORY.records), outcome_records(HISTORY.records), strict=True))
+    pairs = list(
+        zip(command_records(HISTORY.records), outcome_records(HISTORY.records), strict=True)
+    )
     records, chance = [record for pair in pairs for record in pair], Random(1)
     lake = lake_in(tmp_path / "killed")
     land(lake, records[:2])

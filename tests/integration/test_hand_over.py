@@ -1,4 +1,5 @@
-"""Planned hand-overs of a set of three on real sockets: under load no send fails and none is stored twice.
+"""Planned hand-overs of a set of three on real sockets: under load no send fails and none is stored
+twice.
 
 The controller's part is scripted.
 """
@@ -25,7 +26,15 @@ from infra.workload.message import sequence_of
 from infra.workload.producer import Producer
 from processors.namesrv_config import NameServerConfig
 from processors.namesrv_process import NameServer
-from tests.support.brokers import PATIENT, broker_config, call, pull_request, running_set, send_request, until
+from tests.support.brokers import (
+    PATIENT,
+    broker_config,
+    call,
+    pull_request,
+    running_set,
+    send_request,
+    until,
+)
 from tests.support.scripted_controller import ScriptedController
 
 QUEUES = 4
@@ -44,20 +53,32 @@ async def name_server() -> AsyncIterator[str]:
 
 @pytest.fixture(autouse=True)
 def unhurried() -> Iterator[None]:
-    """A hand-over gives up when it takes long; here it is to come about however long this machine takes for it."""
+    """A hand-over gives up when it takes long; here it is to come about however long this machine
+    takes for it.
+    """
     with pytest.MonkeyPatch.context() as patched:  # not the one that tests take back
         for limit in ("DRAIN_MS", "LIMIT_MS", "PREPARE_MS", "LAST_COPY_MS", "LINGER_MS"):
             patched.setattr(hand_over_work, limit, 15_000)
-        # Until the new master is in the routes the former one stays in them, so that no producer finds a set without a master.
+        # Until the new master is in the routes the former one stays in them, so that no producer
+        # finds a set without a master.
         patched.setattr(role_switch, "ROUTE_LEFT_MS", 5_000)
         yield
 
 
 @pytest.fixture
-async def brokers(tmp_path: Path, controller: ScriptedController, name_server: str) -> AsyncIterator[list[BrokerProcess]]:
+async def brokers(
+    tmp_path: Path, controller: ScriptedController, name_server: str
+) -> AsyncIterator[list[BrokerProcess]]:
     # Slaves copy tables by themselves only when they begin to follow.
     configs = [
-        broker_config(tmp_path / f"b{number}", [controller.address], [name_server], min_in_sync_replicas=2, metadata_sync_ms=60_000, **PATIENT)
+        broker_config(
+            tmp_path / f"b{number}",
+            [controller.address],
+            [name_server],
+            min_in_sync_replicas=2,
+            metadata_sync_ms=60_000,
+            **PATIENT,
+        )
         for number in range(3)
     ]
     async with running_set(controller, configs) as made:
@@ -74,7 +95,10 @@ def commit_request(group: str, offset: int) -> RemotingCommand:
 
 
 async def ask_and_hold(
-    client: RemotingClient, master: BrokerProcess, monkeypatch: pytest.MonkeyPatch, target: int | None = None
+    client: RemotingClient,
+    master: BrokerProcess,
+    monkeypatch: pytest.MonkeyPatch,
+    target: int | None = None,
 ) -> asyncio.Future[RemotingCommand]:
     """A hand-over that does not get beyond holding writes until the patch is taken back."""
     monkeypatch.setattr(ClientService, "unfinished", 1)
@@ -94,29 +118,47 @@ async def everything(client: RemotingClient, master: BrokerProcess, topic: str) 
 
 
 async def test_no_send_fails_and_none_is_stored_twice(
-    brokers: list[BrokerProcess], client: RemotingClient, controller: ScriptedController, name_server: str, tmp_path: Path
+    brokers: list[BrokerProcess],
+    client: RemotingClient,
+    controller: ScriptedController,
+    name_server: str,
+    tmp_path: Path,
 ) -> None:
     ledger, stop = Ledger(tmp_path / "ledger"), asyncio.Event()
-    async with WorkloadClient([name_server], "T", "pg", queues=QUEUES, timeout_ms=CALL_MS) as workload:
+    async with WorkloadClient(
+        [name_server], "T", "pg", queues=QUEUES, timeout_ms=CALL_MS
+    ) as workload:
         producer = Producer(workload, ledger, QUEUES, 300.0, 256)
         running = asyncio.ensure_future(producer.run(stop))
         await until(lambda: producer.done > 50, "the load runs")
         for _, target in zip(range(HAND_OVERS), itertools.cycle((2, 3, 1)), strict=False):
             answer = await call(client, brokers[controller.master - 1], hand_over(target))  # type: ignore[operator]
-            assert (answer.code, answer.ext.get("masterBrokerId")) == (0, str(target)), answer.remark
-            assert int(answer.ext["masterEpoch"]) == controller.epoch and controller.master == target
+            assert (answer.code, answer.ext.get("masterBrokerId")) == (0, str(target)), (
+                answer.remark
+            )
+            assert (
+                int(answer.ext["masterEpoch"]) == controller.epoch and controller.master == target
+            )
             done = producer.done
             await until(lambda done=done: producer.done > done + 50, "the load goes on")  # type: ignore[misc]
             await until(lambda: controller.members == [1, 2, 3], "all are members again")
             master = brokers[target - 1]
-            await until(lambda master=master: master.replica.core.sync_state_set == (1, 2, 3), "the master knows")  # type: ignore[misc]
-            await until(lambda master=master: len(master.replica.ha_status().slaves) == 2, "both are linked to it")  # type: ignore[misc]
+            await until(
+                lambda master=master: master.replica.core.sync_state_set == (1, 2, 3),
+                "the master knows",
+            )  # type: ignore[misc]
+            await until(
+                lambda master=master: len(master.replica.ha_status().slaves) == 2,
+                "both are linked to it",
+            )  # type: ignore[misc]
         stop.set()
         await running
     ledger.close()
     kept = read_ledger(tmp_path / "ledger")
     assert kept.unknown_calls == 0 and kept.calls == len(kept.acknowledged) > HAND_OVERS * 50
-    stored = Counter(sequence_of(body) for body in await everything(client, brokers[controller.master - 1], "T"))  # type: ignore[operator]
+    stored = Counter(
+        sequence_of(body) for body in await everything(client, brokers[controller.master - 1], "T")
+    )  # type: ignore[operator]
     assert stored == Counter(dict.fromkeys(kept.acknowledged, 1))
 
 
@@ -127,7 +169,11 @@ async def test_sends_through_a_slave_go_on_and_consumer_offsets_go_along(
     await call(client, brokers[0], commit_request("early", 1))
     asking = await ask_and_hold(client, brokers[0], monkeypatch)
     commit = asyncio.ensure_future(call(client, brokers[0], commit_request("late", 1)))
-    sends = [asyncio.ensure_future(call(client, broker, send_request("T", b"held"))) for broker in brokers for _ in range(3)]
+    sends = [
+        asyncio.ensure_future(call(client, broker, send_request("T", b"held")))
+        for broker in brokers
+        for _ in range(3)
+    ]
     await until(lambda: brokers[0].forwarder.writing == 10, "all of them wait at the master")
     monkeypatch.undo()
     assert (await asking).ext["masterBrokerId"] == "2"
@@ -147,11 +193,16 @@ async def test_without_a_member_that_is_caught_up_nothing_is_handed_over(
     await until(lambda: brokers[0].status().write_refusal, "the master notices")
     answer = await call(client, brokers[0], hand_over())
     assert (answer.code, answer.remark) == (1, "no other member is in sync")
-    assert 1002 not in [request.code for request in controller.heard if request.ext.get("designateElect") == "true"]
+    assert 1002 not in [
+        request.code for request in controller.heard if request.ext.get("designateElect") == "true"
+    ]
 
 
 async def test_a_controller_that_refuses_leaves_the_master_where_it_is(
-    brokers: list[BrokerProcess], client: RemotingClient, controller: ScriptedController, monkeypatch: pytest.MonkeyPatch
+    brokers: list[BrokerProcess],
+    client: RemotingClient,
+    controller: ScriptedController,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     controller.refuse[1002] = 2012
     asking = await ask_and_hold(client, brokers[0], monkeypatch)
@@ -163,7 +214,10 @@ async def test_a_controller_that_refuses_leaves_the_master_where_it_is(
 
 
 async def test_a_target_that_dies_while_writes_are_held_leaves_the_master_where_it_is(
-    brokers: list[BrokerProcess], client: RemotingClient, controller: ScriptedController, monkeypatch: pytest.MonkeyPatch
+    brokers: list[BrokerProcess],
+    client: RemotingClient,
+    controller: ScriptedController,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert (await call(client, brokers[0], send_request("T", b"first"))).code == 0
     asking = await ask_and_hold(client, brokers[0], monkeypatch, 3)

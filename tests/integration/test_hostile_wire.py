@@ -1,4 +1,6 @@
-"""Bytes that no correct peer sends, against real processes: answered or closed in time, within named memory, nobody dies."""
+"""Bytes that no correct peer sends, against real processes: answered or closed in time, within
+named memory, nobody dies.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,18 @@ from infra.kafka_server import LocalKafka
 from infra.ports import pick_block
 from tests.support.brokers import send_request
 from tests.support.local_cluster import COMMAND, ROOT, wait_until
-from tests.support.raw_wire import ANSWER_LIMIT_S, CLOSE_LIMIT_S, all_at_once, ask, ask_on, connect, half_a_frame, push, raw_frame, until_closed
+from tests.support.raw_wire import (
+    ANSWER_LIMIT_S,
+    CLOSE_LIMIT_S,
+    all_at_once,
+    ask,
+    ask_on,
+    connect,
+    half_a_frame,
+    push,
+    raw_frame,
+    until_closed,
+)
 
 pytestmark = [pytest.mark.kafka, pytest.mark.processes]
 # in order after SIGTERM, one process after the other: what a busy machine may need
@@ -55,7 +68,9 @@ class Server:
 
     @contextmanager
     def bounded(self) -> Iterator[None]:
-        """Within: the peak of its memory stays below what it had by less than the bound, and it lives on, ready."""
+        """Within: the peak of its memory stays below what it had by less than the bound, and it
+        lives on, ready.
+        """
         assert self.process.poll() is None
         before = self.memory("VmRSS")
         Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")  # the peak starts anew
@@ -76,26 +91,54 @@ class Cluster:
         self.folder = folder
         self.servers: dict[str, Server] = {}
         first = pick_block(4)
-        self.controller, self.namesrv, self.broker, self.ha = (f"127.0.0.1:{first + i}" for i in range(4))
+        self.controller, self.namesrv, self.broker, self.ha = (
+            f"127.0.0.1:{first + i}" for i in range(4)
+        )
         kafka = ["--kafka", f"bootstrap.servers={bootstrap}"]
         self.start("namesrv", self.namesrv)
-        self.start("controller", self.controller, "--controller-id", "c", "--data-dir", str(folder / "c"), "--local-cluster", *kafka)
         self.start(
-            "broker", self.broker, "--ha-listen", self.ha, "--no-second-listen", "--store-dir", str(folder / "b"),
-            "--controllers", self.controller, "--name-servers", self.namesrv, "--min-in-sync-replicas", "1",
-            "--commit-log-file-bytes", str(1 << 20), *kafka,
-        )  # fmt: skip
+            "controller",
+            self.controller,
+            "--controller-id",
+            "c",
+            "--data-dir",
+            str(folder / "c"),
+            "--local-cluster",
+            *kafka,
+        )
+        self.start(
+            "broker",
+            self.broker,
+            "--ha-listen",
+            self.ha,
+            "--no-second-listen",
+            "--store-dir",
+            str(folder / "b"),
+            "--controllers",
+            self.controller,
+            "--name-servers",
+            self.namesrv,
+            "--min-in-sync-replicas",
+            "1",
+            "--commit-log-file-bytes",
+            str(1 << 20),
+            *kafka,
+        )
 
     def start(self, name: str, address: str, *flags: str) -> None:
         log = self.folder / f"{name}.log"
         limits = ["--partial-frame-timeout-ms", str(PARTIAL_FRAME_MS)]
-        process = children.spawn([*COMMAND, name, "--listen", address, *limits, *flags], log, cwd=ROOT)
+        process = children.spawn(
+            [*COMMAND, name, "--listen", address, *limits, *flags], log, cwd=ROOT
+        )
         self.servers[name] = Server(name, address, process, log)
 
     def wait_ready(self) -> None:
         for server in self.servers.values():
             try:
-                wait_until(lambda: bool((server.status() or {}).get("ready")), f"{server.name} is ready")
+                wait_until(
+                    lambda: bool((server.status() or {}).get("ready")), f"{server.name} is ready"
+                )
             except AssertionError as error:
                 raise AssertionError(f"{error}: {server.log.read_text()[-2000:]}") from None
         wait_until(self.serves_clients, "a send is acknowledged")
@@ -103,7 +146,10 @@ class Cluster:
     def serves_clients(self) -> bool:
         """A message is acknowledged and the name server knows where its topic is."""
         stored = ask(self.broker, send_request("Hostile", b"still here"))
-        route = ask(self.namesrv, RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": "Hostile"}))
+        route = ask(
+            self.namesrv,
+            RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": "Hostile"}),
+        )
         return stored is not None and stored.code == 0 and route is not None and route.code == 0
 
     def close(self) -> None:
@@ -117,7 +163,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, own_kafka: LocalKafka) -> 
     try:
         made.wait_ready()
         yield made
-        codes = {server.name: children.stop(server.process, STOP_LIMIT_S) for server in made.servers.values()}
+        codes = {
+            server.name: children.stop(server.process, STOP_LIMIT_S)
+            for server in made.servers.values()
+        }
         assert codes == dict.fromkeys(made.servers, 0), "each still stops in order"
     finally:
         made.close()
@@ -132,7 +181,7 @@ def server(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Server]
     wait_until(cluster.serves_clients, "the cluster serves")
 
 
-# -- remoting ports ---------------------------------------------------------------------------------------------------
+# -- remoting ports --------------------------------------------------------------------------------
 
 
 def test_random_bytes_end_the_connection(server: Server) -> None:
@@ -168,7 +217,11 @@ def test_a_large_frame_that_never_ends_is_given_up(server: Server) -> None:
 
 
 def test_half_a_frame_and_silence_is_closed_while_others_are_served(server: Server) -> None:
-    with connect(server.address) as silent, connect(server.address) as slow, connect(server.address) as idle:
+    with (
+        connect(server.address) as silent,
+        connect(server.address) as slow,
+        connect(server.address) as idle,
+    ):
         push(silent, half_a_frame())
         assert server.status() is not None, "others are served meanwhile"
         until_closed(silent)
@@ -184,23 +237,36 @@ def test_half_a_frame_and_silence_is_closed_while_others_are_served(server: Serv
             except ConnectionError:
                 break
         answer = ask_on(idle, RemotingCommand.request(RequestCode.REGENT_PROCESS_STATUS))
-        assert answer is not None and answer.code == 0, "a connection that says nothing at all is left alone"
+        assert answer is not None and answer.code == 0, (
+            "a connection that says nothing at all is left alone"
+        )
 
 
 def test_unknown_codes_are_answered_with_3_on_the_same_connection(server: Server) -> None:
     with connect(server.address) as link:
         for code in (4_711, 0, 32_000):
             answer = ask_on(link, RemotingCommand.request(code, {"any": "thing"}, b"body"))
-            assert answer is not None and answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED, (code, answer)
+            assert answer is not None and answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED, (
+                code,
+                answer,
+            )
         push(link, codec.encode(RemotingCommand.request(4_711, oneway=True)))
         answer = ask_on(link, RemotingCommand.request(RequestCode.REGENT_PROCESS_STATUS))
         assert answer is not None and json.loads(answer.body)["kind"] == server.name
 
 
 def test_known_codes_with_senseless_contents_do_no_harm(server: Server) -> None:
-    """Answered, or at least the connection stays good or is closed: a one-way code needs no answer."""
+    """Answered, or at least the connection stays good or is closed: a one-way code needs no
+    answer.
+    """
     noise = random.Random(7)
-    contents = [({}, b""), ({"topic": "\x00" * 300, "queueId": "-1", "a": "x", "brokerId": "1e9"}, noise.randbytes(2_000))]
+    contents = [
+        ({}, b""),
+        (
+            {"topic": "\x00" * 300, "queueId": "-1", "a": "x", "brokerId": "1e9"},
+            noise.randbytes(2_000),
+        ),
+    ]
 
     def attack(number: int) -> None:
         with connect(server.address) as link:
@@ -216,10 +282,22 @@ def test_known_codes_with_senseless_contents_do_no_harm(server: Server) -> None:
 
 def test_headers_that_are_no_headers_are_answered_or_closed(server: Server) -> None:
     headers = [
-        b"", b"null", b"[]", b'"text"', b"{", b"[" * 100_000, b'{"code":' + b"9" * 5_000 + b"}", b'{"code":-1,"opaque":1}',
-        b'{"code":1e400}', b'{"code":true,"flag":"x","opaque":[]}', b'{"extFields":[1]}', b'{"extFields":{"a":{"b":1}}}',
-        b'{"code":10,"opaque":2147483648}', b"\xff\xfe\x00", b'{"code":10,"version":"9","language":7}',
-    ]  # fmt: skip
+        b"",
+        b"null",
+        b"[]",
+        b'"text"',
+        b"{",
+        b"[" * 100_000,
+        b'{"code":' + b"9" * 5_000 + b"}",
+        b'{"code":-1,"opaque":1}',
+        b'{"code":1e400}',
+        b'{"code":true,"flag":"x","opaque":[]}',
+        b'{"extFields":[1]}',
+        b'{"extFields":{"a":{"b":1}}}',
+        b'{"code":10,"opaque":2147483648}',
+        b"\xff\xfe\x00",
+        b'{"code":10,"version":"9","language":7}',
+    ]
 
     def attack(number: int) -> None:
         serialization, header = divmod(number, len(headers))
@@ -249,7 +327,7 @@ def test_a_peer_that_asks_and_never_reads_costs_little(server: Server) -> None:
         assert server.status() is not None, "others are served meanwhile"
 
 
-# -- the HA port ------------------------------------------------------------------------------------------------------
+# -- the HA port -----------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -281,7 +359,9 @@ def test_silence_and_half_a_handshake_on_the_ha_port_end_the_link(ha: str) -> No
     all_at_once(attack)
 
 
-def test_a_stranger_s_acknowledgements_on_the_ha_port_confirm_nothing(ha: str, cluster: Cluster) -> None:
+def test_a_stranger_s_acknowledgements_on_the_ha_port_confirm_nothing(
+    ha: str, cluster: Cluster
+) -> None:
     before = cluster.servers["broker"].status()
     for claimed in (2**62, -1, 0):
         with connect(ha) as link:
@@ -294,7 +374,10 @@ def test_a_stranger_s_acknowledgements_on_the_ha_port_confirm_nothing(ha: str, c
                 pass
     after = cluster.servers["broker"].status()
     assert before is not None and after is not None, "others are served meanwhile"
-    assert after["master_epoch"] == before["master_epoch"] and after["sync_state_set"] == before["sync_state_set"]
+    assert (
+        after["master_epoch"] == before["master_epoch"]
+        and after["sync_state_set"] == before["sync_state_set"]
+    )
     assert int(str(after["confirm_offset"])) <= int(str(after["log_end"]))
 
 

@@ -1,4 +1,6 @@
-"""What is asked of the lake without Spark goes through Delta's log: merging, rewriting and clearing of files changes no answer."""
+"""What is asked of the lake without Spark goes through Delta's log: merging, rewriting and clearing
+of files changes no answer.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,19 @@ from tests.unit.lakehouse.gold_cases import failed_over
 PAST, OFFSET = failed_over()
 PIECES = 3
 QUESTIONS = (
-    ["explain", NAME], ["history"], ["state"], ["state", "--at", str(OFFSET - 1)], ["diff", "--from", "2"], ["failovers"],
-    ["availability"], ["timeline", NAME], ["lake", "check", "--from-start"],
-    ["sql", 'SELECT * FROM silver.decisions ORDER BY command_offset, log_offset'],
+    ["explain", NAME],
+    ["history"],
+    ["state"],
+    ["state", "--at", str(OFFSET - 1)],
+    ["diff", "--from", "2"],
+    ["failovers"],
+    ["availability"],
+    ["timeline", NAME],
+    ["lake", "check", "--from-start"],
+    ["sql", "SELECT * FROM silver.decisions ORDER BY command_offset, log_offset"],
     ["sql", 'SELECT topic, "offset", value FROM bronze.records ORDER BY ALL'],
-    ["sql", "SELECT * FROM gold.elections ORDER BY \"offset\""],
-)  # fmt: skip
+    ["sql", 'SELECT * FROM gold.elections ORDER BY "offset"'],
+)
 
 
 def answers(root: Path, capsys: pytest.CaptureFixture[str]) -> list[Any]:
@@ -41,7 +50,11 @@ def answers(root: Path, capsys: pytest.CaptureFixture[str]) -> list[Any]:
             model["as_of"].pop("folded")
         found.append(model)
     tables = lakehouse.open(root)
-    return [*found, tables.failovers().to_arrow().to_pylist(), tables.decisions().to_arrow().sort_by("log_offset").to_pylist()]
+    return [
+        *found,
+        tables.failovers().to_arrow().to_pylist(),
+        tables.decisions().to_arrow().sort_by("log_offset").to_pylist(),
+    ]
 
 
 def tables_of(root: Path) -> list[deltalake.DeltaTable]:
@@ -65,7 +78,9 @@ def order_files(root: Path) -> None:
 
 
 def write_anew(root: Path) -> None:
-    """All rows again, in another order: the files that held them are no longer part of the table."""
+    """All rows again, in another order: the files that held them are no longer part of the
+    table.
+    """
     for spec in (BRONZE, DECISIONS, *GOLD_TABLES):
         table = deltalake.DeltaTable(str(root / spec.name))
         table.alter.set_table_properties({"delta.appendOnly": "false"})
@@ -78,13 +93,19 @@ def clear(root: Path) -> None:
     """Nothing is left of what the tables were before, neither files nor commits."""
     gone = 0
     for table in tables_of(root):
-        gone += len(table.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False, full=True))
+        gone += len(
+            table.vacuum(
+                retention_hours=0, dry_run=False, enforce_retention_duration=False, full=True
+            )
+        )
         table.create_checkpoint()
         table.cleanup_metadata()
     assert gone
 
 
-def test_no_answer_changes_when_files_are_merged_ordered_rewritten_and_cleared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_answer_changes_when_files_are_merged_ordered_rewritten_and_cleared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     lake = lake_in(tmp_path)
     commands, outcomes = command_records(PAST.records), outcome_records(PAST.records)
     for end in range(len(commands) // PIECES, len(commands) + PIECES, len(commands) // PIECES):

@@ -1,6 +1,5 @@
-"""
-The landing job as a process of its own, on a real Kafka: killed in mid-stream, between a write and its commit with the
-checkpoint then lost and the tables vacuumed, and at a moment of chance.
+"""The landing job as a process of its own, on a real Kafka: killed in mid-stream, between a write
+and its commit with the checkpoint then lost and the tables vacuumed, and at a moment of chance.
 
 What it landed is then folded in Spark, as it is and with one byte changed.
 """
@@ -34,13 +33,28 @@ from lakehouse.verify import verify_in
 from tests.support.control_history import NAME, History
 from tests.support.landed_log import flip_value_byte
 from tests.support.landing_points import AFTER_WRITE
-from tests.support.landing_stage import CARE_EVERY_S, GARBAGE, Job, Load, differences, long_history, make_topics, whole_log
+from tests.support.landing_stage import (
+    CARE_EVERY_S,
+    GARBAGE,
+    Job,
+    Load,
+    differences,
+    long_history,
+    make_topics,
+    whole_log,
+)
 from tests.support.made_gold import bring_up, job_of, rows_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.processes, pytest.mark.timeout(1_800)]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.kafka,
+    pytest.mark.processes,
+    pytest.mark.timeout(1_800),
+]
 
 ALTERATIONS = 150
-# So many of each kind may come while each of the jobs runs, the first one in two portions; the last one gets the rest.
+# So many of each kind may come while each of the jobs runs, the first one in two portions; the last
+# one gets the rest.
 PORTIONS = (30, 40, 20, 30)
 FEED = 5
 """And so many more whenever a job waits for a batch that nothing is left for."""
@@ -90,13 +104,17 @@ def _three_die(base: Path, bootstrap: str, load: Load, jobs: list[Job]) -> None:
     jobs.append(Job(base, bootstrap, "first", care_every_s=CARE_EVERY_S))
     jobs[-1].wait_until(lambda s: s.batches >= 1)
     for pid in (jobs[-1].process.pid, jobs[-1].java_pid()):
-        assert os.getpriority(os.PRIO_PROCESS, pid) == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10)
+        assert os.getpriority(os.PRIO_PROCESS, pid) == min(
+            19, os.getpriority(os.PRIO_PROCESS, 0) + 10
+        )
     load.more(PORTIONS[1])
 
     def in_the_middle(status: LandingStatus) -> bool:
         """Bronze is ahead of the other silver tables."""
         load.feed(jobs[-1], FEED)
-        return status.batches >= 3 and status.landed.get("regent.commands-0", 0) > status.detailed.get("regent.commands-0", 0)
+        return status.batches >= 3 and status.landed.get(
+            "regent.commands-0", 0
+        ) > status.detailed.get("regent.commands-0", 0)
 
     jobs[-1].wait_until(in_the_middle)
     jobs[-1].end(signal.SIGKILL)
@@ -117,7 +135,9 @@ def _three_die(base: Path, bootstrap: str, load: Load, jobs: list[Job]) -> None:
 
 
 def _cared_for(tables: Path) -> dict[str, int]:
-    """Merge files and remove at once whatever no table names; the number of removed files by table."""
+    """Merge files and remove at once whatever no table names; the number of removed files by
+    table.
+    """
     lake = lake_at(tables)
     locks = lake_locks(lake)
     done = list(maintain(lake, locks, window_days=0))
@@ -128,7 +148,9 @@ def _cared_for(tables: Path) -> dict[str, int]:
 
 def test_every_record_is_in_bronze_and_in_its_silver_tables_exactly_once(landed: Landed) -> None:
     assert not differences(landed.tables, landed.log)
-    assert [one.value for one in landed.log if one.topic == COMMANDS_TOPIC] == landed.history.records
+    assert [
+        one.value for one in landed.log if one.topic == COMMANDS_TOPIC
+    ] == landed.history.records
     decided = delta_tables.read(landed.lake, DECISIONS, columns=["command_offset"])
     assert decided["command_offset"].to_pylist() == list(range(len(landed.history.records)))
     altered = delta_tables.read(landed.lake, BY_NAME["silver/alter_sync_state_set"])
@@ -173,7 +195,8 @@ def test_what_landed_is_proven_and_a_flipped_byte_is_named(landed: Landed, spark
     # The outcome that is no outcome is told; all others agree.
     assert verdict.verified_up_to == len(landed.history.records) - 1
     assert verdict.problems == [
-        "regent.outcomes offset 0: unreadable: MalformedRecord: no single-object marker and fingerprint"
+        "regent.outcomes offset 0: unreadable: MalformedRecord: no single-object marker and "
+        "fingerprint"
     ]
     flip_value_byte(lake, 77)
     verdict = verify_in(spark, lake)

@@ -1,4 +1,5 @@
-"""The log is lost, cut or made anew, or no longer arrives: nothing is skipped or applied twice, and who cannot go on ends loudly.
+"""The log is lost, cut or made anew, or no longer arrives: nothing is skipped or applied twice, and
+who cannot go on ends loudly.
 
 Design S11, D4 and D7, on a real Kafka.
 """
@@ -46,7 +47,9 @@ async def controllers(
 ) -> AsyncIterator[Controllers]:
     """Two controllers on fresh topics."""
     await delete(admin, COMMANDS_TOPIC, OUTCOMES_TOPIC)
-    made = Controllers(tmp_path, own_kafka.bootstrap, "faults", more=getattr(request, "param", PATIENT))
+    made = Controllers(
+        tmp_path, own_kafka.bootstrap, "faults", more=getattr(request, "param", PATIENT)
+    )
     yield made
     await made.close()
 
@@ -80,8 +83,13 @@ async def test_a_topic_that_was_exchanged_stops_running_controllers_and_every_st
     make_anew(own_kafka.bootstrap)
     for name in ("c1", "c2"):
         code, said = controllers.wait_end(name)
-        # Whichever look comes first: the topic is gone, it is another one, or it is too short. test_log_health has each for itself.
-        told = re.search(r"regent\.commands (was deleted|was cut and written anew|ends at offset \d+, but)", said)
+        # Whichever look comes first: the topic is gone, it is another one, or it is too short.
+        # test_log_health has each for itself.
+        told = re.search(
+            r"regent\.commands (was deleted|was cut and written anew|ends at offset "
+            r"\d+, but)",
+            said,
+        )
         assert code == EXIT_HALTED and told and "rebuild --from-delta" in said, said
     refused(controllers, "was cut or made anew")
     await delete(admin, COMMANDS_TOPIC)
@@ -117,7 +125,9 @@ async def test_an_exception_ends_the_process_and_the_standby_ends_without_the_be
     controllers: Controllers, admin: AdminClient
 ) -> None:
     controllers.start("c1", PLANTED)
-    await controllers.until(lambda all_: all_["c1"]["role"] == "active", "the one with the error leads")
+    await controllers.until(
+        lambda all_: all_["c1"]["role"] == "active", "the one with the error leads"
+    )
     controllers.start("c2")
     await controllers.both_follow()
     await decide(controllers, "c2", "stumble")
@@ -134,12 +144,17 @@ async def test_an_exception_ends_the_process_and_the_standby_ends_without_the_be
 async def test_a_storm_of_rebalances_skips_nothing_and_applies_nothing_twice(
     controllers: Controllers, own_kafka: LocalKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Strangers join the active controller's consumer group; the last one keeps its partition for good."""
-    monkeypatch.setattr(faust_worker, "STOP_WAIT_S", WAIT_S)  # One that is left half stopped would tell of it in another test.
+    """Strangers join the active controller's consumer group; the last one keeps its partition for
+    good.
+    """
+    # One that is left half stopped would tell of it in another test.
+    monkeypatch.setattr(faust_worker, "STOP_WAIT_S", WAIT_S)
     active, standby = await leader_of_two(controllers)
     starts = json.loads((tmp_path / active / "start-notes.json").read_text())["starts"]
     kafka = {"bootstrap.servers": own_kafka.bootstrap}
-    known = (await controllers.until(lambda all_: all_[active]["sets_known"] >= 0, "it tells its sets"))[active]["sets_known"]
+    known = (
+        await controllers.until(lambda all_: all_[active]["sets_known"] >= 0, "it tells its sets")
+    )[active]["sets_known"]
     asked, running = 0, True
 
     async def ask() -> None:
@@ -153,9 +168,13 @@ async def test_a_storm_of_rebalances_skips_nothing_and_applies_nothing_twice(
     try:
         for number in range(3):
             stranger = FaustWorker(
-                f"regent-faults-{active}-{starts}", kafka, tmp_path / f"stranger-{number}",
-                next_offset=lambda: 0, on_record=lambda offset, data: None, on_failure=lambda reason: None,
-            )  # fmt: skip
+                f"regent-faults-{active}-{starts}",
+                kafka,
+                tmp_path / f"stranger-{number}",
+                next_offset=lambda: 0,
+                on_record=lambda offset, data: None,
+                on_failure=lambda reason: None,
+            )
             await stranger.start()
             strangers.append(stranger)
             before = asked
@@ -168,10 +187,12 @@ async def test_a_storm_of_rebalances_skips_nothing_and_applies_nothing_twice(
         running = False
         await asyncio.wait_for(asking, WAIT_S)
         left = await controllers.until(
-            lambda all_: len({(one["applied_offset"], one["digest"]) for one in all_.values()}) == 1
-            and any(one["role"] == "active" for one in all_.values()),
+            lambda all_: (
+                len({(one["applied_offset"], one["digest"]) for one in all_.values()}) == 1
+                and any(one["role"] == "active" for one in all_.values())
+            ),
             "both are equally far",
-        )  # fmt: skip
+        )
         assert {one["sets_known"] - known for one in left.values()} == {asked}
     finally:
         running = False
@@ -194,23 +215,38 @@ FaustWorker._drive = stuck
 
 
 @pytest.mark.parametrize("controllers", [IMPATIENT], indirect=True, ids=["impatient"])
-async def test_a_worker_that_is_stuck_is_helped_and_then_the_process_ends_and_goes_on_anew(controllers: Controllers) -> None:
+async def test_a_worker_that_is_stuck_is_helped_and_then_the_process_ends_and_goes_on_anew(
+    controllers: Controllers,
+) -> None:
     controllers.start("c1", STUCK)
     await controllers.until(lambda all_: all_["c1"]["role"] == "active", "it leads")
     for broker_set in ("stick", "after", "and-after"):
         await decide(controllers, "c1", broker_set)
     code, said = controllers.wait_end("c1")
-    assert code == EXIT_HALTED and "it is stuck; starting again helps" in said and "were read directly" in said
+    assert (
+        code == EXIT_HALTED
+        and ("it is stuck; starting again helps") in said
+        and "were read directly" in said
+    )
     controllers.start("c1")
     await controllers.until(
-        lambda all_: all_["c1"]["role"] == "active" and {"stick", "after", "and-after"} <= set(all_["c1"]["sets"]), "it goes on"
+        lambda all_: (
+            all_["c1"]["role"] == "active"
+            and {"stick", "after", "and-after"} <= set(all_["c1"]["sets"])
+        ),
+        "it goes on",
     )
 
 
-async def test_a_controller_without_a_snapshot_begins_with_the_one_of_another(controllers: Controllers, tmp_path: Path) -> None:
+async def test_a_controller_without_a_snapshot_begins_with_the_one_of_another(
+    controllers: Controllers, tmp_path: Path
+) -> None:
     """Fetched over HTTP, proven by the published digest, and the rest folded from the log (D4)."""
     gives_out = f"127.0.0.1:{free_port()}"
-    for name, line in (("c1", f'http_listen = "{gives_out}"'), ("c2", f'peers_http = {{ c1 = "{gives_out}" }}\nsnapshot_fetch_gap = 5')):
+    for name, line in (
+        ("c1", f'http_listen = "{gives_out}"'),
+        ("c2", f'peers_http = {{ c1 = "{gives_out}" }}\nsnapshot_fetch_gap = 5'),
+    ):
         config = tmp_path / f"{name}.toml"
         config.write_text(f"{line}\n{config.read_text()}")
     controllers.start("c1")
@@ -219,16 +255,25 @@ async def test_a_controller_without_a_snapshot_begins_with_the_one_of_another(co
     while decided < 15 or not list((tmp_path / "c1" / "snapshots").glob("snapshot-*.bin")):
         await decide(controllers, "c1", f"set-{decided}")
         decided += 1
-    await controllers.until(lambda all_: all_["c1"]["published_offset"] == all_["c1"]["applied_offset"], "all is published")
+    await controllers.until(
+        lambda all_: all_["c1"]["published_offset"] == all_["c1"]["applied_offset"],
+        "all is published",
+    )
     # It asks c1 once; that a busy machine lets the answer wait is not the point.
-    controllers.start("c2", "from processors import snapshot_fetch; snapshot_fetch.CONNECT_TIMEOUT_S = 60.0")
+    controllers.start(
+        "c2", "from processors import snapshot_fetch; snapshot_fetch.CONNECT_TIMEOUT_S = 60.0"
+    )
     await controllers.both_follow()
     await controllers.until(
-        lambda all_: len({(one["applied_offset"], one["digest"]) for one in all_.values()}) == 1
-        and all(len(one["sets"]) == decided for one in all_.values()),
+        lambda all_: (
+            len({(one["applied_offset"], one["digest"]) for one in all_.values()}) == 1
+            and all(len(one["sets"]) == decided for one in all_.values())
+        ),
         "both agree",
-    )  # fmt: skip
-    assert "fetched from c1" in controllers.said("c2") and "the whole log is folded" not in controllers.said("c2")
+    )
+    assert "fetched from c1" in controllers.said("c2") and (
+        "the whole log is folded"
+    ) not in controllers.said("c2")
 
 
 async def test_a_name_server_with_a_controller_inside_lives_and_ends_with_it(
@@ -245,18 +290,37 @@ async def test_a_name_server_with_a_controller_inside_lives_and_ends_with_it(
     )
 
     def start() -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "infra", "namesrv", "--config", str(config), "--log-file", str(tmp_path / "namesrv.log")]
+        command = [
+            sys.executable,
+            "-m",
+            "infra",
+            "namesrv",
+            "--config",
+            str(config),
+            "--log-file",
+            str(tmp_path / "namesrv.log"),
+        ]
         return subprocess.Popen(command, cwd=ROOT)
 
     process = start()
     try:
         await until_answered(controllers, listen, RequestCode.GET_BROKER_CLUSTER_INFO)
-        told = await until_answered(controllers, inside, RequestCode.CONTROLLER_GET_METADATA_INFO, lambda one: one.ext.get("isLeader") == "true")
+        told = await until_answered(
+            controllers,
+            inside,
+            RequestCode.CONTROLLER_GET_METADATA_INFO,
+            lambda one: one.ext.get("isLeader") == "true",
+        )
         assert told.ext["controllerLeaderAddress"] == inside
         process.send_signal(signal.SIGTERM)
         assert process.wait(WAIT_S) == 0
         process = start()
-        await until_answered(controllers, inside, RequestCode.CONTROLLER_GET_METADATA_INFO, lambda one: one.ext.get("isLeader") == "true")
+        await until_answered(
+            controllers,
+            inside,
+            RequestCode.CONTROLLER_GET_METADATA_INFO,
+            lambda one: one.ext.get("isLeader") == "true",
+        )
         await delete(admin, COMMANDS_TOPIC)
         assert process.wait(WAIT_S) == EXIT_HALTED
         assert "regent.commands was deleted" in (tmp_path / "namesrv.log").read_text()
@@ -266,7 +330,10 @@ async def test_a_name_server_with_a_controller_inside_lives_and_ends_with_it(
 
 
 async def until_answered(
-    controllers: Controllers, address: str, code: int, enough: Callable[[RemotingCommand], bool] = lambda answer: True
+    controllers: Controllers,
+    address: str,
+    code: int,
+    enough: Callable[[RemotingCommand], bool] = lambda answer: True,
 ) -> RemotingCommand:
     """The first answer that is a yes, and enough."""
     deadline = asyncio.get_running_loop().time() + WAIT_S
@@ -277,5 +344,7 @@ async def until_answered(
                 return answer
         except RemotingError:
             pass
-        assert asyncio.get_running_loop().time() < deadline, f"waited in vain for {code} at {address}"
+        assert asyncio.get_running_loop().time() < deadline, (
+            f"waited in vain for {code} at {address}"
+        )
         await asyncio.sleep(0.05)

@@ -1,7 +1,8 @@
-"""A slave that copies a long log leads before the process that makes its queue entries has given all of them.
+"""A slave that copies a long log leads before the process that makes its queue entries has given
+all of them.
 
-Both brokers are processes, and so is the maker of entries; the test says how much is copied, and stops that process. The controller's
-part is scripted.
+Both brokers are processes, and so is the maker of entries; the test says how much is copied, and
+stops that process. The controller's part is scripted.
 """
 
 from __future__ import annotations
@@ -37,15 +38,23 @@ QUEUES = 4
 BODY_BYTES = 16 << 10
 COUNT, AT_ONCE = 5_000, 250
 MIB = 1 << 20
-# The last part of the copy: fewer bytes than a slave may have without entries, or it would wait for them.
+# The last part of the copy: fewer bytes than a slave may have without entries, or it would wait for
+# them.
 LAST_BYTES = LAG_BYTES_MAX * 3 // 4
 WAIT_S = 60.0
 IN_TIME = "in time"
-"""What a master says that gave a hand-over up because it took long; it may come about all the same."""
+"""What a master says that gave a hand-over up because it took long; it may come about all the
+same.
+"""
 SETTINGS = {
-    "commit_log_file_bytes": 8 * MIB, "min_in_sync_replicas": 1, "ha_heartbeat_ms": 5_000, "heartbeat_interval_ms": 100, "replica_poll_ms": 200,
-    "metadata_sync_ms": 200, "ack_timeout_ms": 20_000,
-}  # fmt: skip
+    "commit_log_file_bytes": 8 * MIB,
+    "min_in_sync_replicas": 1,
+    "ha_heartbeat_ms": 5_000,
+    "heartbeat_interval_ms": 100,
+    "replica_poll_ms": 200,
+    "metadata_sync_ms": 200,
+    "ack_timeout_ms": 20_000,
+}
 
 
 async def until(condition: Callable[[], object], what: str) -> None:
@@ -80,14 +89,22 @@ class Valve:
     async def _serve(self, slave: asyncio.StreamReader, to_slave: asyncio.StreamWriter) -> None:
         with suppress(OSError):
             master, to_master = await asyncio.open_connection(*split_address(self._target()))
-            ways = [asyncio.ensure_future(self._pass_on(slave, to_master)), asyncio.ensure_future(self._pass_on(master, to_slave, self._given))]
+            ways = [
+                asyncio.ensure_future(self._pass_on(slave, to_master)),
+                asyncio.ensure_future(self._pass_on(master, to_slave, self._given)),
+            ]
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
             for way in ways:
                 way.cancel()
             to_master.close()
         to_slave.close()
 
-    async def _pass_on(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, given: Callable[[], Any] | None = None) -> None:
+    async def _pass_on(
+        self,
+        source: asyncio.StreamReader,
+        sink: asyncio.StreamWriter,
+        given: Callable[[], Any] | None = None,
+    ) -> None:
         with suppress(OSError):
             while data := await source.read(await given() if given else MIB):
                 self.left -= len(data) if given else 0
@@ -116,13 +133,27 @@ class Place:
 class Pair:
     """A master whose log is long, and a slave that gets it through a valve."""
 
-    def __init__(self, folder: Path, controller: ScriptedController, client: RemotingClient, valve: Valve, ha_address: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        controller: ScriptedController,
+        client: RemotingClient,
+        valve: Valve,
+        ha_address: str,
+    ) -> None:
         self.valve, self.controller, self._client = valve, controller, client
         self.master, self.slave = (
-            RegentBroker(Place(folder), name, controllers=[controller.address], name_servers=[], broker_set="broker-a", cluster="regent",  # type: ignore[arg-type]
-                         settings=SETTINGS | more)
+            RegentBroker(
+                Place(folder),
+                name,
+                controllers=[controller.address],
+                name_servers=[],
+                broker_set="broker-a",
+                cluster="regent",  # type: ignore[arg-type]
+                settings=SETTINGS | more,
+            )
             for name, more in (("first", {"ha_advertise": ha_address}), ("second", {}))
-        )  # fmt: skip
+        )
         self.sent = 0
         self._acknowledged: list[dict[int, int]] = [{} for _ in range(QUEUES)]
 
@@ -133,30 +164,45 @@ class Pair:
     async def call(self, broker: RegentBroker, request: RemotingCommand) -> RemotingCommand:
         return await self._client.call(broker.address, request, 30_000)
 
-    async def until(self, broker: RegentBroker, condition: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
+    async def until(
+        self, broker: RegentBroker, condition: Callable[[dict[str, Any]], bool], what: str
+    ) -> dict[str, Any]:
         """Its status, once it meets the condition."""
         deadline = time.monotonic() + WAIT_S
         while True:
             status: Any = {}
             with suppress(RemotingError):
-                status = fastjson.loads((await self.call(broker, RemotingCommand.request(19002))).body)
+                status = fastjson.loads(
+                    (await self.call(broker, RemotingCommand.request(19002))).body
+                )
             if status and condition(status):
                 return status
-            assert broker.is_running and time.monotonic() < deadline, f"waited in vain until {what}: {status} {broker.logs(3)}"
+            assert broker.is_running and time.monotonic() < deadline, (
+                f"waited in vain until {what}: {status} {broker.logs(3)}"
+            )
             await asyncio.sleep(0.005)
 
     async def send(self, broker: RegentBroker, count: int) -> None:
-        """All of them are acknowledged, and no queue has a gap. Their order is not promised: the first of a topic wait until it is there."""
+        """All of them are acknowledged, and no queue has a gap. Their order is not promised: the
+        first of a topic wait until it is there.
+        """
         numbers = range(self.sent, self.sent + count)
         answers = await asyncio.gather(*(self._sent(broker, number) for number in numbers))
         assert {answer.code for answer in answers} == {0}
         for number, answer in zip(numbers, answers, strict=True):
-            assert self._acknowledged[number % QUEUES].setdefault(int(answer.ext["queueOffset"]), number) == number, "an offset is given once"
+            assert (
+                self._acknowledged[number % QUEUES].setdefault(
+                    int(answer.ext["queueOffset"]), number
+                )
+                == number
+            ), "an offset is given once"
         self.sent += count
         assert all(max(queue) + 1 == len(queue) for queue in self._acknowledged)
 
     async def _sent(self, broker: RegentBroker, number: int) -> RemotingCommand:
-        """A broker that the machine kept from running sheds load: nothing of that is stored, and clients ask again."""
+        """A broker that the machine kept from running sheds load: nothing of that is stored, and
+        clients ask again.
+        """
         request = send_request("T", (b"%08d" % number).ljust(BODY_BYTES), number % QUEUES)
         while (answer := await self.call(broker, request)).code == ResponseCode.SYSTEM_BUSY:
             pass
@@ -170,7 +216,9 @@ class Pair:
         """The numbers in each queue, as a consumer gets them."""
         found: list[list[int]] = [[] for _ in range(QUEUES)]
         for queue, numbers in enumerate(found):
-            while (answer := await self.call(broker, pull_request("T", queue, len(numbers)))).code == 0:
+            while (
+                answer := await self.call(broker, pull_request("T", queue, len(numbers)))
+            ).code == 0:
                 numbers += [int(message.fields.body) for message in decode_messages(answer.body)]
                 assert int(answer.ext["nextBeginOffset"]) == len(numbers)
         return found
@@ -183,10 +231,15 @@ class Pair:
         return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
     async def maker_at_work(self) -> int:
-        """So much is copied that the slave has a process for its entries, and that one makes them: it reads what was copied."""
+        """So much is copied that the slave has a process for its entries, and that one makes them:
+        it reads what was copied.
+        """
         while not self.makers():
             self.valve.give(4 * MIB)
-            await until(lambda: not self.valve.left or self.makers(), "more is copied, or there is a process for entries")
+            await until(
+                lambda: not self.valve.left or self.makers(),
+                "more is copied, or there is a process for entries",
+            )
         (maker,) = self.makers()
         steps = 0
         while steps < 2:  # while it loads it may read as much by chance
@@ -199,9 +252,15 @@ class Pair:
         return maker
 
     async def all_readable(self) -> int:
-        """What was given is copied, and has its entries but for a short rest; gives the end of the slave's log."""
+        """What was given is copied, and has its entries but for a short rest; gives the end of the
+        slave's log.
+        """
         await until(lambda: not self.valve.left, "it is passed on")
-        status = await self.until(self.slave, lambda one: 0 <= one["log_end"] - one["dispatched_offset"] < PIECE_BYTES_MIN, "all is readable")
+        status = await self.until(
+            self.slave,
+            lambda one: 0 <= one["log_end"] - one["dispatched_offset"] < PIECE_BYTES_MIN,
+            "all is readable",
+        )
         return int(status["log_end"])
 
     async def copy_but_the_last(self, end: int) -> None:
@@ -209,7 +268,8 @@ class Pair:
         have = await self.all_readable()
         assert end - have > LAST_BYTES, "the copy was no long one"
         while end - have > LAST_BYTES:
-            # Never so much that the slave has to wait for entries: it would give the process up if that is slow.
+            # Never so much that the slave has to wait for entries: it would give the process up if
+            # that is slow.
             self.valve.give(min(LAG_BYTES_MAX // 2, end - have - LAST_BYTES + BODY_BYTES))
             have = await self.all_readable()
 
@@ -225,14 +285,20 @@ def read_bytes(pid: int) -> int:
 
 
 @pytest.fixture
-async def pair(tmp_path: Path, controller: ScriptedController, client: RemotingClient) -> AsyncIterator[Pair]:
-    """The slave has everything and is a member; its entries lag, since the process that makes them is stopped."""
+async def pair(
+    tmp_path: Path, controller: ScriptedController, client: RemotingClient
+) -> AsyncIterator[Pair]:
+    """The slave has everything and is a member; its entries lag, since the process that makes them
+    is stopped.
+    """
     valve = Valve()
     async with valve.listening(lambda: made.master.settings["ha_listen"]) as address:
         made = Pair(tmp_path, controller, client, valve, address)
         try:
             made.master.start(wait=False)
-            await made.until(made.master, lambda one: one["role"] == "MASTER", "the first broker leads")
+            await made.until(
+                made.master, lambda one: one["role"] == "MASTER", "the first broker leads"
+            )
             for _ in range(COUNT // AT_ONCE):
                 await made.send(made.master, AT_ONCE)
             yield made
@@ -241,7 +307,9 @@ async def pair(tmp_path: Path, controller: ScriptedController, client: RemotingC
 
 
 async def stopped_with_a_lag(pair: Pair) -> int:
-    """The slave copies to the end and becomes a member while the process that makes its entries stands still; gives that process."""
+    """The slave copies to the end and becomes a member while the process that makes its entries
+    stands still; gives that process.
+    """
     end = (await pair.until(pair.master, lambda one: True, "the master answers"))["log_end"]
     pair.slave.start(wait=False)
     maker = await pair.maker_at_work()
@@ -257,11 +325,18 @@ async def stopped_with_a_lag(pair: Pair) -> int:
 
 
 async def handed_over(pair: Pair) -> asyncio.Future[RemotingCommand]:
-    """The controller has made the slave master; what the former one will answer. It gives up when the machine makes a step too slow."""
+    """The controller has made the slave master; what the former one will answer. It gives up when
+    the machine makes a step too slow.
+    """
     deadline = time.monotonic() + WAIT_S
     while True:
-        handing = asyncio.ensure_future(pair.call(pair.master, RemotingCommand.request(19012, {"targetBrokerId": "2"})))
-        await until(lambda handing=handing: pair.controller.master == 2 or handing.done(), "the controller was asked")  # type: ignore[misc]
+        handing = asyncio.ensure_future(
+            pair.call(pair.master, RemotingCommand.request(19012, {"targetBrokerId": "2"}))
+        )
+        await until(
+            lambda handing=handing: pair.controller.master == 2 or handing.done(),
+            "the controller was asked",
+        )  # type: ignore[misc]
         if pair.controller.master == 2:
             return handing
         assert time.monotonic() < deadline, handing.result().remark
@@ -273,13 +348,16 @@ async def everything_is_there(pair: Pair) -> None:
     assert await pair.read(pair.slave) == pair.acknowledged()
 
 
-async def test_one_whose_master_is_killed_waits_no_longer_for_entries_that_do_not_come(pair: Pair) -> None:
+async def test_one_whose_master_is_killed_waits_no_longer_for_entries_that_do_not_come(
+    pair: Pair,
+) -> None:
     maker = await stopped_with_a_lag(pair)
     pair.master.kill()
     await pair.controller.elect(2, [2])
     await pair.until(pair.slave, lambda one: one["role"] == "MASTER", "it leads")
     await everything_is_there(pair)
-    assert maker not in pair.makers() and not children.is_alive(maker)  # by now it may have a new one
+    # by now it may have a new one
+    assert maker not in pair.makers() and not children.is_alive(maker)
 
 
 async def test_one_that_is_handed_the_mastership_takes_the_entries_that_come(pair: Pair) -> None:
@@ -287,9 +365,13 @@ async def test_one_that_is_handed_the_mastership_takes_the_entries_that_come(pai
     handing = await handed_over(pair)
     os.kill(maker, signal.SIGCONT)
     answer = await handing
-    assert (answer.code, answer.ext.get("masterBrokerId")) == (0, "2") or IN_TIME in str(answer.remark), answer.remark
+    assert (answer.code, answer.ext.get("masterBrokerId")) == (0, "2") or IN_TIME in str(
+        answer.remark
+    ), answer.remark
     await pair.until(pair.slave, lambda one: one["role"] == "MASTER", "it leads")
     await everything_is_there(pair)
-    assert all(children.is_alive(one) for one in pair.makers()), "nobody is left that is dead and not waited for"
+    assert all(children.is_alive(one) for one in pair.makers()), (
+        "nobody is left that is dead and not waited for"
+    )
     await asyncio.to_thread(pair.slave.stop)
     assert not children.is_alive(maker)

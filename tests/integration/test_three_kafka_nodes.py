@@ -1,4 +1,6 @@
-"""Three Kafka nodes below a whole cluster: the node that leads the command log is killed, and nobody who sends notices."""
+"""Three Kafka nodes below a whole cluster: the node that leads the command log is killed, and
+nobody who sends notices.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,13 @@ from tests.support.workload import Workload
 pytestmark = [pytest.mark.kafka, pytest.mark.processes, pytest.mark.timeout(600)]
 RATE = 100
 CALM = 200
-# a broker answers a send whose acknowledgement takes longer than this with an error: so does the producer's limit
+# a broker answers a send whose acknowledgement takes longer than this with an error: so does the
+# producer's limit
 SEND_TIMEOUT_MS = 3_000
 ASK_TIMEOUT_MS = 3_000
 ASK_PAUSE_S = 0.05
-# the design's floor is 6 s on a machine of its own; Kafka's three Java processes and others share two cores here
+# the design's floor is 6 s on a machine of its own; Kafka's three Java processes and others share
+# two cores here
 ANSWER_LIMIT_S = 90.0
 METADATA_TIMEOUT_S = 3.0
 KAFKA_NODES = 3
@@ -36,7 +40,9 @@ KAFKA_NODES = 3
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    made = LocalCluster(tmp_path_factory.mktemp("three") / "regent", "--kafka-nodes", str(KAFKA_NODES))
+    made = LocalCluster(
+        tmp_path_factory.mktemp("three") / "regent", "--kafka-nodes", str(KAFKA_NODES)
+    )
     try:
         made.up()
         yield made
@@ -48,7 +54,9 @@ def commands_partition(metadata: ClusterMetadata) -> PartitionMetadata:
     return metadata.topics[COMMANDS_TOPIC].partitions[0]
 
 
-def wait_metadata(admin: AdminClient, what: str, condition: Callable[[ClusterMetadata], bool]) -> ClusterMetadata:
+def wait_metadata(
+    admin: AdminClient, what: str, condition: Callable[[ClusterMetadata], bool]
+) -> ClusterMetadata:
     """Kafka's own view of itself once it meets the condition; no answer counts as not yet."""
     found: list[ClusterMetadata] = []
 
@@ -66,7 +74,9 @@ def wait_metadata(admin: AdminClient, what: str, condition: Callable[[ClusterMet
 
 
 async def decide(controllers: list[str], broker_set: str) -> tuple[bytes, float]:
-    """Ask for the first id of a set nobody serves until the answer is a yes; the command's id and the seconds it took."""
+    """Ask for the first id of a set nobody serves until the answer is a yes; the command's id and
+    the seconds it took.
+    """
     me = Introduction(CLUSTER_NAME, broker_set, "127.0.0.1:1", "127.0.0.1:2", "asker")
     command_id = uuid.uuid4()
     request = apply_broker_id(me, 1, f"127.0.0.1:1;{command_id.hex}", command_id.hex)
@@ -87,25 +97,36 @@ async def decide(controllers: list[str], broker_set: str) -> tuple[bytes, float]
         await client.close()
 
 
-def test_the_leader_of_the_log_is_killed_and_no_send_fails(cluster: LocalCluster, tmp_path: Path) -> None:
+def test_the_leader_of_the_log_is_killed_and_no_send_fails(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
     controllers = [one["address"] for one in cluster.processes("controller")]
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0, "socket.timeout.ms": 3_000})
+    admin = AdminClient(
+        {"bootstrap.servers": cluster.bootstrap, "log_level": 0, "socket.timeout.ms": 3_000}
+    )
     workload = Workload(tmp_path, cluster.name_servers, rate=RATE, timeout_ms=SEND_TIMEOUT_MS)
     try:
         before = cluster.whole()
         workload.start()
         workload.flows(CALM, "messages flow")
         asked = [asyncio.run(decide(controllers, "asked-before"))[0]]
-        leader = commands_partition(wait_metadata(
-            admin, "every node has the whole log", lambda seen: len(commands_partition(seen).isrs) == KAFKA_NODES
-        )).leader  # fmt: skip
+        leader = commands_partition(
+            wait_metadata(
+                admin,
+                "every node has the whole log",
+                lambda seen: len(commands_partition(seen).isrs) == KAFKA_NODES,
+            )
+        ).leader
         pid = cluster.kill(f"kafka-{leader}")
         asked.append(asyncio.run(decide(controllers, "asked-meanwhile"))[0])
         wait_until(lambda: cluster.restarted(f"kafka-{leader}", pid), "the killed node runs again")
         wait_metadata(
-            admin, "the killed node is back and has the whole log",
-            lambda seen: len(seen.brokers) == KAFKA_NODES and leader in commands_partition(seen).isrs,
-        )  # fmt: skip
+            admin,
+            "the killed node is back and has the whole log",
+            lambda seen: (
+                len(seen.brokers) == KAFKA_NODES and leader in commands_partition(seen).isrs
+            ),
+        )
         asked.append(asyncio.run(decide(controllers, "asked-after"))[0])
         workload.flows(CALM, "messages flow at the end")
         figures = workload.figures()
@@ -113,13 +134,19 @@ def test_the_leader_of_the_log_is_killed_and_no_send_fails(cluster: LocalCluster
     finally:
         workload.end()
 
-    assert figures["unknown"] == 0 and not figures["outages"], f"a send failed: {figures['outages']}"
+    assert figures["unknown"] == 0 and not figures["outages"], (
+        f"a send failed: {figures['outages']}"
+    )
     result = compare(ledger, workload.read_back())
     assert (result.lost, result.duplicated, result.out_of_order) == ((), 0, 0)
     after = cluster.whole()
-    assert (after.master_id, after.master_epoch) == (before.master_id, before.master_epoch), "nobody was elected"
+    assert (after.master_id, after.master_epoch) == (before.master_id, before.master_epoch), (
+        "nobody was elected"
+    )
     wait_published(cluster)
     outcomes = proven_outcomes(cluster.bootstrap)
     for command_id in asked:
-        given = [one for one in outcomes if one.command_id == command_id and one.accepted and one.changes]
+        given = [
+            one for one in outcomes if one.command_id == command_id and one.accepted and one.changes
+        ]
         assert len(given) == 1, "each decision was taken once, however often it was asked for"

@@ -1,4 +1,6 @@
-"""Two clusters land in one place at the same time, each from a Kafka of its own: every row is there once, as its cluster's."""
+"""Two clusters land in one place at the same time, each from a Kafka of its own: every row is there
+once, as its cluster's.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,12 @@ from tests.support.control_history import History, seen
 from tests.support.landing_stage import Job, Load, make_topics
 from tests.unit.lakehouse.gold_cases import OTHER_CLUSTER_ID, OtherCluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.processes, pytest.mark.timeout(1_800)]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.kafka,
+    pytest.mark.processes,
+    pytest.mark.timeout(1_800),
+]
 
 STEPS = 120
 LIMIT_S = 900
@@ -54,7 +61,13 @@ def test_two_clusters_land_side_by_side(tmp_path: Path, own_kafka: LocalKafka) -
     _require_apart(tables, histories)
 
 
-def _land_both(jobs: dict[str, Job], histories: dict[str, History], homes: dict[str, Path], logs: dict[str, str], tables: Path) -> None:
+def _land_both(
+    jobs: dict[str, Job],
+    histories: dict[str, History],
+    homes: dict[str, Path],
+    logs: dict[str, str],
+    tables: Path,
+) -> None:
     """Both jobs start at once and write while the logs grow."""
     jobs.update({name: Job(homes[name], logs[name], "job", tables=tables) for name in histories})
     loads = [Load(logs[name], history) for name, history in histories.items()]

@@ -1,8 +1,8 @@
 """
 Broker sets of both kinds on Regent's controllers, every process in the scenario's own hands.
 
-Responsible for: the shared controllers and name server, starting a set of Java brokers and brokers of Regent, making one of
-them master, what their logs hold and where these differ.
+Responsible for: the shared controllers and name server, starting a set of Java brokers and brokers
+of Regent, making one of them master, what their logs hold and where these differ.
 Refuses to know: which scenario does what and why.
 """
 
@@ -22,7 +22,14 @@ from brokers.log.scan import LogWalk
 from infra.controller_admin import ControllerAdmin, Refused
 from infra.problems import Problem
 from tests.interop.java_rocketmq import BROKER_SETTINGS, JavaBroker
-from tests.interop.java_set import ASK_MS, ROLE_WITHIN_S, JavaSet, SetView, commit_bytes_differ, start_brokers
+from tests.interop.java_set import (
+    ASK_MS,
+    ROLE_WITHIN_S,
+    JavaSet,
+    SetView,
+    commit_bytes_differ,
+    start_brokers,
+)
 from tests.interop.program import Replica
 from tests.interop.regent_broker import RegentBroker
 from tests.interop.stage import Row, Stage
@@ -60,7 +67,9 @@ def controllers(stage: Stage) -> LocalCluster:
 
 def _controllers(stage: Stage, stack: ExitStack) -> LocalCluster:
     number = len(list(stage.work.glob("control-*"))) + 1
-    found = LocalCluster(stage.work / f"control-{number}", "--controllers", str(CONTROLLERS), "--replicas", "0")
+    found = LocalCluster(
+        stage.work / f"control-{number}", "--controllers", str(CONTROLLERS), "--replicas", "0"
+    )
     stack.callback(found.end)
     stage.say(f"starting Kafka, {CONTROLLERS} controllers and the name server of Regent")
     found.up()
@@ -75,7 +84,15 @@ def broker_set(stage: Stage, name: str, members: Sequence[Member]) -> Iterator[J
     where = cluster.folder.running_cluster()["controllers"]
     with ExitStack() as stack:
         stage.say(f"starting set {name}: {', '.join(one.name for one in members)}")
-        found: JavaSet = JavaSet(stage.java, ControllerAdmin(where, ASK_MS), name, cluster.name_servers[0], [], None, cluster)  # type: ignore[arg-type]
+        found: JavaSet = JavaSet(
+            stage.java,
+            ControllerAdmin(where, ASK_MS),
+            name,
+            cluster.name_servers[0],
+            [],
+            None,
+            cluster,
+        )  # type: ignore[arg-type]
         for one in members:
             add(stage, stack, found, one)
         found.whole()
@@ -87,14 +104,34 @@ def add(stage: Stage, stack: ExitStack, brokers: JavaSet, member: Member) -> Rep
     assert brokers.regent is not None
     where = brokers.regent.folder.running_cluster()["controllers"]
     if member.is_java:
-        made: Replica = start_brokers(stage, "Regent's controllers, beside brokers of Regent", where, brokers.regent.name_servers,
-                                      broker_set=brokers.name, cluster=CLUSTER, count=1, prefix=f"{member.name}-", settings=member.settings)[0]
+        made: Replica = start_brokers(
+            stage,
+            "Regent's controllers, beside brokers of Regent",
+            where,
+            brokers.regent.name_servers,
+            broker_set=brokers.name,
+            cluster=CLUSTER,
+            count=1,
+            prefix=f"{member.name}-",
+            settings=member.settings,
+        )[0]
         made.name = member.name
     else:
-        made = RegentBroker(stage.java, f"{brokers.name}-{member.name}", controllers=where, name_servers=brokers.regent.name_servers,
-                            broker_set=brokers.name, cluster=CLUSTER, settings=member.settings)
+        made = RegentBroker(
+            stage.java,
+            f"{brokers.name}-{member.name}",
+            controllers=where,
+            name_servers=brokers.regent.name_servers,
+            broker_set=brokers.name,
+            cluster=CLUSTER,
+            settings=member.settings,
+        )
         made.start(wait=False)
-        stage.java.wait_until(lambda: made.identity() is not None or not made.is_running, f"{made.name} has an id", ROLE_WITHIN_S)
+        stage.java.wait_until(
+            lambda: made.identity() is not None or not made.is_running,
+            f"{made.name} has an id",
+            ROLE_WITHIN_S,
+        )
         if not made.is_running:
             raise Problem(f"{made.name} ended at start", " | ".join(made.logs(4)))
     stack.callback(made.end)
@@ -102,7 +139,7 @@ def add(stage: Stage, stack: ExitStack, brokers: JavaSet, member: Member) -> Rep
     return made
 
 
-# -- masters ---------------------------------------------------------------------------------------------------------
+# -- masters ---------------------------------------------------------------------------------------
 
 
 def make_master(brokers: JavaSet, one: Replica) -> SetView:
@@ -128,7 +165,11 @@ def _elect(brokers: JavaSet, one: Replica, before: SetView) -> None:
             with suppress(Refused):  # it has just come back, or was not heard for a moment
                 brokers.admin.elect(CLUSTER, brokers.name, one.broker_id)
         view = brokers.view()
-        return view is not None and view.master_id == one.broker_id and view.master_epoch > before.master_epoch
+        return (
+            view is not None
+            and view.master_id == one.broker_id
+            and view.master_epoch > before.master_epoch
+        )
 
     brokers.world.wait_until(leads, f"{one.name} is master", LEADS_WITHIN_S)
 
@@ -147,7 +188,9 @@ def paused(*replicas: Replica) -> Iterator[None]:
 
 
 def kill_together(*replicas: Replica) -> None:
-    """`kill -9` of all in one moment, so that none sees another one go; returns when they are gone."""
+    """`kill -9` of all in one moment, so that none sees another one go; returns when they are
+    gone.
+    """
     for pid in [one.pid for one in replicas]:
         os.kill(pid, signal.SIGKILL)
     for one in replicas:
@@ -155,12 +198,18 @@ def kill_together(*replicas: Replica) -> None:
 
 
 def anew(brokers: JavaSet) -> Row:
-    """Java brokers that stayed away had to be started anew, as defects of theirs want it; never one of ours."""
+    """Java brokers that stayed away had to be started anew, as defects of theirs want it; never one
+    of ours.
+    """
     own = {one.name for one in brokers.brokers if isinstance(one, RegentBroker)}
-    return Row("had to be started anew", ", ".join(brokers.started_anew) or "nobody", own.isdisjoint(brokers.started_anew))
+    return Row(
+        "had to be started anew",
+        ", ".join(brokers.started_anew) or "nobody",
+        own.isdisjoint(brokers.started_anew),
+    )
 
 
-# -- logs ------------------------------------------------------------------------------------------------------------
+# -- logs ------------------------------------------------------------------------------------------
 
 
 def records(replica: Replica, start: int = 0) -> list[Record]:
@@ -189,7 +238,9 @@ def _walk(replica: Replica, start: int) -> LogWalk:
             file.seek(offset % FILE_BYTES)
             return file.read(count)
 
-    return LogWalk(read, max(start, first), first + len(names) * FILE_BYTES, FILE_BYTES, check_body=True)
+    return LogWalk(
+        read, max(start, first), first + len(names) * FILE_BYTES, FILE_BYTES, check_body=True
+    )
 
 
 def folders(replicas: Sequence[Replica]) -> dict[str, Path]:
@@ -197,14 +248,22 @@ def folders(replicas: Sequence[Replica]) -> dict[str, Path]:
 
 
 def at_rest(brokers: JavaSet) -> int:
-    """Wait until nobody writes and the running brokers hold the same bytes; where their logs end."""
+    """Wait until nobody writes and the running brokers hold the same bytes; where their logs
+    end.
+    """
     running = [one for one in brokers.brokers if one.is_running]
-    brokers.world.wait_until(lambda: not commit_bytes_differ(folders(running)), "the commit logs are equal", EQUAL_WITHIN_S)
+    brokers.world.wait_until(
+        lambda: not commit_bytes_differ(folders(running)),
+        "the commit logs are equal",
+        EQUAL_WITHIN_S,
+    )
     return log_end(running[0])
 
 
 def equal_logs(brokers: JavaSet) -> Row:
-    """With everything at rest: the running brokers' logs are equal byte by byte, whatever lies behind their end included."""
+    """With everything at rest: the running brokers' logs are equal byte by byte, whatever lies
+    behind their end included.
+    """
     running = [one for one in brokers.brokers if one.is_running]
     try:
         end = at_rest(brokers)

@@ -1,7 +1,8 @@
 """
 The released Java client 5.3.3 against Regent's own brokers while their master is killed twice.
 
-Responsible for: one cluster through the `regent` command line, default and tuned client settings, two kills each.
+Responsible for: one cluster through the `regent` command line, default and tuned client settings,
+two kills each.
 Refuses to know: how Regent works inside.
 """
 
@@ -48,7 +49,9 @@ def run(stage: Stage) -> list[Row]:
     return [row for result in results for row in _rows(result, messages)]
 
 
-def _once(stage: Stage, cluster: LocalCluster, label: str, extra: dict[str, str], messages: int) -> dict[str, Any]:
+def _once(
+    stage: Stage, cluster: LocalCluster, label: str, extra: dict[str, str], messages: int
+) -> dict[str, Any]:
     """Send and consume `messages` with one set of client settings while the master dies twice."""
     name_server, topic = cluster.name_servers[0], f"Interop-{label}"
     first_message(stage, name_server, topic)
@@ -87,14 +90,25 @@ def _kill_master(cluster: LocalCluster) -> tuple[str, int]:
 
 def _rows(result: dict[str, Any], messages: int) -> list[Row]:
     label = result["settings"]
-    rows = [Row(
-        f"client settings {label}: acknowledged lost",
-        f"{result['lost']} of {result['acknowledged']}, out of order {result['out_of_order']}, stored twice {result['stored_twice']}, "
-        f"call p50 {result['call_p50_ms']} ms p99 {result['call_p99_ms']} ms",
-        result["lost"] == result["out_of_order"] == 0 and result["acknowledged"] == result["sent"] == messages,
-    )]  # fmt: skip
+    rows = [
+        Row(
+            f"client settings {label}: acknowledged lost",
+            f"{result['lost']} of {result['acknowledged']}, out of order {result['out_of_order']}, "
+            f"stored twice {result['stored_twice']}, call p50 {result['call_p50_ms']} ms p99 "
+            f"{result['call_p99_ms']} ms",
+            result["lost"] == result["out_of_order"] == 0
+            and result["acknowledged"] == result["sent"] == messages,
+        )
+    ]
     for one in result["outages"]:
-        failed = f"{one['failed_calls']} failed calls, first {one['first_failure']}" if one["failed_calls"] else "no failed call"
-        text = f"RTO {one['rto_ms']} ms, longest gap between answers {one['longest_gap_ms']} ms, {failed}"
+        failed = (
+            (f"{one['failed_calls']} failed calls, first {one['first_failure']}")
+            if one["failed_calls"]
+            else "no failed call"
+        )
+        text = (
+            f"RTO {one['rto_ms']} ms, longest gap between answers {one['longest_gap_ms']} ms, "
+            f"{failed}"
+        )
         rows.append(Row(f"client settings {label}: kill -9 {one['killed']}", text))
     return rows

@@ -1,8 +1,8 @@
 """
 Regent's controllers die while Java brokers serve: brokers and clients must not notice.
 
-Responsible for: `kill -9` of the active controller and of all of them under a stock producer, and that decisions go on
-after it: a slave that leaves and returns, a master that dies.
+Responsible for: `kill -9` of the active controller and of all of them under a stock producer, and
+that decisions go on after it: a slave that leaves and returns, a master that dies.
 Refuses to know: how controllers agree on who leads.
 """
 
@@ -28,7 +28,12 @@ def one(stage: Stage) -> list[Row]:
 def every(stage: Stage) -> list[Row]:
     """All controllers are killed at once; the supervisor starts them again."""
     java = on_regent(stage)
-    return _under_load(stage, java, "AllControllers", lambda cluster: [one["name"] for one in cluster.processes("controller")])
+    return _under_load(
+        stage,
+        java,
+        "AllControllers",
+        lambda cluster: [one["name"] for one in cluster.processes("controller")],
+    )
 
 
 def _under_load(stage: Stage, java: JavaSet, topic: str, victims) -> list[Row]:  # type: ignore[no-untyped-def]
@@ -43,14 +48,27 @@ def _under_load(stage: Stage, java: JavaSet, topic: str, victims) -> list[Row]: 
         struck_ms = _now_ms(producer)
         pids = {name: cluster.kill(name) for name in names}
         producer.flows(400)
-        java.world.wait_until(lambda: all(cluster.restarted(name, pid) for name, pid in pids.items()), "the controllers are back", LEADS_WITHIN_S)
+        java.world.wait_until(
+            lambda: all(cluster.restarted(name, pid) for name, pid in pids.items()),
+            "the controllers are back",
+            LEADS_WITHIN_S,
+        )
         after = java.whole()
         since = [row for row in producer.rows() if row[1] >= struck_ms]
         failed = [row for row in since if row[3] != "SEND_OK"]
         longest = max(row[2] - row[1] for row in since)
         rows = [
-            Row(f"{len(names)} of {len(cluster.processes('controller'))} controllers killed: failed sends", f"{len(failed)} of {len(since)}, longest call {longest} ms", not failed),
-            Row("same master in the same epoch", str(after), (after.master_id, after.master_epoch) == (before.master_id, before.master_epoch)),
+            Row(
+                f"{len(names)} of {len(cluster.processes('controller'))} controllers killed: "
+                "failed sends",
+                f"{len(failed)} of {len(since)}, longest call {longest} ms",
+                not failed,
+            ),
+            Row(
+                "same master in the same epoch",
+                str(after),
+                (after.master_id, after.master_epoch) == (before.master_id, before.master_epoch),
+            ),
         ]
         victim = java.master()
         stage.say(f"kill -9 {victim.name}: the controllers must decide")
@@ -74,7 +92,11 @@ def _now_ms(producer: Producer) -> int:
 def _active(cluster: LocalCluster) -> str:
     """The name of the controller that leads."""
     for process in cluster.processes("controller"):
-        status = process_status.ask_once(process["status_address"]) if children.is_alive(process["pid"]) else None
+        status = (
+            process_status.ask_once(process["status_address"])
+            if children.is_alive(process["pid"])
+            else None
+        )
         if status and status.get("role") == "active":
             return str(process["name"])
     raise Problem("no controller leads", "look at 'regent status'")

@@ -1,8 +1,9 @@
-"""
-`kill -9` of a Java master under a stock Java client: on Regent's controllers, and on the Java controller beside it.
+"""`kill -9` of a Java master under a stock Java client: on Regent's controllers, and on the Java
+controller beside it.
 
-Responsible for: the same blow with the same settings on both, the outage as the client saw it, nothing acknowledged lost,
-and an old master that returns with more than was acknowledged and is cut.
+Responsible for: the same blow with the same settings on both, the outage as the client saw it,
+nothing acknowledged lost, and an old master that returns with more than was acknowledged and is
+cut.
 Refuses to know: how either controller decides.
 """
 
@@ -36,8 +37,14 @@ def failover(stage: Stage) -> list[Row]:
         theirs = _blows(stage, on_java(stage, stack), "FailoverPeer", kills)
     java = on_regent(stage)
     ours = _blows(stage, java, "Failover", kills)
-    stage.configured(f"Java 5.3.3 client: pollNameServerInterval={TUNED['pollMs']}, sendMsgTimeout={TUNED['timeoutMs']}, one producer, 4 threads")
-    stage.documents["failover"] = {name: [one.rto_ms for one in blows.outages] for name, blows in (("regent", ours), ("java", theirs))}
+    stage.configured(
+        f"Java 5.3.3 client: pollNameServerInterval={TUNED['pollMs']}, "
+        f"sendMsgTimeout={TUNED['timeoutMs']}, one producer, 4 threads"
+    )
+    stage.documents["failover"] = {
+        name: [one.rto_ms for one in blows.outages]
+        for name, blows in (("regent", ours), ("java", theirs))
+    }
     return [
         _rto_row("Regent's controllers", ours),
         _rto_row("the Java controller (peer)", theirs),
@@ -51,7 +58,11 @@ def _rto_row(what: str, blows: Blows) -> Row:
     times = [one.rto_ms for one in blows.outages]
     failed = sum(one.failed_calls for one in blows.outages)
     whole = ", ".join(f"{seconds:.0f}" for seconds in blows.whole_again_s)
-    return Row(f"kill -9 of the master, {what}", f"RTO {times} ms, median {median(times):.0f} ms; {failed} failed calls; whole again after {whole} s")
+    return Row(
+        f"kill -9 of the master, {what}",
+        f"RTO {times} ms, median {median(times):.0f} ms; {failed} failed calls; whole again after "
+        f"{whole} s",
+    )
 
 
 def _blows(stage: Stage, java: JavaSet, topic: str, kills: int) -> Blows:
@@ -77,7 +88,10 @@ def _blows(stage: Stage, java: JavaSet, topic: str, kills: int) -> Blows:
     finally:
         producer.end()
     ends = [at for _, at, _ in struck[1:]] + [max(row[2] for row in rows) + 1]
-    outages = [outage_after(rows, name, at, end, gone) for (name, at, gone), end in zip(struck, ends, strict=True)]
+    outages = [
+        outage_after(rows, name, at, end, gone)
+        for (name, at, gone), end in zip(struck, ends, strict=True)
+    ]
     return Blows(outages, whole_again, found)
 
 
@@ -87,21 +101,31 @@ def now_ms() -> int:
 
 
 def returns(stage: Stage) -> list[Row]:
-    """A master dies with bytes that nobody else has; it comes back, is cut to what the new master has, and rejoins."""
+    """A master dies with bytes that nobody else has; it comes back, is cut to what the new master
+    has, and rejoins.
+    """
     java = on_regent(stage)
     before = java.whole()
     producer = java.producer(stage, "Returns")
     try:
         producer.flows()
         victim, slaves = java.master(), java.slaves()
-        stage.say(f"both slaves frozen until sends hang, then kill -9 {victim.name}, then the slaves go on")
-        with producer.paused():  # the slaves stop at the same byte: what is more on the master, nobody else has
+        stage.say(
+            f"both slaves frozen until sends hang, then kill -9 {victim.name}, then the slaves go "
+            "on"
+        )
+        # the slaves stop at the same byte: what is more on the master, nobody else has
+        with producer.paused():
             java.world.wait_until(lambda: not java.logs_differ(), "the slaves have everything", 10)
             for one in slaves:
                 one.pause()
         on_ms = now_ms()
         try:
-            producer.wait(lambda rows: any(row[1] > on_ms and row[3] != "SEND_OK" for row in rows), "sends of that time fail", 20)
+            producer.wait(
+                lambda rows: any(row[1] > on_ms and row[3] != "SEND_OK" for row in rows),
+                "sends of that time fail",
+                20,
+            )
         finally:
             victim.kill()
             for one in slaves:
@@ -114,8 +138,16 @@ def returns(stage: Stage) -> list[Row]:
         cut = victim.log_lines(r"truncate dirty files to")
         rows = [
             Row("old master dead: another one", str(after), after.has_master),
-            Row("old master returned: in sync again", str(whole), len(whole.in_sync) == len(java.brokers)),
-            Row("what only it had is cut", cut[-1] if cut else "no line about a cut in its log", bool(cut)),
+            Row(
+                "old master returned: in sync again",
+                str(whole),
+                len(whole.in_sync) == len(java.brokers),
+            ),
+            Row(
+                "what only it had is cut",
+                cut[-1] if cut else "no line about a cut in its log",
+                bool(cut),
+            ),
             loss_row(stage, java, producer),
         ]
     except Problem:

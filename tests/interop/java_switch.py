@@ -1,8 +1,8 @@
 """
 Roles switched in turn in one set of a Java broker and two of ours, while a stock producer sends.
 
-Responsible for: elections by name (stock mqadmin's and ours) and by killing, each of the three master at least once,
-nothing acknowledged lost, order per queue, logs equal byte by byte.
+Responsible for: elections by name (stock mqadmin's and ours) and by killing, each of the three
+master at least once, nothing acknowledged lost, order per queue, logs equal byte by byte.
 Refuses to know: who wins an election that names nobody.
 """
 
@@ -24,7 +24,10 @@ ELECTED_WITHIN_S = 60.0
 
 def run(stage: Stage) -> list[Row]:
     """By name, by killing, by name, by killing; then by name whoever has not led yet."""
-    with ExitStack() as stack, broker_set(stage, "switch", [java("java"), ours("ours-1"), ours("ours-2")]) as brokers:
+    with (
+        ExitStack() as stack,
+        broker_set(stage, "switch", [java("java"), ours("ours-1"), ours("ours-2")]) as brokers,
+    ):
         producer = brokers.producer(stage, "Switch", PATIENT)
         stack.callback(producer.end)
         turns = _Turns(stage, brokers, producer)
@@ -39,7 +42,9 @@ def run(stage: Stage) -> list[Row]:
 
 
 class _Turns:
-    """One change of master after the other; each begins and ends with the whole set in sync and messages flowing."""
+    """One change of master after the other; each begins and ends with the whole set in sync and
+    messages flowing.
+    """
 
     def __init__(self, stage: Stage, brokers: JavaSet, producer: Producer) -> None:
         self._stage, self._brokers, self._producer = stage, brokers, producer
@@ -56,9 +61,21 @@ class _Turns:
         before, since = self._begin()
         assert self._brokers.regent is not None
         where = self._brokers.regent.folder.running_cluster()["controllers"][0]
-        said = self._stage.java.mqadmin("electMaster", "-a", where, "-b", str(one.broker_id), "-bn", self._brokers.name, "-c", CLUSTER).text
+        said = self._stage.java.mqadmin(
+            "electMaster",
+            "-a",
+            where,
+            "-b",
+            str(one.broker_id),
+            "-bn",
+            self._brokers.name,
+            "-c",
+            CLUSTER,
+        ).text
         try:
-            self._brokers.wait(f"{one.name} leads", lambda view: view.master_id == one.broker_id, ELECTED_WITHIN_S)
+            self._brokers.wait(
+                f"{one.name} leads", lambda view: view.master_id == one.broker_id, ELECTED_WITHIN_S
+            )
         except Problem as problem:
             raise Problem(problem.what, said[-400:]) from None
         self._note(self._brokers.whole(), before, since, f"{one.name} is elected by mqadmin")
@@ -83,7 +100,9 @@ class _Turns:
         return next(one for one in [*self.never_led(), *self._brokers.brokers] if one is not master)
 
     def all_led(self) -> Row:
-        return Row("each was master", " then ".join(self._led), not self.never_led() and len(self._led) > 4)
+        return Row(
+            "each was master", " then ".join(self._led), not self.never_led() and len(self._led) > 4
+        )
 
     def _begin(self) -> tuple[SetView, int]:
         self._producer.flows()
@@ -94,8 +113,17 @@ class _Turns:
         leader = self._brokers.broker(view.master_id or 0).name
         self._led.append(leader)
         rows = [row for row in self._producer.rows() if row.end_ms >= since_ms]
-        good = view.master_epoch > before.master_epoch and len(view.in_sync) == len(self._brokers.brokers)
-        self.rows.append(Row(what, f"{leader} leads in epoch {view.master_epoch}, in sync {view.in_sync}; {_sends(rows)}", good))
+        good = view.master_epoch > before.master_epoch and len(view.in_sync) == len(
+            self._brokers.brokers
+        )
+        self.rows.append(
+            Row(
+                what,
+                f"{leader} leads in epoch {view.master_epoch}, in sync {view.in_sync}; "
+                f"{_sends(rows)}",
+                good,
+            )
+        )
 
 
 def _sends(rows: list[LedgerRow]) -> str:

@@ -1,7 +1,8 @@
-"""
-What the stock client's files say: calls with their outcome and place, messages handed out, and breaches of the queues' order.
+"""What the stock client's files say: calls with their outcome and place, messages handed out, and
+breaches of the queues' order.
 
-Responsible for: reading both files, torn last lines aside; the order per queue, judged from them alone.
+Responsible for: reading both files, torn last lines aside; the order per queue, judged from them
+alone.
 Refuses to know: who wrote the files, who was killed meanwhile, and what was lost.
 """
 
@@ -33,7 +34,16 @@ def read_ledger(path: Path) -> list[LedgerRow]:
     for line in _whole_lines(path):
         parts = line.split(",")
         if len(parts) == 7:
-            rows.append(LedgerRow(int(parts[0]), int(parts[2]), int(parts[3]), parts[4], int(parts[5]), int(parts[6])))
+            rows.append(
+                LedgerRow(
+                    int(parts[0]),
+                    int(parts[2]),
+                    int(parts[3]),
+                    parts[4],
+                    int(parts[5]),
+                    int(parts[6]),
+                )
+            )
     return rows
 
 
@@ -43,7 +53,11 @@ def acknowledged_of(rows: Sequence[LedgerRow]) -> set[int]:
 
 def read_received(path: Path) -> list[Received]:
     """(sequence, queue, offset) of each complete line."""
-    rows = [tuple(int(part) for part in line.split(",")[:3]) for line in _whole_lines(path) if line.count(",") == 3]
+    rows = [
+        tuple(int(part) for part in line.split(",")[:3])
+        for line in _whole_lines(path)
+        if line.count(",") == 3
+    ]
     return rows  # type: ignore[return-value]
 
 
@@ -58,9 +72,9 @@ def places_of(rows: Sequence[LedgerRow]) -> set[Received]:
 
 
 def disorder(rows: Sequence[LedgerRow], got: Sequence[Received]) -> list[str]:
-    """
-    Breaches of the order per queue: a reader was handed an older message for the first time behind a newer one; what was
-    acknowledged stands at another place than the answer said; a call stands in front of one that had ended before it began.
+    """Breaches of the order per queue: a reader was handed an older message for the first time
+    behind a newer one; what was acknowledged stands at another place than the answer said; a call
+    stands in front of one that had ended before it began.
     """
     return [*_handed_out_of_turn(got), *_misplaced(rows, got), *_stored_out_of_turn(rows)]
 
@@ -72,7 +86,9 @@ def _handed_out_of_turn(got: Sequence[Received]) -> list[str]:
             continue  # at least once: what was handed out may be handed out again
         seen.add((queue, offset))
         if offset < highest.get(queue, -1):
-            found.append(f"queue {queue}: {offset} (message {sequence}) handed out behind {highest[queue]}")
+            found.append(
+                f"queue {queue}: {offset} (message {sequence}) handed out behind {highest[queue]}"
+            )
         highest[queue] = max(offset, highest.get(queue, -1))
     return found
 
@@ -81,9 +97,14 @@ def _misplaced(rows: Sequence[LedgerRow], got: Sequence[Received]) -> list[str]:
     places = {(queue, offset): sequence for sequence, queue, offset in got}
     read = {row[0] for row in got}
     return [
-        f"message {row.sequence} was acknowledged at queue {row.queue} offset {row.offset}, where {places.get((row.queue, row.offset))} is"
+        (
+            f"message {row.sequence} was acknowledged at queue {row.queue} offset {row.offset}, "
+            f"where {places.get((row.queue, row.offset))} is"
+        )
         for row in rows
-        if row.outcome == "SEND_OK" and row.sequence in read and places.get((row.queue, row.offset)) != row.sequence
+        if row.outcome == "SEND_OK"
+        and row.sequence in read
+        and places.get((row.queue, row.offset)) != row.sequence
     ]
 
 
@@ -97,5 +118,8 @@ def _stored_out_of_turn(rows: Sequence[LedgerRow]) -> list[str]:
             highest[next_ended.queue] = max(next_ended.offset, highest.get(next_ended.queue, -1))
             next_ended = next(ended, None)
         if row.offset < highest.get(row.queue, -1):
-            found.append(f"message {row.sequence} at queue {row.queue} offset {row.offset}, although {highest[row.queue]} was answered before it was sent")
+            found.append(
+                f"message {row.sequence} at queue {row.queue} offset {row.offset}, although "
+                f"{highest[row.queue]} was answered before it was sent"
+            )
     return found

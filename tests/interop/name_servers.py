@@ -1,7 +1,8 @@
-"""
-Java brokers registered at a Java name server and at Regent's: clients get the same answer from either.
+"""Java brokers registered at a Java name server and at Regent's: clients get the same answer from
+either.
 
-Responsible for: asking both the same questions, before and after a failover, and comparing bodies field by field.
+Responsible for: asking both the same questions, before and after a failover, and comparing bodies
+field by field.
 Refuses to know: how either builds its answer.
 """
 
@@ -20,12 +21,22 @@ from tests.interop.java_set import BROKER_SET, JavaSet, on_regent
 from tests.interop.stage import Row, Stage
 
 AGREE_WITHIN_S = 45.0
-TOPICS = ("Beside", "BesideReadOnly", "TBW102", "SELF_TEST_TOPIC", BROKER_SET, "DefaultCluster", "NoSuchTopic")
+TOPICS = (
+    "Beside",
+    "BesideReadOnly",
+    "TBW102",
+    "SELF_TEST_TOPIC",
+    BROKER_SET,
+    "DefaultCluster",
+    "NoSuchTopic",
+)
 Question = tuple[str, int, dict[str, str]]
 
 
 def run(stage: Stage) -> list[Row]:
-    """Routes of ordinary, read-only, system and unknown topics, cluster and member tables; again after a master died."""
+    """Routes of ordinary, read-only, system and unknown topics, cluster and member tables; again
+    after a master died.
+    """
     java = on_regent(stage)
     before = java.whole()
     producer = Producer(stage, java.name_servers, "Beside", count=20)
@@ -46,17 +57,45 @@ def run(stage: Stage) -> list[Row]:
 
 
 def _topic(stage: Stage, java: JavaSet, name: str, *words: str) -> None:
-    done = stage.java.mqadmin("updateTopic", "-n", java.name_servers, "-b", java.master().address, "-t", name, "-r", "4", "-w", "4", *words)
+    done = stage.java.mqadmin(
+        "updateTopic",
+        "-n",
+        java.name_servers,
+        "-b",
+        java.master().address,
+        "-t",
+        name,
+        "-r",
+        "4",
+        "-w",
+        "4",
+        *words,
+    )
     if "success" not in done.text:
         raise Problem(f"topic {name} was not made", done.text[-300:])
 
 
 def _questions() -> list[Question]:
-    asked: list[Question] = [(f"route of {topic}", RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic}) for topic in TOPICS]
-    asked.append(("route, as old clients ask", RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": "Beside", "acceptStandardJsonOnly": "true"}))
+    asked: list[Question] = [
+        (f"route of {topic}", RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
+        for topic in TOPICS
+    ]
+    asked.append(
+        (
+            "route, as old clients ask",
+            RequestCode.GET_ROUTEINFO_BY_TOPIC,
+            {"topic": "Beside", "acceptStandardJsonOnly": "true"},
+        )
+    )
     asked.append(("clusters", RequestCode.GET_BROKER_CLUSTER_INFO, {}))
     asked.append(("topics", RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, {}))
-    asked.append(("members of the set", RequestCode.GET_BROKER_MEMBER_GROUP, {"clusterName": "DefaultCluster", "brokerName": BROKER_SET}))
+    asked.append(
+        (
+            "members of the set",
+            RequestCode.GET_BROKER_MEMBER_GROUP,
+            {"clusterName": "DefaultCluster", "brokerName": BROKER_SET},
+        )
+    )
     return asked
 
 
@@ -67,14 +106,21 @@ def _compare(java: JavaSet, when: str) -> list[Row]:
     differing: list[str] = []
 
     def agree() -> bool:
-        differing[:] = [name for name, code, fields in _questions() if _answer(ours, code, fields) != _answer(theirs, code, fields)]
+        differing[:] = [
+            name
+            for name, code, fields in _questions()
+            if _answer(ours, code, fields) != _answer(theirs, code, fields)
+        ]
         return not differing
 
     try:
         java.world.wait_until(agree, "both name servers agree", AGREE_WITHIN_S)
     except Problem:
-        shown = [f"{name}: ours {_answer(ours, code, fields)}, Java's {_answer(theirs, code, fields)}"
-                 for name, code, fields in _questions() if name in differing]
+        shown = [
+            (f"{name}: ours {_answer(ours, code, fields)}, Java's {_answer(theirs, code, fields)}")
+            for name, code, fields in _questions()
+            if name in differing
+        ]
         return [Row(f"{when}: both name servers", " | ".join(shown)[:1_500], ok=False)]
     return [Row(f"{when}: both name servers", f"{len(_questions())} questions, equal answers")]
 
@@ -90,5 +136,7 @@ def _ordered(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _ordered(one) for key, one in value.items()}
     if isinstance(value, list):
-        return sorted((_ordered(one) for one in value), key=lambda one: json.dumps(one, sort_keys=True))
+        return sorted(
+            (_ordered(one) for one in value), key=lambda one: json.dumps(one, sort_keys=True)
+        )
     return value

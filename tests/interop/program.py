@@ -1,5 +1,5 @@
-"""
-One process of a run with a folder and an address of its own, whatever kind it is: started, killed, paused, started again.
+"""One process of a run with a folder and an address of its own, whatever kind it is: started,
+killed, paused, started again.
 
 Responsible for: its life and its words; what a store folder says of the replica that owns it.
 Refuses to know: what the program is and how it is configured.
@@ -22,8 +22,8 @@ from infra.ports import is_free
 from infra.problems import Problem
 
 LISTENS_WITHIN_S = 60.0
-# A Java broker joins its threads one by one, each may be in the middle of a pause: 13 s at rest, more on a busy machine. One
-# that is killed before it is through leaves a folder as after a kill.
+# A Java broker joins its threads one by one, each may be in the middle of a pause: 13 s at rest,
+# more on a busy machine. One that is killed before it is through leaves a folder as after a kill.
 STOP_GRACE_S = 90.0
 
 
@@ -49,10 +49,12 @@ class Program:
         """What is run, and its environment; configuration files are written by now."""
         raise NotImplementedError
 
-    # -- life -----------------------------------------------------------------------------------------------------
+    # -- life --------------------------------------------------------------------------------------
 
     def start(self, wait: bool = True) -> Self:
-        """Start it, again after a kill or stop; with `wait` returns when it listens. Problem when it ends before."""
+        """Start it, again after a kill or stop; with `wait` returns when it listens. Problem when
+        it ends before.
+        """
         if self.is_running:
             raise Problem(f"{self.name} runs already", "")
         command, environ = self.command()
@@ -63,7 +65,11 @@ class Program:
 
     def wait_listening(self) -> None:
         """Until its address is taken by it."""
-        self._world.wait_until(lambda: not is_free(self.address) or not self.is_running, f"{self.name} listens on {self.address}", LISTENS_WITHIN_S)
+        self._world.wait_until(
+            lambda: not is_free(self.address) or not self.is_running,
+            f"{self.name} listens on {self.address}",
+            LISTENS_WITHIN_S,
+        )
         if not self.is_running:
             raise Problem(f"{self.name} ended at start", " | ".join(self.logs(6)))
 
@@ -107,7 +113,7 @@ class Program:
             children.kill_group(self._child.pid, signal.SIGCONT)
             children.stop(self._child, 0.0)
 
-    # -- what it says ---------------------------------------------------------------------------------------------
+    # -- what it says ------------------------------------------------------------------------------
 
     def log_files(self) -> list[Path]:
         return sorted(self.home.glob("logs/**/*.log"))
@@ -115,14 +121,22 @@ class Program:
     def logs(self, lines: int = 4) -> list[str]:
         """The end of stdout and of every log file, each line with its file's name."""
         files = [self.out, *self.log_files()]
-        return [f"{self.name}/{path.name}: {line}" for path in files for line in children.last_lines(path, lines)]
+        return [
+            (f"{self.name}/{path.name}: {line}")
+            for path in files
+            for line in children.last_lines(path, lines)
+        ]
 
     def log_lines(self, pattern: str) -> list[str]:
         """Lines of its log files that match."""
         found = []
         for path in [self.out, *self.log_files()]:
             if path.exists():
-                found += [line for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if re.search(pattern, line)]
+                found += [
+                    line
+                    for line in path.read_text(encoding="utf-8", errors="replace").splitlines()
+                    if re.search(pattern, line)
+                ]
         return found
 
 
@@ -142,7 +156,9 @@ class Replica(Program):
     def identity(self) -> tuple[str, str, int] | None:
         """(cluster, set, id) as its identity file has it, None before it is written."""
         try:
-            cluster, name, broker_id = (self.store / "brokerIdentity").read_text(encoding="utf-8").strip().split("#")[:3]
+            cluster, name, broker_id = (
+                (self.store / "brokerIdentity").read_text(encoding="utf-8").strip().split("#")[:3]
+            )
         except (OSError, ValueError):
             return None
         return cluster, name, int(broker_id)
@@ -160,4 +176,7 @@ class Replica(Program):
             text = (self.store / "epochFileCheckpoint").read_text(encoding="utf-8")
         except OSError:
             return []
-        return [(int(match[1]), int(match[2])) for match in re.finditer(r"^(\d+)-(\d+)$", text, re.MULTILINE)]
+        return [
+            (int(match[1]), int(match[2]))
+            for match in re.finditer(r"^(\d+)-(\d+)$", text, re.MULTILINE)
+        ]

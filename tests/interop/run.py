@@ -8,7 +8,8 @@ Refuses to know: what a scenario does.
     make interop ARGS=--list                 what there is
     make interop ARGS="failover restarts"    these only; a name may be the beginning of several
 
-Exit codes: 0 all as it should be; 1 something was not, or a step failed; 2 no Java compiler, or wrong usage.
+Exit codes: 0 all as it should be; 1 something was not, or a step failed; 2 no Java compiler, or
+wrong usage.
 """
 
 from __future__ import annotations
@@ -30,47 +31,167 @@ from infra.problems import Problem  # noqa: E402
 from tests.interop.stage import NO_COMPILER, Row, Scenario, Stage  # noqa: E402
 
 SCENARIOS = (
-    Scenario("failover", "java_failover:failover", "kill -9 of a Java master on Regent, and the same on the Java controller"),
-    Scenario("join", "java_brokers:join", "three Java brokers on Regent: ids, election, the set grows, both name servers agree"),
-    Scenario("returns", "java_failover:returns", "a Java master dies with bytes nobody else has, returns, is cut, rejoins"),
-    Scenario("freeze", "java_brokers:freeze", "a Java slave is frozen and woken: the set shrinks and grows"),
+    Scenario(
+        "failover",
+        "java_failover:failover",
+        "kill -9 of a Java master on Regent, and the same on the Java controller",
+    ),
+    Scenario(
+        "join",
+        "java_brokers:join",
+        "three Java brokers on Regent: ids, election, the set grows, both name servers agree",
+    ),
+    Scenario(
+        "returns",
+        "java_failover:returns",
+        "a Java master dies with bytes nobody else has, returns, is cut, rejoins",
+    ),
+    Scenario(
+        "freeze",
+        "java_brokers:freeze",
+        "a Java slave is frozen and woken: the set shrinks and grows",
+    ),
     Scenario("restart", "java_brokers:restart", "all Java brokers are killed and started again"),
-    Scenario("controller-one", "java_controllers:one", "the active controller is killed while Java brokers serve"),
-    Scenario("controller-all", "java_controllers:every", "all controllers are killed while Java brokers serve"),
+    Scenario(
+        "controller-one",
+        "java_controllers:one",
+        "the active controller is killed while Java brokers serve",
+    ),
+    Scenario(
+        "controller-all",
+        "java_controllers:every",
+        "all controllers are killed while Java brokers serve",
+    ),
     Scenario("move", "java_brokers:move", "Java brokers come back at another address"),
     Scenario("wipe", "java_brokers:wipe", "a Java broker comes back with an empty disk"),
-    Scenario("older-store", "java_brokers:older_store", "a Java member comes back with an older store, as after a loss of power: found out by its heartbeats"),
-    Scenario("mixed", "java_mixed", "one set of Regent and Java brokers: each kind as master and as slave, each killed"),
-    Scenario("parted", "java_histories:parted", "a master of either kind dies ahead of all, returns several epochs later under the other kind, is cut"),
-    Scenario("full-copy", "java_copies", "64 MiB first, then an empty replica of either kind joins under a master of the other, messages go on"),
-    Scenario("cut-copy", "java_copies:cut_short", "the same, and the empty replica is killed half way and started again"),
-    Scenario("late-copy", "java_copies:last_file", "the same, and the empty replica begins with the master's newest file, as configured"),
-    Scenario("switch", "java_switch", "one Java broker and two of ours: roles switched by name and by killing, each is master, messages go on"),
-    Scenario("metadata", "java_metadata", "topics, groups, offsets, delay offsets and timers of either kind of master at the other, also after kills"),
-    Scenario("collision", "java_collision:collision", "an epoch that begins where the last one began: Java alone, then with ours in each role"),
-    Scenario("folder-java-to-ours", "java_folders:java_to_ours", "a folder written by Java, opened and served by ours, opened by Java again; stopped and killed"),
-    Scenario("folder-ours-to-java", "java_folders:ours_to_java", "a folder written by ours, opened and served by Java, opened by ours again; stopped and killed"),
-    Scenario("folder-expired-java-to-ours", "java_folders:expired_java_to_ours", "queues whose messages have all expired, written by Java, go on where they were under ours and under Java again"),
-    Scenario("folder-expired-ours-to-java", "java_folders:expired_ours_to_java", "queues whose messages have all expired, written by ours, go on where they were under Java and under ours again"),
-    Scenario("learner", "java_learner:learner", "an async learner of either kind under a master of the other: copies everything, is never a member"),
-    Scenario("mqadmin", "mqadmin_beside", "stock mqadmin's controller commands on Regent and on a Java controller, outputs compared"),
-    Scenario("routes", "name_servers", "Java brokers at both name servers: equal answers to clients, also after a failover"),
-    Scenario("import", "java_moves:way_in", "Java brokers leave a Java controller for Regent, under load, without a restart"),
-    Scenario("export", "java_moves:way_back", "Java brokers leave Regent for a fresh Java controller, under load, without a restart"),
-    Scenario("client", "client_on_regent", "the Java client on Regent's own brokers, master killed twice, default and tuned settings"),
+    Scenario(
+        "older-store",
+        "java_brokers:older_store",
+        "a Java member comes back with an older store, as after a loss of power: found out by its "
+        "heartbeats",
+    ),
+    Scenario(
+        "mixed",
+        "java_mixed",
+        "one set of Regent and Java brokers: each kind as master and as slave, each killed",
+    ),
+    Scenario(
+        "parted",
+        "java_histories:parted",
+        "a master of either kind dies ahead of all, returns several epochs later under the other "
+        "kind, is cut",
+    ),
+    Scenario(
+        "full-copy",
+        "java_copies",
+        "64 MiB first, then an empty replica of either kind joins under a master of the other, "
+        "messages go on",
+    ),
+    Scenario(
+        "cut-copy",
+        "java_copies:cut_short",
+        "the same, and the empty replica is killed half way and started again",
+    ),
+    Scenario(
+        "late-copy",
+        "java_copies:last_file",
+        "the same, and the empty replica begins with the master's newest file, as configured",
+    ),
+    Scenario(
+        "switch",
+        "java_switch",
+        "one Java broker and two of ours: roles switched by name and by killing, each is master, "
+        "messages go on",
+    ),
+    Scenario(
+        "metadata",
+        "java_metadata",
+        "topics, groups, offsets, delay offsets and timers of either kind of master at the "
+        "other, also after kills",
+    ),
+    Scenario(
+        "collision",
+        "java_collision:collision",
+        "an epoch that begins where the last one began: Java alone, then with ours in each role",
+    ),
+    Scenario(
+        "folder-java-to-ours",
+        "java_folders:java_to_ours",
+        "a folder written by Java, opened and served by ours, opened by Java again; stopped and "
+        "killed",
+    ),
+    Scenario(
+        "folder-ours-to-java",
+        "java_folders:ours_to_java",
+        "a folder written by ours, opened and served by Java, opened by ours again; stopped and "
+        "killed",
+    ),
+    Scenario(
+        "folder-expired-java-to-ours",
+        "java_folders:expired_java_to_ours",
+        "queues whose messages have all expired, written by Java, go on where they were under "
+        "ours and under Java again",
+    ),
+    Scenario(
+        "folder-expired-ours-to-java",
+        "java_folders:expired_ours_to_java",
+        "queues whose messages have all expired, written by ours, go on where they were under "
+        "Java and under ours again",
+    ),
+    Scenario(
+        "learner",
+        "java_learner:learner",
+        "an async learner of either kind under a master of the other: copies everything, is never "
+        "a member",
+    ),
+    Scenario(
+        "mqadmin",
+        "mqadmin_beside",
+        "stock mqadmin's controller commands on Regent and on a Java controller, outputs compared",
+    ),
+    Scenario(
+        "routes",
+        "name_servers",
+        "Java brokers at both name servers: equal answers to clients, also after a failover",
+    ),
+    Scenario(
+        "import",
+        "java_moves:way_in",
+        "Java brokers leave a Java controller for Regent, under load, without a restart",
+    ),
+    Scenario(
+        "export",
+        "java_moves:way_back",
+        "Java brokers leave Regent for a fresh Java controller, under load, without a restart",
+    ),
+    Scenario(
+        "client",
+        "client_on_regent",
+        "the Java client on Regent's own brokers, master killed twice, default and tuned settings",
+    ),
 )
 
 
 def chosen(names: Sequence[str], scenarios: Sequence[Scenario] = SCENARIOS) -> list[Scenario]:
-    """The scenarios that are named, in the table's order; all when none is. Problem on a name that fits nothing."""
+    """The scenarios that are named, in the table's order; all when none is. Problem on a name that
+    fits nothing.
+    """
     for name in names:
         if not any(one.name.startswith(name) for one in scenarios):
-            raise Problem(f"no scenario {name}", f"there are: {', '.join(one.name for one in scenarios)}", NO_COMPILER)
-    return [one for one in scenarios if not names or any(one.name.startswith(name) for name in names)]
+            raise Problem(
+                f"no scenario {name}",
+                f"there are: {', '.join(one.name for one in scenarios)}",
+                NO_COMPILER,
+            )
+    return [
+        one for one in scenarios if not names or any(one.name.startswith(name) for name in names)
+    ]
 
 
 def play(scenario: Scenario, stage: Stage) -> list[Row]:
-    """Run one; whatever breaks it becomes a row, ends what scenarios share, and does not keep the others from running."""
+    """Run one; whatever breaks it becomes a row, ends what scenarios share, and does not keep the
+    others from running.
+    """
     print(f"{scenario.name}: {scenario.line}", file=sys.stderr, flush=True)
     began = time.monotonic()
     try:
@@ -79,7 +200,10 @@ def play(scenario: Scenario, stage: Stage) -> list[Row]:
         if isinstance(error, Problem) and error.exit_code == NO_COMPILER:
             raise
         rows = [broken(error), *ended(stage)]
-    took = f"{'ok' if all(row.ok for row in rows) else 'NOT OK'} after {time.monotonic() - began:.0f} s"
+    took = (
+        f"{'ok' if all(row.ok for row in rows) else 'NOT OK'} after {time.monotonic() - began:.0f} "
+        "s"
+    )
     stage.say(f"{scenario.name}: {took}")
     for row in rows:
         if not row.ok:
@@ -88,7 +212,9 @@ def play(scenario: Scenario, stage: Stage) -> list[Row]:
 
 
 def broken(error: Exception) -> Row:
-    """What ended a scenario before its end: a step in vain says what, everything else its kind too."""
+    """What ended a scenario before its end: a step in vain says what, everything else its kind
+    too.
+    """
     kind = "" if isinstance(error, Problem | AssertionError) else f"{type(error).__name__}: "
     return Row("step", f"{kind}{' '.join(str(error).split())}"[:1_000], ok=False)
 
@@ -114,14 +240,26 @@ def show(results: dict[str, list[Row]], configurations: list[str]) -> None:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="make interop", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="make interop",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("scenario", nargs="*", help="run these only (default: all)")
     parser.add_argument("--list", action="store_true", help="list the scenarios")
-    parser.add_argument("--messages", type=int, help="client: messages per client setting (default 20000)")
-    parser.add_argument("--only", choices=("default", "tuned"), help="client: one client setting only")
-    parser.add_argument("--kills", type=int, default=2, help="failover: kills per controller (default 2)")
+    parser.add_argument(
+        "--messages", type=int, help=("client: messages per client setting (default 20000)")
+    )
+    parser.add_argument(
+        "--only", choices=("default", "tuned"), help=("client: one client setting only")
+    )
+    parser.add_argument(
+        "--kills", type=int, default=2, help=("failover: kills per controller (default 2)")
+    )
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
-    parser.add_argument("--keep", action="store_true", help="keep the run's folder (ledgers, stores, logs)")
+    parser.add_argument(
+        "--keep", action="store_true", help=("keep the run's folder (ledgers, stores, logs)")
+    )
     return parser.parse_args()
 
 
@@ -130,18 +268,36 @@ def run(scenarios: Sequence[Scenario], stage: Stage, as_json: bool) -> int:
     results = {scenario.name: play(scenario, stage) for scenario in scenarios}
     good = all(row.ok for rows in results.values() for row in rows)
     if as_json:
-        rows = {name: [{"what": row.what, "result": row.result, "ok": row.ok} for row in found] for name, found in results.items()}
+        rows = {
+            name: [{"what": row.what, "result": row.result, "ok": row.ok} for row in found]
+            for name, found in results.items()
+        }
         client = stage.documents.pop("client", {})
-        print(json.dumps({**client, "ok": good, "scenarios": rows, **stage.documents, "configurations": stage.configurations}, indent=1))
+        print(
+            json.dumps(
+                {
+                    **client,
+                    "ok": good,
+                    "scenarios": rows,
+                    **stage.documents,
+                    "configurations": stage.configurations,
+                },
+                indent=1,
+            )
+        )
     else:
         show(results, stage.configurations)
-        print(f"\n{'all as it should be' if good else 'NOT EVERYTHING IS AS IT SHOULD BE'}", flush=True)
+        print(
+            f"\n{'all as it should be' if good else 'NOT EVERYTHING IS AS IT SHOULD BE'}",
+            flush=True,
+        )
     return 0 if good else 1
 
 
 def main() -> int:
     options = parse()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # asked to end: everything that was started ends too
+    # asked to end: everything that was started ends too
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if options.list:
         for scenario in SCENARIOS:
             print(f"{scenario.name:<22} {scenario.line}")

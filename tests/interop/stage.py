@@ -1,7 +1,8 @@
 """
 What a scenario of the interop run gets and gives back.
 
-Responsible for: the run's folder, the Java client's class path, the processes that scenarios share, progress lines.
+Responsible for: the run's folder, the Java client's class path, the processes that scenarios share,
+progress lines.
 Refuses to know: what a scenario proves.
 """
 
@@ -32,7 +33,9 @@ Shared = TypeVar("Shared")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table at the end: what was looked at, what came out, and whether that is right."""
+    """One line of the table at the end: what was looked at, what came out, and whether that is
+    right.
+    """
 
     what: str
     result: str
@@ -41,7 +44,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A function `run(stage) -> list[Row]` in a module of this folder; a Problem or AssertionError fails it."""
+    """A function `run(stage) -> list[Row]` in a module of this folder; a Problem or AssertionError
+    fails it.
+    """
 
     name: str
     module: str
@@ -49,7 +54,9 @@ class Scenario:
 
     def load(self) -> Callable[[Stage], list[Row]]:
         module, _, function = self.module.partition(":")
-        found: Callable[[Stage], list[Row]] = getattr(importlib.import_module(f"tests.interop.{module}"), function or "run")
+        found: Callable[[Stage], list[Row]] = getattr(
+            importlib.import_module(f"tests.interop.{module}"), function or "run"
+        )
         return found
 
 
@@ -82,7 +89,9 @@ class Stage:
 
     @property
     def client_class_path(self) -> str:
-        """The Java client's jars and the compiled program; compiled at first use. Problem with code 2 without a JDK."""
+        """The Java client's jars and the compiled program; compiled at first use. Problem with code
+        2 without a JDK.
+        """
         if self._class_path is None:
             self._class_path = build_client(self.work, self.say)
         return self._class_path
@@ -92,10 +101,12 @@ class Stage:
         if text not in self.configurations:
             self.configurations.append(text)
 
-    # -- what scenarios share -------------------------------------------------------------------------------------
+    # -- what scenarios share ----------------------------------------------------------------------
 
     def shared(self, name: str, make: Callable[[ExitStack], Shared]) -> Shared:
-        """The shared thing of that name, made at first use; what `make` puts on the stack ends with it."""
+        """The shared thing of that name, made at first use; what `make` puts on the stack ends with
+        it.
+        """
         if name not in self._shared:
             self.drop_shared()
             self._shared[name] = make(self._stack)
@@ -128,7 +139,11 @@ def compiler() -> str:
     found = shutil.which("javac", path=f"{home}/bin") if home else None
     found = found or shutil.which("javac")
     if not found:
-        raise Problem("no Java compiler: make interop needs a JDK 17 or newer, a JRE is not enough", "install a JDK or set JAVA_HOME", NO_COMPILER)
+        raise Problem(
+            "no Java compiler: make interop needs a JDK 17 or newer, a JRE is not enough",
+            "install a JDK or set JAVA_HOME",
+            NO_COMPILER,
+        )
     return found
 
 
@@ -137,7 +152,10 @@ def build_client(work: Path, say: Callable[[str], None]) -> str:
     javac = compiler()
     jars = jar_store.cache_dir() / "rocketmq-client"
     fetched = jar_store.fetch_lock(CLIENT_LOCK, jars, jar_store.base_urls, say)
-    say(f"rocketmq-client 5.3.3: {len(jar_store.read_lock(CLIENT_LOCK))} jars in {jars}, {fetched} fetched")
+    say(
+        f"rocketmq-client 5.3.3: {len(jar_store.read_lock(CLIENT_LOCK))} jars in {jars}, "
+        f"{fetched} fetched"
+    )
     classes = work / "classes"
     classes.mkdir(parents=True)
     subprocess.run([javac, "-cp", f"{jars}/*", "-d", str(classes), str(CLIENT_PROGRAM)], check=True)

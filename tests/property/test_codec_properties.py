@@ -105,7 +105,11 @@ def by_fastavro(record):
         data = codec._encode_slowly(record, form)
     except MalformedRecord as error:
         return error.reason
-    return data if len(data) <= form.bytes_max else f"record of {len(data)} bytes, limit {form.bytes_max}"
+    return (
+        data
+        if len(data) <= form.bytes_max
+        else (f"record of {len(data)} bytes, limit {form.bytes_max}")
+    )
 
 
 def encoded(record):
@@ -121,8 +125,36 @@ def test_a_record_has_the_bytes_that_fastavro_gives_it(record):
     assert encode(record) == by_fastavro(record)
 
 
-ODD = [None, True, False, 1, -1, 1.5, 2**63, -(2**63) - 1, "", "x", "\ud800", b"", b"x" * 16, bytearray(16), (), (1,), (True,), ("x",),
-       (None,), [], ["x"], {}, {"a": 1}, {"a": "x"}, {1: "x"}, {"a": True}, object(), "x" * 300_000]  # fmt: skip
+ODD = [
+    None,
+    True,
+    False,
+    1,
+    -1,
+    1.5,
+    2**63,
+    -(2**63) - 1,
+    "",
+    "x",
+    "\ud800",
+    b"",
+    b"x" * 16,
+    bytearray(16),
+    (),
+    (1,),
+    (True,),
+    ("x",),
+    (None,),
+    [],
+    ["x"],
+    {},
+    {"a": 1},
+    {"a": "x"},
+    {1: "x"},
+    {"a": True},
+    object(),
+    "x" * 300_000,
+]
 
 
 def with_something_odd(value, data):
@@ -131,7 +163,14 @@ def with_something_odd(value, data):
         field = data.draw(st.sampled_from(value.__struct_fields__))
         inner = getattr(value, field)
         deeper = isinstance(inner, Struct | tuple) and inner != () and data.draw(st.booleans())
-        return replace(value, **{field: with_something_odd(inner, data) if deeper else data.draw(st.sampled_from(ODD))})
+        return replace(
+            value,
+            **{
+                field: with_something_odd(inner, data)
+                if deeper
+                else data.draw(st.sampled_from(ODD))
+            },
+        )
     if isinstance(value, tuple) and value:
         at = data.draw(st.integers(0, len(value) - 1))
         return (*value[:at], with_something_odd(value[at], data), *value[at + 1 :])
@@ -144,7 +183,8 @@ def test_what_has_no_bytes_is_what_fastavro_refuses_for_the_same_reason(record, 
     odd = with_something_odd(record, data)
     try:
         expected = by_fastavro(odd)
-    except Exception as error:  # A list of changes that is none: so it was before there was a faster way.
+    except Exception as error:
+        # A list of changes that is none: so it was before there was a faster way.
         try:
             encode(odd)
         except Exception as ours:

@@ -112,10 +112,17 @@ def evidence(history: History, alive: tuple[int, ...], noise: int) -> tuple[Repl
         epoch = (noise * replica.broker_id) % 4 - 1 if noise % 3 else broker_set.master_epoch
         entries.append(
             ReplicaEvidence(
-                replica.broker_id, replica.broker_id in alive, "heartbeat", 1,
-                epoch, end, end * (noise % 2), noise % 3, start,
+                replica.broker_id,
+                replica.broker_id in alive,
+                "heartbeat",
+                1,
+                epoch,
+                end,
+                end * (noise % 2),
+                noise % 3,
+                start,
             )
-        )  # fmt: skip
+        )
     return tuple(entries)
 
 
@@ -150,7 +157,9 @@ def step(history: History, kind: str, *arguments) -> Outcome:
         case "register", (broker_id, start, clean, epoch):
             # Who starts with an odd letter tells its minimum, so that sets fall below it.
             minimum = {"a": 2, "c": 3}.get(start)
-            return history.register(broker_id, start, clean=clean, last_epoch=epoch, min_in_sync=minimum)
+            return history.register(
+                broker_id, start, clean=clean, last_epoch=epoch, min_in_sync=minimum
+            )
         case "java", (broker_id,):
             return history.register_java(broker_id)
         case "elect", (broker_id, designate, alive, noise):
@@ -170,7 +179,9 @@ def step(history: History, kind: str, *arguments) -> Outcome:
             return history.doubt(lifted)
         case "dark", ():
             for replica in broker_set.replicas if broker_set else ():
-                last = history.register(replica.broker_id, f"dark{len(history.records)}", clean=False)
+                last = history.register(
+                    replica.broker_id, f"dark{len(history.records)}", clean=False
+                )
             return last if broker_set and broker_set.replicas else history.claim(-1)
         case "lost", (broker_id, alive):
             members = broker_set.sync_state_set if broker_set else ()
@@ -189,9 +200,13 @@ def step(history: History, kind: str, *arguments) -> Outcome:
             master = {} if has_master else {"master_broker_id": None}
             next_id = max(*ids, broker_set.next_broker_id - 1 if broker_set else 0) + factor
             return history.import_set(
-                *ids, master_epoch=epoch, sync_state_set_epoch=set_epoch, evidence_epoch=epoch + more,
-                next_broker_id=next_id, **master,
-            )  # fmt: skip
+                *ids,
+                master_epoch=epoch,
+                sync_state_set_epoch=set_epoch,
+                evidence_epoch=epoch + more,
+                next_broker_id=next_id,
+                **master,
+            )
         case "upgrade", (version,):
             return history.do(ActivateRules(history.envelope(), version, COMMAND_FINGERPRINTS))
         case "again", (at,):
@@ -296,7 +311,12 @@ def test_only_the_set_as_it_is_makes_a_master_unless_labelled(told):
     """S7: without a label, who is elected was a clean member, or there had never been a master."""
     for move, state, outcome, now in steps_of(told):
         before, after = state.sets.get(NAME), now.sets.get(NAME)
-        if move[0] == "import" or before is None or after is None or after.master_epoch == before.master_epoch:
+        if (
+            move[0] == "import"
+            or before is None
+            or after is None
+            or after.master_epoch == before.master_epoch
+        ):
             continue
         if after.master_broker_id is None:
             continue
@@ -310,7 +330,9 @@ def test_only_the_set_as_it_is_makes_a_master_unless_labelled(told):
 @settings(max_examples=60, deadline=None)
 @given(HISTORIES)
 def test_who_is_known_to_have_lost_data_is_trusted_no_more(told):
-    """S15: not a start below what it showed, nor whom its master proves to have lost what it acknowledged."""
+    """S15: not a start below what it showed, nor whom its master proves to have lost what it
+    acknowledged.
+    """
     for move, state, outcome, now in steps_of(told):
         before, after = state.sets.get(NAME), now.sets.get(NAME)
         if before is None or not outcome.accepted or now.rules_version < 3:
@@ -318,7 +340,10 @@ def test_who_is_known_to_have_lost_data_is_trusted_no_more(told):
         if move[0] == "register":
             was, now = before.replica(move[1]), after.replica(move[1])
             row = position_of(before.positions, move[1])
-            below = row is not None and (now.last_epoch, now.end_offset) < (row.epoch, row.end_offset)
+            below = row is not None and (now.last_epoch, now.end_offset) < (
+                row.epoch,
+                row.end_offset,
+            )
             lost = below and was.incarnation != now.incarnation
         else:
             lost = move[0] == "lost"
@@ -349,12 +374,24 @@ def test_the_moves_reach_what_they_are_there_for():
             seen.update([outcome.refusal or "", *outcome.labels])
             seen.update(type(change).__name__ for change in outcome.changes)
             seen.update(row.verdict for row in outcome.candidates)
-            seen.update(change.reason for change in outcome.changes if isinstance(change, SyncStateSetAltered))
+            seen.update(
+                change.reason
+                for change in outcome.changes
+                if isinstance(change, SyncStateSetAltered)
+            )
     beyond = {  # What well-formed moves of one leader cannot do.
-        "NOT_FORMED", "WRONG_CLUSTER", "ALREADY_FORMED", "INVALID_SETTING",
-        "INVALID_FINGERPRINTS", "INVALID_REGISTRATION", "COMMAND_ID_REUSED", "UNKNOWN_SCHEMA",
-        "EPOCH_EXHAUSTED", "MASTER_EPOCH_FENCED", "IMPORT_UNKNOWN",
-    }  # fmt: skip
+        "NOT_FORMED",
+        "WRONG_CLUSTER",
+        "ALREADY_FORMED",
+        "INVALID_SETTING",
+        "INVALID_FINGERPRINTS",
+        "INVALID_REGISTRATION",
+        "COMMAND_ID_REUSED",
+        "UNKNOWN_SCHEMA",
+        "EPOCH_EXHAUSTED",
+        "MASTER_EPOCH_FENCED",
+        "IMPORT_UNKNOWN",
+    }
     wanted = {refusal.name for refusal in Refusal} - beyond
     wanted |= {"LOSS_PROVEN", "WENT_BACK", "UNCLEAN_START", "AWAITED", "WAIT_OVER"}
     wanted |= set(LABELS) | {cls.__name__ for cls in CHANGES}
@@ -380,7 +417,12 @@ def test_the_order_of_hashes_does_not_reach_the_digest():
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(
             [sys.executable, "-c", FOLD_GOLDEN],
-            cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=60,
-        )  # fmt: skip
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
         said.append(done.stdout)
     assert said[0] == said[1] != ""

@@ -1,5 +1,5 @@
-"""
-Gold while it lands: whatever is committed between two readings, and in whatever order outcomes come.
+"""Gold while it lands: whatever is committed between two readings, and in whatever order outcomes
+come.
 
 What a reading sees is settled when its table is opened, so commits are put in front of openings.
 """
@@ -52,10 +52,16 @@ class Whole:
     gold: dict[str, list[Row]]
 
     def commands(self, first: int, end: int) -> Commit:
-        return BRONZE, self.bronze.filter(pc.and_(pc.greater_equal(self.bronze["offset"], first), pc.less(self.bronze["offset"], end)))
+        return BRONZE, self.bronze.filter(
+            pc.and_(
+                pc.greater_equal(self.bronze["offset"], first), pc.less(self.bronze["offset"], end)
+            )
+        )
 
     def outcomes(self, offsets: list[int]) -> Commit:
-        return DECISIONS, self.decisions.filter(pc.is_in(self.decisions["command_offset"], pa.array(offsets, pa.int64())))
+        return DECISIONS, self.decisions.filter(
+            pc.is_in(self.decisions["command_offset"], pa.array(offsets, pa.int64()))
+        )
 
 
 @pytest.fixture(scope="module")
@@ -115,18 +121,25 @@ class Landing:
 
 
 def drawn(whole: Whole, chance: Random, openings_max: int) -> list[tuple[int, Commit]]:
-    """Commands in order, outcomes as they come: some batches of them late, and late ones in any order."""
+    """Commands in order, outcomes as they come: some batches of them late, and late ones in any
+    order.
+    """
     cuts = [0, *sorted(chance.sample(range(1, LAST), 3)), LAST + 1]
     commands = [whole.commands(first, end) for first, end in zip(cuts, cuts[1:], strict=False)]
     offsets = list(range(LAST + 1))
     late = chance.sample(offsets, chance.randrange(6))
-    in_time = [[one for one in offsets[first:end] if one not in late] for first, end in zip(cuts, cuts[1:], strict=False)]
+    in_time = [
+        [one for one in offsets[first:end] if one not in late]
+        for first, end in zip(cuts, cuts[1:], strict=False)
+    ]
     outcomes = [whole.outcomes(some) for some in in_time if some]
     for one in late:
         outcomes.insert(chance.randrange(len(outcomes) + 1), whole.outcomes([one]))
     waiting = []
     while commands or outcomes:
-        waiting.append((commands if commands and (not outcomes or chance.random() < 0.5) else outcomes).pop(0))
+        waiting.append(
+            (commands if commands and (not outcomes or chance.random() < 0.5) else outcomes).pop(0)
+        )
     places = sorted(chance.randrange(1, openings_max) for _ in waiting)
     return list(zip(places, waiting, strict=True))
 
@@ -135,14 +148,21 @@ def at_once(whole: Whole, decisions: list[dict[str, Any]], last: int) -> dict[st
     """What the builders make of commands up to `last` and these decisions, all in one piece."""
     fold = GoldFold()
     times = delta_tables.milliseconds(whole.bronze["timestamp"])
-    records = list(zip(range(LAST + 1), times, whole.bronze["value"].to_pylist(), strict=True))[: last + 1]
+    records = list(zip(range(LAST + 1), times, whole.bronze["value"].to_pylist(), strict=True))[
+        : last + 1
+    ]
     rows, carry = decided_rows(list(fold.changes(records, published_of(decisions))), Carry())
-    return {name: in_no_order(name, found) for name, found in {**rows, **outage_rows(carry.masterships, {}, fold.at_ms)}.items()}
+    return {
+        name: in_no_order(name, found)
+        for name, found in {**rows, **outage_rows(carry.masterships, {}, fold.at_ms)}.items()
+    }
 
 
 def in_no_order(name: str, rows: list[Row]) -> list[str]:
     """As the table has them."""
-    return sorted(map(str, pa.Table.from_pylist(rows, schema=GOLD_BY_NAME[name].schema).to_pylist()))
+    return sorted(
+        map(str, pa.Table.from_pylist(rows, schema=GOLD_BY_NAME[name].schema).to_pylist())
+    )
 
 
 @contextmanager
@@ -155,7 +175,9 @@ def empty_lake() -> Iterator[Lake]:
 
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=8, deadline=None)
-def test_whatever_lands_between_two_readings_gold_is_as_if_made_at_once(whole: Whole, seed: int) -> None:
+def test_whatever_lands_between_two_readings_gold_is_as_if_made_at_once(
+    whole: Whole, seed: int
+) -> None:
     chance = Random(seed)
     with empty_lake() as lake:
         landing = Landing(lake, drawn(whole, chance, 150))
@@ -171,7 +193,9 @@ def test_whatever_lands_between_two_readings_gold_is_as_if_made_at_once(whole: W
 
 @given(seed=st.integers(0, 2**32), with_gold=st.booleans())
 @settings(max_examples=8, deadline=None)
-def test_whatever_lands_between_two_readings_an_answer_is_of_one_moment(whole: Whole, seed: int, with_gold: bool) -> None:
+def test_whatever_lands_between_two_readings_an_answer_is_of_one_moment(
+    whole: Whole, seed: int, with_gold: bool
+) -> None:
     chance = Random(seed)
     with empty_lake() as lake:
         landing = Landing(lake, drawn(whole, chance, 40))
@@ -183,12 +207,14 @@ def test_whatever_lands_between_two_readings_an_answer_is_of_one_moment(whole: W
         with landing.between_readings():
             answer = gold_now(lake, GOLD_TABLES)
         wanted = at_once(whole, landing.seen, answer.offset)
-        assert {name: in_no_order(name, found.to_pylist()) for name, found in answer.tables.items()} == wanted
+        assert {
+            name: in_no_order(name, found.to_pylist()) for name, found in answer.tables.items()
+        } == wanted
         landing.the_rest()
         final = gold_now(lake, GOLD_TABLES)
-        assert {name: in_no_order(name, found.to_pylist()) for name, found in final.tables.items()} == {
-            name: in_no_order(name, rows) for name, rows in whole.gold.items()
-        }
+        assert {
+            name: in_no_order(name, found.to_pylist()) for name, found in final.tables.items()
+        } == {name: in_no_order(name, rows) for name, rows in whole.gold.items()}
 
 
 def _decided(landing: Landing) -> bool:
@@ -197,7 +223,9 @@ def _decided(landing: Landing) -> bool:
 
 
 @pytest.mark.parametrize("bronze_first", [True, False])
-def test_a_batch_that_lands_at_any_opening_of_a_run_is_taken_in_with_its_outcomes(whole: Whole, bronze_first: bool, tmp_path: Path) -> None:
+def test_a_batch_that_lands_at_any_opening_of_a_run_is_taken_in_with_its_outcomes(
+    whole: Whole, bronze_first: bool, tmp_path: Path
+) -> None:
     begun = lake_in(tmp_path / "begun")
     land(begun, [*COMMANDS[:3], *OUTCOMES[:3]])
     bring_up(job_of(begun))
@@ -221,13 +249,17 @@ def test_a_batch_that_lands_at_any_opening_of_a_run_is_taken_in_with_its_outcome
 
 
 @pytest.mark.parametrize("bronze_first", [True, False])
-def test_a_batch_that_lands_at_any_opening_of_an_answer_does_not_tear_it(whole: Whole, bronze_first: bool, tmp_path: Path) -> None:
+def test_a_batch_that_lands_at_any_opening_of_an_answer_does_not_tear_it(
+    whole: Whole, bronze_first: bool, tmp_path: Path
+) -> None:
     batch = [whole.commands(3, LAST + 1), whole.outcomes(list(range(3, LAST + 1)))]
     batch = batch if bronze_first else batch[::-1]
     place, reached = 0, True
     while reached:
         place += 1
-        landing = Landing(lake_in(tmp_path / f"{place}"), [(place, batch[0]), (place + 1, batch[1])])
+        landing = Landing(
+            lake_in(tmp_path / f"{place}"), [(place, batch[0]), (place + 1, batch[1])]
+        )
         land(landing.lake, [])
         landing.commit(*whole.commands(0, 3))
         landing.commit(*whole.outcomes([0, 1, 2]))
@@ -240,7 +272,9 @@ def test_a_batch_that_lands_at_any_opening_of_an_answer_does_not_tear_it(whole: 
     assert place > 10
 
 
-def test_an_outcome_that_comes_late_is_taken_in_and_a_repeat_of_one_is_not(whole: Whole, lake: Lake) -> None:
+def test_an_outcome_that_comes_late_is_taken_in_and_a_repeat_of_one_is_not(
+    whole: Whole, lake: Lake
+) -> None:
     land(lake, [])
     late, landing = LAST // 2, Landing(lake, [])
     landing.commit(*whole.commands(0, LAST + 1))
@@ -260,13 +294,17 @@ def test_an_outcome_that_comes_late_is_taken_in_and_a_repeat_of_one_is_not(whole
     assert gold_standing(lake).is_fresh and gold_now(lake, GOLD_TABLES).folded == 0
 
 
-def test_of_two_outcomes_the_first_of_the_log_counts_also_when_it_is_read_last(whole: Whole, lake: Lake) -> None:
+def test_of_two_outcomes_the_first_of_the_log_counts_also_when_it_is_read_last(
+    whole: Whole, lake: Lake
+) -> None:
     land(lake, [])
     landing = Landing(lake, [])
     landing.commit(*whole.commands(0, LAST + 1))
     landing.commit(*whole.outcomes([one for one in range(LAST + 1) if one != 3]))
     table, repeat = whole.outcomes([3])
-    other = repeat.set_column(repeat.schema.get_field_index("publisher"), repeat.schema.field("publisher"), [["n9"]])
+    other = repeat.set_column(
+        repeat.schema.get_field_index("publisher"), repeat.schema.field("publisher"), [["n9"]]
+    )
     landing.commit(table, _placed(other, LAST + 1))
     bring_up(job_of(lake))
     landing.commit(table, repeat)
@@ -277,7 +315,9 @@ def test_of_two_outcomes_the_first_of_the_log_counts_also_when_it_is_read_last(w
 def _placed(rows: pa.Table, log_offset: int) -> pa.Table:
     """The same outcome at another place of the log."""
     column = rows.schema.get_field_index("log_offset")
-    return rows.set_column(column, rows.schema.field("log_offset"), [pa.array([log_offset], pa.int64())])
+    return rows.set_column(
+        column, rows.schema.field("log_offset"), [pa.array([log_offset], pa.int64())]
+    )
 
 
 @pytest.mark.parametrize("merges", [0, 2])
@@ -299,7 +339,9 @@ def test_a_job_that_ends_while_it_folds_anew_is_followed_by_one_that_goes_on(
     assert rows_of(lake) == whole.gold
 
 
-def test_gold_of_a_release_that_did_not_count_outcomes_is_folded_anew_once(whole: Whole, lake: Lake) -> None:
+def test_gold_of_a_release_that_did_not_count_outcomes_is_folded_anew_once(
+    whole: Whole, lake: Lake
+) -> None:
     land(lake, [*COMMANDS, *OUTCOMES])
     bring_up(job_of(lake))
     kept = read_progress(lake)
@@ -309,8 +351,12 @@ def test_gold_of_a_release_that_did_not_count_outcomes_is_folded_anew_once(whole
     deltalake.DeltaTable.create(lake.uri(GOLD_PROGRESS), older, partition_by=["cluster_id"])
     row = {name: getattr(kept, name) for name in older.names if name != "cluster_id"}
     rows = [{"cluster_id": CLUSTER_ID, **row, "tables": sorted(kept.tables.items())}]
-    deltalake.write_deltalake(lake.uri(GOLD_PROGRESS), pa.Table.from_pylist(rows, schema=older), mode="append")
-    assert read_progress(lake) == gold_progress.Progress(**{**{n: getattr(kept, n) for n in row}, "taken": None})
+    deltalake.write_deltalake(
+        lake.uri(GOLD_PROGRESS), pa.Table.from_pylist(rows, schema=older), mode="append"
+    )
+    assert read_progress(lake) == gold_progress.Progress(
+        **{**{n: getattr(kept, n) for n in row}, "taken": None}
+    )
     assert gold_now(lake, GOLD_TABLES).folded == LAST + 1
     assert not gold_standing(lake).is_fresh
     job = job_of(lake)

@@ -1,8 +1,9 @@
-"""
-Disks and power that go, at any time, as long as each acknowledged message keeps another intact holder.
+"""Disks and power that go, at any time, as long as each acknowledged message keeps another intact
+holder.
 
-Responsible for: README's budget of disks and power, and how a disk comes back: empty, with its identity alone, as it was
-once, without one of its files. Refuses to know: who is killed, paused or cut off.
+Responsible for: README's budget of disks and power, and how a disk comes back: empty, with its
+identity alone, as it was once, without one of its files. Refuses to know: who is killed, paused or
+cut off.
 """
 
 from __future__ import annotations
@@ -55,9 +56,13 @@ class Accidents:
     def _victim(self) -> BrokerNode | None:
         """A running replica whose disk or power the budget allows to go now."""
         node = self.world.chance.choice(self.cluster.brokers)
-        self._wished_away = [(one, until_ms) for one, until_ms in self._wished_away if until_ms > self.world.now_ms]
+        self._wished_away = [
+            (one, until_ms) for one, until_ms in self._wished_away if until_ms > self.world.now_ms
+        ]
         wished_away = [one for one, _ in self._wished_away if one is not node]
-        return node if node.up and self.cluster.checkers.holders.may_go(node, *wished_away) else None
+        return (
+            node if node.up and self.cluster.checkers.holders.may_go(node, *wished_away) else None
+        )
 
     def _did(self, name: str, node: BrokerNode, what: str) -> None:
         self.world.note(f"   {node.name} {what}")
@@ -100,7 +105,9 @@ class Accidents:
             self._copies.setdefault(node.name, node.disk.copy())
 
     def _older_copy(self) -> None:
-        """A backup is restored, or a volume reverted, to less than what its replica showed in decisions since (README)."""
+        """A backup is restored, or a volume reverted, to less than what its replica showed in
+        decisions since (README).
+        """
         node = self._victim()
         copy = self._copies.get(node.name) if node is not None else None
         if node is None or copy is None or not self._shows_less(copy):
@@ -116,7 +123,11 @@ class Accidents:
 
     def _shows_less(self, copy: SimulatedDisk) -> bool:
         known = self._newest_set()
-        replica = known.replica(copy.identity.broker_id) if known is not None and copy.identity is not None else None
+        replica = (
+            known.replica(copy.identity.broker_id)
+            if known is not None and copy.identity is not None
+            else None
+        )
         if known is None or replica is None:
             return False
         row = position_of(known.positions, replica.broker_id)
@@ -157,14 +168,18 @@ class Accidents:
         """Every replica up, trusted, and in the set as the log knows it."""
         known = self._newest_set()
         return known is not None and all(
-            node.core is not None and node.core.clean and node.disk.power_in is None and node.broker_id in known.sync_state_set
+            node.core is not None
+            and node.core.clean
+            and node.disk.power_in is None
+            and node.broker_id in known.sync_state_set
             and node.incarnation == getattr(known.replica(node.broker_id or 0), "incarnation", None)
             for node in self.cluster.brokers
-        )  # fmt: skip
+        )
 
     def _clean(self) -> None:
-        """An operator cleans a replica: one that is down a while, or lives all the same. It counts as a lost disk, for who was
-        cleaned must begin with an empty folder."""
+        """An operator cleans a replica: one that is down a while, or lives all the same. It counts
+        as a lost disk, for who was cleaned must begin with an empty folder.
+        """
         node = self._victim()
         if node is None or node.broker_id is None:
             return
@@ -174,7 +189,10 @@ class Accidents:
         if not living:
             node.stop()
             self.world.after(self.world.between(*CLEANED_DOWN_MS), lambda: node.up or node.start())
-        self.world.after(0 if living else self.world.between(*CLEANED_LATE_MS), lambda: self.faults.operator.clean(broker_id, living=living))
+        self.world.after(
+            0 if living else self.world.between(*CLEANED_LATE_MS),
+            lambda: self.faults.operator.clean(broker_id, living=living),
+        )
         self.world.after(self.world.between(*EMPTIED_MS), self.empty_the_cleaned)
 
     def empty_the_cleaned(self) -> None:
@@ -182,13 +200,19 @@ class Accidents:
         known = self._newest_set()
         for node in self.cluster.brokers:
             identity = node.disk.identity
-            if known is not None and identity is not None and known.replica(identity.broker_id) is None:
+            if (
+                known is not None
+                and identity is not None
+                and known.replica(identity.broker_id) is None
+            ):
                 self.world.note(f"   {node.name} was cleaned and is emptied")
                 self.world.count("replica.emptied")
                 self._lose_disk(node, keep_identity=False)
 
     def _disk_error(self) -> None:
-        """One write is refused. It counts as a lost disk: what was written before cannot be vouched for."""
+        """One write is refused. It counts as a lost disk: what was written before cannot be vouched
+        for.
+        """
         node = self._victim()
         if node is not None:
             self._did("disk_error", node, "has a disk that refuses a write")

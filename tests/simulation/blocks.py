@@ -1,7 +1,8 @@
 """
 A block device with a write-back cache, and small files with the life of inodes and names.
 
-Responsible for: what a sync makes safe, and what a power loss may do to the rest, block by block and in no order.
+Responsible for: what a sync makes safe, and what a power loss may do to the rest, block by block
+and in no order.
 Refuses to know: what the bytes mean, who writes them.
 """
 
@@ -20,7 +21,9 @@ class PowerCut(Exception):
 
 
 class Blocks:
-    """`cached` is what the process reads; a block that was written since its last sync may be there, or not, or in part."""
+    """`cached` is what the process reads; a block that was written since its last sync may be
+    there, or not, or in part.
+    """
 
     def __init__(self) -> None:
         self.cached = bytearray()
@@ -45,7 +48,9 @@ class Blocks:
         self._dirty -= blocks
 
     def cut(self, to_offset: int, sync_from: int) -> None:
-        """Zeroes from `to_offset` on, durably; the file that begins at `sync_from` is synced with it."""
+        """Zeroes from `to_offset` on, durably; the file that begins at `sync_from` is synced with
+        it.
+        """
         del self.cached[to_offset:], self._stable[to_offset:]
         last = (to_offset - 1) // BLOCK_BYTES
         self._dirty = {block for block in self._dirty if block <= last}
@@ -89,7 +94,9 @@ class Blocks:
 
 
 class SmallFiles:
-    """Files by name; `moved` is called before each single operation and may end it with PowerCut."""
+    """Files by name; `moved` is called before each single operation and may end it with
+    PowerCut.
+    """
 
     def __init__(self, moved: Callable[[], None]) -> None:
         self._moved = moved
@@ -138,7 +145,9 @@ class SmallFiles:
         self.sync_folder()
 
     def lose_power(self, world: World) -> None:
-        """Unsynced contents are whole, torn or gone; of unsynced renames the later ones may vanish."""
+        """Unsynced contents are whole, torn or gone; of unsynced renames the later ones may
+        vanish.
+        """
         kept = world.between(0, len(self._renames))
         world.count("rename.lost", len(self._renames) - kept)
         self._stable_names.update(self._renames[:kept])

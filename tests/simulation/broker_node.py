@@ -1,5 +1,5 @@
-"""
-A broker process of the world: the product's replica core, registration and recovery in simulated shells.
+"""A broker process of the world: the product's replica core, registration and recovery in
+simulated shells.
 
 Responsible for: starts and stops on one disk, the periodic work.
 Refuses to know: any rule of replication, election or recovery; it only carries.
@@ -41,7 +41,9 @@ FLUSH_MS = 700
 WATCH_MS = 500
 RETAIN_MS = 400
 TOLD_LATE_MS = (0, 60)
-POLICY = retention.Policy(reserved_ms=4_000, hours=frozenset({0}), max_percent=75, forcibly_percent=85, full_percent=95)
+POLICY = retention.Policy(
+    reserved_ms=4_000, hours=frozenset({0}), max_percent=75, forcibly_percent=85, full_percent=95
+)
 DYING_MS, RESTARTED_MS = 5, 100
 DOWN_MS = (30, 3_000)
 
@@ -104,17 +106,22 @@ class BrokerNode:
         self.membership = MembershipShell(self)
         self.membership.start()
         for period_ms, work in (
-            (TICK_MS, self._tick), (HEARTBEAT_MS, self.membership.beat), (FLUSH_MS, self._flush), (WATCH_MS, self._watch),
+            (TICK_MS, self._tick),
+            (HEARTBEAT_MS, self.membership.beat),
+            (FLUSH_MS, self._flush),
+            (WATCH_MS, self._watch),
             (RETAIN_MS, self._retain),
             (POLL_MS, lambda: self.membership.ask(elect=False)),
-        ):  # fmt: skip
+        ):
             self._every(period_ms, work)
 
     def _open_store(self) -> None:
         """As `local_replica` does: judge the last run, recover, judge by what is there."""
         disk, boot_id = self.disk, f"boot-{self.disk.boot_id}"
         marker = disk.marker or {}
-        self.clean, why = boot.judge(disk.marker, boot_id, bool(disk.log), boot.Traces(earlier_life=disk.has_lived))
+        self.clean, why = boot.judge(
+            disk.marker, boot_id, bool(disk.log), boot.Traces(earlier_life=disk.has_lived)
+        )
         known = disk.trusted_end if marker.get("io_error") else None
         report = disk.open(same_boot=why == "same_boot" or marker.get("boot_id") == boot_id)
         if self.clean and report.missing_bytes:
@@ -124,7 +131,9 @@ class BrokerNode:
             self.clean, why = False, "epochs_from_backup"
         disk.trusted_end = None
         if not self.clean:
-            disk.trusted_end = disk.whole_below(report.durable_end if known is None else min(known, report.durable_end))
+            disk.trusted_end = disk.whole_below(
+                report.durable_end if known is None else min(known, report.durable_end)
+            )
         disk.marker = {"boot_id": boot_id, "flushed_exit": False, "io_error": not self.clean}
         self.world.count(f"start.{why}")
         if disk.damage is not None:
@@ -161,7 +170,9 @@ class BrokerNode:
         self.world.after(self.world.between(*DOWN_MS), lambda: self.up or self.start())
 
     def stand_still_for_append(self) -> int:
-        """The append that is due to hang does so, and with it the whole process; for how many ms."""
+        """The append that is due to hang does so, and with it the whole process; for how many
+        ms.
+        """
         hung_ms, self.disk.hang_ms, life = self.disk.hang_ms, 0, self.life
 
         def go_on() -> None:
@@ -209,8 +220,12 @@ class BrokerNode:
         """The replica is made once its id is known: FENCED."""
         core = ReplicaCore(
             ReplicaConfig(
-                file_bytes=FILE_BYTES, batch_bytes=1_500, unacked_bytes_max=16_384, all_ack=not self.cluster.shape.count_mode,
-                min_in_sync_replicas=self.settings.min_in_sync, async_learner=self.settings.is_learner,
+                file_bytes=FILE_BYTES,
+                batch_bytes=1_500,
+                unacked_bytes_max=16_384,
+                all_ack=not self.cluster.shape.count_mode,
+                min_in_sync_replicas=self.settings.min_in_sync,
+                async_learner=self.settings.is_learner,
             ),
             broker_id=broker_id,
             incarnation=self.incarnation,
@@ -236,10 +251,17 @@ class BrokerNode:
     def position(self) -> messages.LogPosition:
         core = self.core
         if core is None:
-            return messages.LogPosition(self._epochs.newest_epoch, self.disk.log_end, self.disk.confirm_offset, self.disk.epoch_seen)
+            return messages.LogPosition(
+                self._epochs.newest_epoch,
+                self.disk.log_end,
+                self.disk.confirm_offset,
+                self.disk.epoch_seen,
+            )
         set_epoch = core.set_epoch if core.is_master else -1
         confirmed = min(core.confirm_offset, self.disk.dispatched_offset)
-        return messages.LogPosition(core.epochs.newest_epoch, core.log_end, confirmed, core.log.epoch_seen, set_epoch)
+        return messages.LogPosition(
+            core.epochs.newest_epoch, core.log_end, confirmed, core.log.epoch_seen, set_epoch
+        )
 
     def _tick(self) -> None:
         if self.shell is not None:
@@ -265,12 +287,17 @@ class BrokerNode:
         if core is None or len(files) < 2 or not self.cluster.retains:
             return
         slaves = core.ha_status(str, self.world.now_ms).slaves
-        wanted = min((slave.acked if slave.acked > 0 else disk.log_min for slave in slaves), default=disk.confirm_offset)
+        wanted = min(
+            (slave.acked if slave.acked > 0 else disk.log_min for slave in slaves),
+            default=disk.confirm_offset,
+        )
         limits = retention.Limits(min(disk.confirm_offset, disk.remembered_offset), wanted)
         made = retention.decide(POLICY, files, limits, disk.used_percent, disk.held.ran_ms, hour=0)
         if made.reason:
             forced = disk.used_percent > POLICY.forcibly_percent
-            self.cluster.checkers.ledger.trimming(self, made.delete_below, POLICY.reserved_ms, forced=forced)
+            self.cluster.checkers.ledger.trimming(
+                self, made.delete_below, POLICY.reserved_ms, forced=forced
+            )
             self.world.count("retention.forced" if forced else "retention.expired")
             self.writing(lambda: disk.trim(made.delete_below))
             self.later(self.world.between(*TOLD_LATE_MS), self._trimmed)
@@ -281,7 +308,9 @@ class BrokerNode:
     # -- inbound -----------------------------------------------------------------------------------
 
     def accept(self, end: End) -> bool:
-        wire = Wire(self.world, end, self.request, lambda wire: self._served.pop(wire.conn_id, None))
+        wire = Wire(
+            self.world, end, self.request, lambda wire: self._served.pop(wire.conn_id, None)
+        )
         self._served[wire.conn_id] = wire
         return True
 
@@ -292,5 +321,9 @@ class BrokerNode:
         """Whatever comes over a remoting connection of this broker."""
         if request.code == RequestCode.NOTIFY_BROKER_ROLE_CHANGED:
             self.membership.notified(request)
-        elif request.code in (RequestCode.SEND_MESSAGE, RequestCode.PULL_MESSAGE, RequestCode.REGENT_HAND_OVER):
+        elif request.code in (
+            RequestCode.SEND_MESSAGE,
+            RequestCode.PULL_MESSAGE,
+            RequestCode.REGENT_HAND_OVER,
+        ):
             self.service.request(wire, request)

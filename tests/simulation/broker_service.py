@@ -1,9 +1,10 @@
-"""
-What a simulated broker says to clients: sends into its log, reads out of its queue, by itself or by its master.
+"""What a simulated broker says to clients: sends into its log, reads out of its queue, by itself
+or by its master.
 
-Responsible for: carrying a send to the store, to whom confirms and to whom syncs, and a read to the queue.
-Refuses to know: which outcome is called what (brokers.replica.put_rules), what makes a message a good one, who serves what
-for whom (brokers.service.forward).
+Responsible for: carrying a send to the store, to whom confirms and to whom syncs, and a read to the
+queue.
+Refuses to know: which outcome is called what (brokers.replica.put_rules), what makes a message a
+good one, who serves what for whom (brokers.service.forward).
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ CHECK = QueueCheck(TOPIC, QUEUE_ID)
 class Put:
     """A message that is in the log and not answered yet."""
 
-    def __init__(self, connection: Asked, request: RemotingCommand, epoch: int, start: int, end: int) -> None:
+    def __init__(
+        self, connection: Asked, request: RemotingCommand, epoch: int, start: int, end: int
+    ) -> None:
         self.connection = connection
         self.request: RemotingCommand | None = request
         self.epoch, self.start, self.end = epoch, start, end
@@ -74,7 +77,9 @@ class BrokerService:
         self._sends = self._forwarder.by_master(self._send, writes=True)  # type: ignore[arg-type]
         self._reads = self._forwarder.by_master(self._read, repeatable=True)  # type: ignore[arg-type]
         self._unanswered = 0
-        self.hand_over = HandingOver(node, self._loop, self._roles, self._forwarder, calls, lambda: self._unanswered, HOLD_MS)
+        self.hand_over = HandingOver(
+            node, self._loop, self._roles, self._forwarder, calls, lambda: self._unanswered, HOLD_MS
+        )
 
     @property
     def takes_writes(self) -> bool:
@@ -116,7 +121,9 @@ class BrokerService:
         made = self._messages(connection, request)
         if isinstance(made, send_request.Refusal):
             return request.reply(made.code, remark=made.remark)
-        kept_out = self._gate.refusal(self.world.now_ms, self.world.now_ms) or put_rules.admit(shell.core.can_accept_writes(), waits=True)
+        kept_out = self._gate.refusal(self.world.now_ms, self.world.now_ms) or put_rules.admit(
+            shell.core.can_accept_writes(), waits=True
+        )
         if kept_out is not None:
             return request.reply(kept_out[0], remark=kept_out[1])
         try:
@@ -134,13 +141,25 @@ class BrokerService:
         self._stored(Put(connection, request, shell.core.master_epoch, start, self.disk.log_end))
         return None
 
-    def _messages(self, connection: Asked, request: RemotingCommand) -> list[MessageFields] | send_request.Refusal:
+    def _messages(
+        self, connection: Asked, request: RemotingCommand
+    ) -> list[MessageFields] | send_request.Refusal:
         """What is to be stored, or why not, as `SendService` finds it."""
         send = send_request.parse_v1(request.ext)
         config = self._topics.get(send.topic)
-        unfit = send_request.topic_refusal(send.topic) if config is None else send_request.refusal(send, config, request.body)
-        if unfit is None and config is None and self._topics.for_first_send(send.topic, send.default_topic, 1, False) is None:
-            unfit = send_request.Refusal(ResponseCode.TOPIC_NOT_EXIST, f"topic {send.topic} does not exist")
+        unfit = (
+            send_request.topic_refusal(send.topic)
+            if config is None
+            else send_request.refusal(send, config, request.body)
+        )
+        if (
+            unfit is None
+            and config is None
+            and self._topics.for_first_send(send.topic, send.default_topic, 1, False) is None
+        ):
+            unfit = send_request.Refusal(
+                ResponseCode.TOPIC_NOT_EXIST, f"topic {send.topic} does not exist"
+            )
         return unfit or self._maker.messages(connection, request, send, send.queue_id)  # type: ignore[arg-type]
 
     @staticmethod
@@ -183,23 +202,36 @@ class BrokerService:
 
     def _settle(self, put: Put) -> None:
         """As `SendService`: a confirmed message waits for the disk, another outcome does not."""
-        if put.request is None or put.confirmed is None or put.confirmed is Confirmation.CONFIRMED and put.flushed is None:
+        if (
+            put.request is None
+            or put.confirmed is None
+            or put.confirmed is Confirmation.CONFIRMED
+            and put.flushed is None
+        ):
             return
-        code, remark = put_rules.code_of(put_rules.combine(put.confirmed, put.flushed or Flushed.DURABLE))
+        code, remark = put_rules.code_of(
+            put_rules.combine(put.confirmed, put.flushed or Flushed.DURABLE)
+        )
         request, put.request = put.request, None
         self._unanswered -= 1
         if code in (ResponseCode.SUCCESS, ResponseCode.FLUSH_DISK_TIMEOUT):
             data = bytes(self.disk.log[put.start : put.end])
-            self.node.cluster.checkers.acknowledged(self.node, put.epoch, put.start, data, durable=code == ResponseCode.SUCCESS)
+            self.node.cluster.checkers.acknowledged(
+                self.node, put.epoch, put.start, data, durable=code == ResponseCode.SUCCESS
+            )
         put.connection.send(request.reply(code, remark=remark))
 
     # -- reads -------------------------------------------------------------------------------------
 
     def _read(self, connection: Asked, request: RemotingCommand) -> Answer:
-        """One message of the queue, from the slot that the body names; another slot when that one is deleted."""
+        """One message of the queue, from the slot that the body names; another slot when that one
+        is deleted.
+        """
         slot, log, queue = int(request.body), self.disk.store_log, self.disk.queue
         result = query.get_messages(log, queue, slot, 1, None, len(self.disk.log), CHECK)  # type: ignore[arg-type]
         if result.status is GetStatus.FOUND:
             return request.reply(ResponseCode.SUCCESS, body=result.body)
         code = pull_request.code_of(result.status.value, slot)
-        return request.reply(code, body=str(result.next_offset).encode(), remark=result.status.value)
+        return request.reply(
+            code, body=str(result.next_offset).encode(), remark=result.status.value
+        )

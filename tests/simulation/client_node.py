@@ -27,13 +27,24 @@ READ_ON = (PULL_RETRY, PULL_OFFSET_MOVED)  # the answer says where
 STORED = (0, 10)  # also when the disk was too slow to say so
 ODD_EVERY = 25
 USUAL = {
-    "producerGroup": "clients", "topic": TOPIC, "defaultTopic": "TBW102", "defaultTopicQueueNums": "4", "queueId": "0",
-    "sysFlag": "0", "bornTimestamp": "0", "flag": "0", "properties": "WAIT\x01true\x02",
-}  # fmt: skip
+    "producerGroup": "clients",
+    "topic": TOPIC,
+    "defaultTopic": "TBW102",
+    "defaultTopicQueueNums": "4",
+    "queueId": "0",
+    "sysFlag": "0",
+    "bornTimestamp": "0",
+    "flag": "0",
+    "properties": "WAIT\x01true\x02",
+}
 ODD = (
-    {**USUAL, "properties": "DELAY\x013\x02"}, {**USUAL, "topic": "nobody-made-it"}, {**USUAL, "topic": "SCHEDULE_TOPIC_XXXX"},
-)  # fmt: skip
-"""What a broker does not store: a delayed message, one for a topic that is not there, one for a topic that is not for clients."""
+    {**USUAL, "properties": "DELAY\x013\x02"},
+    {**USUAL, "topic": "nobody-made-it"},
+    {**USUAL, "topic": "SCHEDULE_TOPIC_XXXX"},
+)
+"""What a broker does not store: a delayed message, one for a topic that is not there, one for a
+topic that is not for clients.
+"""
 
 
 class ClientNode:
@@ -56,7 +67,9 @@ class ClientNode:
     def _act(self) -> None:
         if self.world.one_in(READ_ONE_IN):
             self.world.count("message.asked_for")
-            self._request(RemotingCommand.request(RequestCode.PULL_MESSAGE, body=str(self._slot).encode()))
+            self._request(
+                RemotingCommand.request(RequestCode.PULL_MESSAGE, body=str(self._slot).encode())
+            )
             return
         self._sequence += 1
         size = self.world.chance.randint(*BODY_BYTES)
@@ -75,9 +88,13 @@ class ClientNode:
 
         def opened(end: End) -> None:
             self._wires[node.name] = Wire(self.world, end, lambda wire, request: None)
-            self._wires[node.name].call(request, TIMEOUT_MS, lambda answer: self._answered(request, answer))
+            self._wires[node.name].call(
+                request, TIMEOUT_MS, lambda answer: self._answered(request, answer)
+            )
 
-        self.cluster.network.connect(self, node, node.accept, opened, lambda why: self._answered(request, None))
+        self.cluster.network.connect(
+            self, node, node.accept, opened, lambda why: self._answered(request, None)
+        )
 
     def _answered(self, request: RemotingCommand, answer: RemotingCommand | None) -> None:
         if answer is None or answer.code not in (*STORED, PULL_NOT_FOUND, *READ_ON):

@@ -1,5 +1,5 @@
-"""
-A whole cluster in one thread: log, controllers, replicas of one set, clients, and what may go wrong with them.
+"""A whole cluster in one thread: log, controllers, replicas of one set, clients, and what may go
+wrong with them.
 
 Responsible for: putting the nodes together and finding them by address.
 Refuses to know: which faults happen when (faults.py).
@@ -25,10 +25,11 @@ NO_PRIORITY = 2_147_483_647
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How large a world is, and what its brokers promise. `count_mode`: two copies are enough, whoever holds them (S2).
-    `min_in_sync`, `priorities`: what brokers are configured with, in turn; the last `learners` of them copy and are no
-    members. `odd_sends`: clients send now and then what a broker does not store.
-    `retains`: old files of the log are deleted."""
+    """How large a world is, and what its brokers promise. `count_mode`: two copies are enough,
+    whoever holds them (S2). `min_in_sync`, `priorities`: what brokers are configured with, in turn;
+    the last `learners` of them copy and are no members. `odd_sends`: clients send now and then what
+    a broker does not store. `retains`: old files of the log are deleted.
+    """
 
     controllers: int = 2
     brokers: int = 3
@@ -94,7 +95,10 @@ class Cluster:
         self.checkers = Checkers(self)
         self.controller_names = [f"c{number}" for number in range(1, shape.controllers + 1)]
         self.controllers = [ControllerNode(self, name) for name in self.controller_names]
-        self.brokers = [BrokerNode(self, f"b{number}", self._settings(number)) for number in range(1, shape.brokers + 1)]
+        self.brokers = [
+            BrokerNode(self, f"b{number}", self._settings(number))
+            for number in range(1, shape.brokers + 1)
+        ]
         self._places: dict[str, Place] = {}
         for controller in self.controllers:
             self._places[controller.name] = Place(controller, controller.accept)

@@ -56,14 +56,20 @@ class ControllerNode:
     # -- life --------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """As `controller_log.catch_up`: the newest snapshot that is not beyond what is published, then the log's tail."""
+        """As `controller_log.catch_up`: the newest snapshot that is not beyond what is published,
+        then the log's tail.
+        """
         self.life += 1
         self.up, self.paused = True, False
         self._published_at_start = self.cluster.checkers.published_offset
         self.folder = self._newest_snapshot()
         peers = {name: name for name in self.cluster.controller_names}
         config = CoreConfig(
-            self.name, self.name, self.cluster.cluster_id, peers, settings={SETTING_DEDUPE_WINDOW: str(DEDUPE_WINDOW)}
+            self.name,
+            self.name,
+            self.cluster.cluster_id,
+            peers,
+            settings={SETTING_DEDUPE_WINDOW: str(DEDUPE_WINDOW)},
         )
         self.core = ControllerCore(config, self.folder, self._ids())
         self._wires, self._outbound, self._to_publish = {}, {}, deque()
@@ -75,13 +81,26 @@ class ControllerNode:
         self._tick(self.life)
 
     def _newest_snapshot(self) -> Folder:
-        """As `start_fold`: the newest that is proven by what was published; without an own one, another controller's."""
-        own = next((one for offset in sorted(self.snapshots, reverse=True) if (one := self._proven(self.snapshots[offset]))), None)
+        """As `start_fold`: the newest that is proven by what was published; without an own one,
+        another controller's.
+        """
+        own = next(
+            (
+                one
+                for offset in sorted(self.snapshots, reverse=True)
+                if (one := self._proven(self.snapshots[offset]))
+            ),
+            None,
+        )
         if own is not None:
             self.world.count("controller.from_snapshot")
             return own
         for peer in self.cluster.controllers:
-            fetched = self._proven(peer.snapshots[max(peer.snapshots)]) if peer is not self and peer.up and peer.snapshots else None
+            fetched = (
+                self._proven(peer.snapshots[max(peer.snapshots)])
+                if peer is not self and peer.up and peer.snapshots
+                else None
+            )
             if fetched is not None:
                 self.world.count("controller.from_anothers_snapshot")
                 return fetched
@@ -91,7 +110,9 @@ class ControllerNode:
         folder = snapshot_codec.load(data)
         if folder.offset > self._published_at_start:
             return None
-        why = snapshot_proof.doubt(folder, self.cluster.checkers.published_proofs.get(folder.offset))
+        why = snapshot_proof.doubt(
+            folder, self.cluster.checkers.published_proofs.get(folder.offset)
+        )
         if why is not None:
             self.world.count("snapshot.refused")
             self.world.note(f"{self.name} does not believe a snapshot: {why}")
@@ -122,7 +143,9 @@ class ControllerNode:
         if not self._caught_up and self.folder.next_offset >= self._catch_up_to:
             self._caught_up = True
             assert self.core is not None
-            unpublished = [one for one in self._folded if one.command_offset > self._published_at_start]
+            unpublished = [
+                one for one in self._folded if one.command_offset > self._published_at_start
+            ]
             self._folded.clear()
             self.core.start(self.world.now_ms, self._wall(), unpublished)
 
@@ -157,12 +180,19 @@ class ControllerNode:
     def _request(self, wire: Wire, request: RemotingCommand) -> None:
         if self.core is not None and self._caught_up:
             peer = f"{wire.end.peer.owner.name}:1"
-            self._perform(self.core.on_request(wire.conn_id, peer, request, self.world.now_ms, self._wall()))
+            self._perform(
+                self.core.on_request(wire.conn_id, peer, request, self.world.now_ms, self._wall())
+            )
         elif not request.is_oneway:
             wire.send(not_leader(request))
 
     def _wire_closed(self, wire: Wire) -> None:
-        if self._wires.pop(wire.conn_id, None) is not None and self.up and self.core is not None and self._caught_up:
+        if (
+            self._wires.pop(wire.conn_id, None) is not None
+            and self.up
+            and self.core is not None
+            and self._caught_up
+        ):
             self._perform(self.core.on_connection_closed(wire.conn_id, self.world.now_ms))
 
     # -- effects -----------------------------------------------------------------------------------
@@ -174,7 +204,9 @@ class ControllerNode:
                 return
 
     def _later(self, call: Callable[[ControllerCore], list[fx.Effect]]) -> Callable[[], None]:
-        """The answer to an effect reaches this life of this controller, or nobody; a paused one hears it later."""
+        """The answer to an effect reaches this life of this controller, or nobody; a paused one
+        hears it later.
+        """
         life = self.life
 
         def perform() -> None:
@@ -196,7 +228,9 @@ class ControllerNode:
         def result(offset: int | None) -> None:
             if not settled:
                 settled.append(True)
-                self._later(lambda core: core.on_append_result(effect.command_id, offset, self.world.now_ms))()
+                self._later(
+                    lambda core: core.on_append_result(effect.command_id, offset, self.world.now_ms)
+                )()
 
         self.cluster.journal.append(self, effect.data, result)
         self.world.after(APPEND_DEADLINE_MS, lambda: result(None))
@@ -208,19 +242,29 @@ class ControllerNode:
 
     def _do_NotifyRole(self, effect: fx.NotifyRole) -> None:
         def usual() -> None:
-            self._with_wire(effect.address, lambda wire: wire.send(effect.command), lambda why: None)
+            self._with_wire(
+                effect.address, lambda wire: wire.send(effect.command), lambda why: None
+            )
 
-        self.cluster.strays.carry(NOTICE, self, self.cluster.node_at(effect.address), effect.command, usual)
+        self.cluster.strays.carry(
+            NOTICE, self, self.cluster.node_at(effect.address), effect.command, usual
+        )
 
     def _do_TellPeer(self, effect: fx.TellPeer) -> None:
         def failed(why: str) -> None:
-            self._later(lambda core: core.on_peer_closed(effect.address, why == "refused", self.world.now_ms))()
+            self._later(
+                lambda core: core.on_peer_closed(
+                    effect.address, why == "refused", self.world.now_ms
+                )
+            )()
 
         self._with_wire(effect.address, lambda wire: wire.send(effect.command), failed)
 
     def _do_ForwardToLeader(self, effect: fx.ForwardToLeader) -> None:
         def answered(response: RemotingCommand | None) -> None:
-            self._later(lambda core: core.on_reply_from_leader(effect.token, response, self.world.now_ms))()
+            self._later(
+                lambda core: core.on_reply_from_leader(effect.token, response, self.world.now_ms)
+            )()
 
         self._with_wire(
             effect.address,
@@ -230,12 +274,18 @@ class ControllerNode:
 
     def _do_Probe(self, effect: fx.Probe) -> None:
         node = self.cluster.node_at(effect.address)
-        cut = self.cluster.network.is_cut(self.name, node.name) or self.cluster.network.is_cut(node.name, self.name)
+        cut = self.cluster.network.is_cut(self.name, node.name) or self.cluster.network.is_cut(
+            node.name, self.name
+        )
         result, delay_ms = ("timeout", 1_000) if cut else ("open" if node.up else "refused", 2)
         self.world.count(f"probe.{result}")
         self.world.after(
             delay_ms,
-            self._later(lambda core: core.on_probe_result(effect.address, result, self.world.now_ms, self._wall())),
+            self._later(
+                lambda core: core.on_probe_result(
+                    effect.address, result, self.world.now_ms, self._wall()
+                )
+            ),
         )
 
     def _do_AskEndOffset(self, effect: fx.AskEndOffset) -> None:
@@ -248,13 +298,22 @@ class ControllerNode:
         self.world.after(self.world.chance.randint(0, 4), answer)
 
     def _do_AskLastPublished(self, effect: fx.AskLastPublished) -> None:
-        published = None if self.cluster.journal.outcomes_stalled else self.cluster.checkers.published_offset
+        published = (
+            None
+            if self.cluster.journal.outcomes_stalled
+            else self.cluster.checkers.published_offset
+        )
         self.world.after(
-            2, self._later(lambda core: core.on_last_published(effect.token, published, self.world.now_ms))
+            2,
+            self._later(
+                lambda core: core.on_last_published(effect.token, published, self.world.now_ms)
+            ),
         )
 
     def _do_Publish(self, effect: fx.Publish) -> None:
-        """In order and without an end: the producer of outcomes never gives up, only a death drops the rest."""
+        """In order and without an end: the producer of outcomes never gives up, only a death drops
+        the rest.
+        """
         self._to_publish.append(effect.outcome)
         if len(self._to_publish) == 1:
             wake(self.world, self, 1, self._publish_next)
@@ -269,7 +328,9 @@ class ControllerNode:
         if self._to_publish:
             wake(self.world, self, self.world.between(0, 2), self._publish_next)
         offset = outcome.command_offset
-        self.world.after(2, self._later(lambda core: core.on_publish_result(offset, True, self.world.now_ms)))
+        self.world.after(
+            2, self._later(lambda core: core.on_publish_result(offset, True, self.world.now_ms))
+        )
 
     def _do_CloseConnection(self, effect: fx.CloseConnection) -> None:
         wire = self._wires.get(effect.conn_id)
@@ -287,7 +348,9 @@ class ControllerNode:
 
     # -- outbound ----------------------------------------------------------------------------------
 
-    def _with_wire(self, address: str, use: Callable[[Wire], None], failed: Callable[[str], None]) -> None:
+    def _with_wire(
+        self, address: str, use: Callable[[Wire], None], failed: Callable[[str], None]
+    ) -> None:
         wire = self._outbound.get(address)
         if wire is not None and wire.open:
             use(wire)
@@ -295,7 +358,12 @@ class ControllerNode:
         node = self.cluster.node_at(address)
 
         def opened(end: End) -> None:
-            made = Wire(self.world, end, lambda wire, request: None, lambda wire: self._outbound_closed(address, wire))
+            made = Wire(
+                self.world,
+                end,
+                lambda wire, request: None,
+                lambda wire: self._outbound_closed(address, wire),
+            )
             self._outbound[address] = made
             use(made)
 

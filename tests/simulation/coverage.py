@@ -1,8 +1,8 @@
 """
 What a whole run must have seen, or it has not tested what it claims to.
 
-Responsible for: the list of counters that must not stay 0, taken from the product's own enumerations, with the
-closed list of exceptions.
+Responsible for: the list of counters that must not stay 0, taken from the product's own
+enumerations, with the closed list of exceptions.
 Refuses to know: how anything is counted.
 """
 
@@ -35,24 +35,45 @@ REMOTING = (
 )
 JOURNAL = ("append_late", "append_lost", "answer_lost", "append_twice")
 ANSWERS = (
-    ResponseCode.SUCCESS, ResponseCode.SYSTEM_ERROR, ResponseCode.FLUSH_DISK_TIMEOUT, ResponseCode.FLUSH_SLAVE_TIMEOUT,
-    ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.NO_PERMISSION, ResponseCode.TOPIC_NOT_EXIST, ResponseCode.SYSTEM_BUSY, ResponseCode.MESSAGE_ILLEGAL, ResponseCode.PULL_NOT_FOUND,
+    ResponseCode.SUCCESS,
+    ResponseCode.SYSTEM_ERROR,
+    ResponseCode.FLUSH_DISK_TIMEOUT,
+    ResponseCode.FLUSH_SLAVE_TIMEOUT,
+    ResponseCode.SERVICE_NOT_AVAILABLE,
+    ResponseCode.NO_PERMISSION,
+    ResponseCode.TOPIC_NOT_EXIST,
+    ResponseCode.SYSTEM_BUSY,
+    ResponseCode.MESSAGE_ILLEGAL,
+    ResponseCode.PULL_NOT_FOUND,
     ResponseCode.PULL_OFFSET_MOVED,
-)  # fmt: skip
+)
 """What clients of a broker are told."""
 LABELS = ("REPEAT", "DESIGNATED", "REMEMBERED", "AT_RISK")
 LEFT = (REASON_PROPOSED, REASON_UNCLEAN_START, REASON_CLEANED)
 """Why somebody was a member no more."""
 
 NOT_PRODUCED: Mapping[str, str] = {
-    "refusal.NOT_FORMED": "needs a stranger's record at offset 0, before any controller; such a log is refused by all of them",
+    ("refusal.NOT_FORMED"): (
+        "needs a stranger's record at offset 0, before any controller; such a log is refused by "
+        "all of them"
+    ),
     **dict.fromkeys(
         ("refusal.IMPORT_CONFLICT", "refusal.IMPORT_INVALID", "refusal.IMPORT_UNKNOWN"),
-        "nothing is imported into a set whose brokers' bytes are watched here; tests/conformance, tests/property and interop do it",
+        "nothing is imported into a set whose brokers' bytes are watched here; tests/conformance, "
+        "tests/property and interop do it",
     ),
-    "refusal.DOUBT_INVALID": "only `rebuild` appends doubts, with the topic to itself; the golden histories and unit tests have it",
-    "refusal.EPOCH_EXHAUSTED": "epochs far above those known of a set are not believed (rules 3); the golden histories and unit tests have it",
-    "election.master_cleaned": "cleaning a master clears it in the same command, so a set never names a master it has forgotten",
+    ("refusal.DOUBT_INVALID"): (
+        "only `rebuild` appends doubts, with the topic to itself; the golden histories and unit "
+        "tests have it"
+    ),
+    ("refusal.EPOCH_EXHAUSTED"): (
+        "epochs far above those known of a set are not believed (rules 3); the golden histories "
+        "and unit tests have it"
+    ),
+    ("election.master_cleaned"): (
+        "cleaning a master clears it in the same command, so a set never names a master it has "
+        "forgotten"
+    ),
 }
 """What no world can produce, and why."""
 
@@ -72,13 +93,39 @@ def everything() -> list[str]:
     names += [f"fault.{kind}" for kind in fault_kinds()]
     names += [f"journal.{event}" for event in JOURNAL]
     names += [f"label.{label}" for label in LABELS]
-    names += ["replica.truncated", "disk.error", "disk.unflushed_bytes_lost", "start.other_boot", "start.io_error"]
-    names += ["start.flushed_exit", "disk.full", "store.tail_cut", "block.kept", "block.lost", "block.torn", "message.read"]
+    names += [
+        "replica.truncated",
+        "disk.error",
+        "disk.unflushed_bytes_lost",
+        "start.other_boot",
+        "start.io_error",
+    ]
+    names += [
+        "start.flushed_exit",
+        "disk.full",
+        "store.tail_cut",
+        "block.kept",
+        "block.lost",
+        "block.torn",
+        "message.read",
+    ]
     names += ["flip.unread_by_the_start", "holder.struck"]
     names += [f"answer.{int(code)}" for code in ANSWERS]
-    names += ["retention.expired", "retention.forced", "log.begins_late", "slave.begins_anew", "link.left_silent"]
+    names += [
+        "retention.expired",
+        "retention.forced",
+        "log.begins_late",
+        "slave.begins_anew",
+        "link.left_silent",
+    ]
     names += ["forward.passed_on", "forward.served", "forward.done", "forward.unknown"]
-    names += ["fault.lasting_unheard", "snapshot.refused", "controller.from_anothers_snapshot", "replica.cleaned", "replica.emptied"]
+    names += [
+        "fault.lasting_unheard",
+        "snapshot.refused",
+        "controller.from_anothers_snapshot",
+        "replica.cleaned",
+        "replica.emptied",
+    ]
     names += ["election.waits", "event.LossNoticed", *(f"left.{why}" for why in LEFT)]
     names += ["event.HandOverBegun", "event.HandOverCompleted", "event.HandOverRefused"]
     names += ["shape.learners", "shape.priorities", "shape.minimums"]

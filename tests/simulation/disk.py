@@ -1,9 +1,10 @@
-"""
-The store of one replica on a simulated disk: log, queues, checkpoint and epochs, across kills and power losses.
+"""The store of one replica on a simulated disk: log, queues, checkpoint and epochs, across kills
+and power losses.
 
-Responsible for: when bytes are on the medium, a disk that is full, slow or in trouble; what `brokers.log.store` does with
-the product's own appender, dispatcher and recovery.
-Refuses to know: what opening a store decides, which entry a message gets, what a record is, who may be trusted.
+Responsible for: when bytes are on the medium, a disk that is full, slow or in trouble; what
+`brokers.log.store` does with the product's own appender, dispatcher and recovery.
+Refuses to know: what opening a store decides, which entry a message gets, what a record is, who may
+be trusted.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ class SimulatedDisk:
     """
     It is the store of a replica as `brokers.replica.store_port.ReplicaStore` wants it.
 
-    `room`: bytes that still fit, None without a limit. `slow_ms`: what a sync takes; `hang_ms`: what the next append does. `power_in`: writes until it is dark.
+    `room`: bytes that still fit, None without a limit. `slow_ms`: what a sync takes; `hang_ms`:
+    what the next append does. `power_in`: writes until it is dark.
     """
 
     def __init__(self) -> None:
@@ -96,7 +98,9 @@ class SimulatedDisk:
     @property
     def has_lived(self) -> bool:
         """One of `brokers.boot.EARLIER_LIFE_NAMES` is there."""
-        return self.identity is not None or any(self._files.read(name) is not None for name in (EPOCHS, EPOCHS_BACKUP, EPOCH_SEEN))
+        return self.identity is not None or any(
+            self._files.read(name) is not None for name in (EPOCHS, EPOCHS_BACKUP, EPOCH_SEEN)
+        )
 
     @property
     def is_intact(self) -> bool:
@@ -122,7 +126,9 @@ class SimulatedDisk:
         return self.dispatcher.dispatched_offset
 
     def put(self, messages: Sequence[MessageFields], now_ms: int) -> int:
-        """A master's new messages, one behind the other; where they begin. Errors as with `MessageStore.put_many`."""
+        """A master's new messages, one behind the other; where they begin. Errors as with
+        `MessageStore.put_many`.
+        """
         self._trouble()
         if self.full:
             raise DiskFull("the disk is as full as it may be")
@@ -147,14 +153,20 @@ class SimulatedDisk:
                 self.dispatcher.restart_at(self.log_min)
 
     def truncate(self, to_offset: int) -> int:
-        """Cut, durably; the new end. Written first: nothing may be called durable that a new master replaces."""
+        """Cut, durably; the new end. Written first: nothing may be called durable that a new master
+        replaces.
+        """
         for end in list(self._sync_ends):
             end()
         self._appender.forget_queue_offsets()
         emptied = to_offset < self.log_min or not to_offset
         known, below = self._checkpoint(), 0 if emptied else to_offset
         self.confirm_offset = min(self.confirm_offset, below)
-        lowered = replace(known, flushed_offset=min(known.flushed_offset or 0, below), confirm_offset=self.confirm_offset)
+        lowered = replace(
+            known,
+            flushed_offset=min(known.flushed_offset or 0, below),
+            confirm_offset=self.confirm_offset,
+        )
         self._cuts += 1
         self._replace_checkpoint(lowered)
         self.store_log.truncate(to_offset)
@@ -238,7 +250,9 @@ class SimulatedDisk:
     # -- syncs -------------------------------------------------------------------------------------
 
     def begin_sync(self, done: Callable[[int], None]) -> Callable[[], None]:
-        """A sync of the log; call what it returns when it is over (`slow_ms` later): `done` hears what is durable."""
+        """A sync of the log; call what it returns when it is over (`slow_ms` later): `done` hears
+        what is durable.
+        """
         target, blocks = len(self.log), self._blocks.dirty()
 
         def end() -> None:
@@ -252,14 +266,23 @@ class SimulatedDisk:
         return end
 
     def begin_checkpoint(self) -> Callable[[], None]:
-        """A sync of log and queue; then the checkpoint tells of it, unless the log was cut meanwhile."""
-        dispatched, stored_ms, cuts, entries = self.dispatched_offset, self.dispatcher.last_store_ms, self._cuts, self.queues.ends()
+        """A sync of log and queue; then the checkpoint tells of it, unless the log was cut
+        meanwhile.
+        """
+        dispatched, stored_ms, cuts, entries = (
+            self.dispatched_offset,
+            self.dispatcher.last_store_ms,
+            self._cuts,
+            self.queues.ends(),
+        )
 
         def durable(flushed: int) -> None:
             self.queues.synced(entries)
             if cuts == self._cuts:
                 confirmed = min(self.confirm_offset, self.dispatched_offset)
-                self._replace_checkpoint(Checkpoint(stored_ms, stored_ms, 0, min(flushed, dispatched), confirmed))
+                self._replace_checkpoint(
+                    Checkpoint(stored_ms, stored_ms, 0, min(flushed, dispatched), confirmed)
+                )
 
         return self.begin_sync(durable)
 
@@ -289,8 +312,13 @@ class SimulatedDisk:
         abnormal, self.abnormal = self.abnormal, True
         self.store_log.open_files()
         report = opening.recover(
-            self.store_log, self.queues, self.dispatcher, self._checkpoint(), abnormal=abnormal, same_boot=same_boot,  # type: ignore[arg-type]
-        )  # fmt: skip
+            self.store_log,
+            self.queues,
+            self.dispatcher,
+            self._checkpoint(),
+            abnormal=abnormal,
+            same_boot=same_boot,  # type: ignore[arg-type]
+        )
         self.confirm_offset = report.confirm_offset
         self.flushed_bytes = report.durable_end
         return report
@@ -298,7 +326,9 @@ class SimulatedDisk:
     def whole_below(self, limit: int) -> int:
         """Record border at or below `limit`, as `local_replica` finds it for an unclean start."""
         start = max(segments.file_start(limit, FILE_BYTES), self.log_min)
-        return end_of_valid_log(self.read_log, start, limit, FILE_BYTES)[0] if start < limit else limit
+        return (
+            end_of_valid_log(self.read_log, start, limit, FILE_BYTES)[0] if start < limit else limit
+        )
 
     def vouches_for(self, place: Place) -> bool:
         """Whether the checkpoint calls this message durable."""
@@ -310,7 +340,9 @@ class SimulatedDisk:
         self.damage, self.distrusted = (at, bit), True
 
     def mend(self) -> bool:
-        """Puts a damaged byte back that the start did not read, as a scrub would; whether it was still there."""
+        """Puts a damaged byte back that the start did not read, as a scrub would; whether it was
+        still there.
+        """
         damage, self.damage = self.damage, None
         if damage is None or not self.log_min <= damage[0] < len(self.log):
             return False

@@ -1,7 +1,8 @@
-"""
-What goes wrong with one disk: no room, slowness, a power loss within a write, a bit that turns over.
+"""What goes wrong with one disk: no room, slowness, a power loss within a write, a bit that turns
+over.
 
-Responsible for: doing it to a node, and ending it. Refuses to know: when it happens, and to how many disks at once.
+Responsible for: doing it to a node, and ending it. Refuses to know: when it happens, and to how
+many disks at once.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def fill(world: World, node: BrokerNode) -> None:
 
 
 def crowd(world: World, node: BrokerNode) -> None:
-    """Somebody else fills the disk: old files go early, the oldest at any price, and then no message is taken."""
+    """Somebody else fills the disk: old files go early, the oldest at any price, and then no
+    message is taken.
+    """
     node.disk.used_percent = float(world.chance.choice(CROWDED_PERCENT))
 
     def leave() -> None:

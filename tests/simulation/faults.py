@@ -1,9 +1,9 @@
 """
 What goes wrong, when, and how much of it at once.
 
-Responsible for: the fault budget, which is README's sentence. Everything here is something the product promises to
-survive, so that each failure is a bug: any number of kills, pauses, cuts and stalls. What takes disks and power is in
-accidents.py.
+Responsible for: the fault budget, which is README's sentence. Everything here is something the
+product promises to survive, so that each failure is a bug: any number of kills, pauses, cuts and
+stalls. What takes disks and power is in accidents.py.
 Refuses to know: what the nodes do about it.
 """
 
@@ -41,7 +41,9 @@ CLEANED_SEEN_MS = (1_000, 7_000, 12_000)
 
 
 class Faults:
-    """Injects faults until `stop()`, which comes at `ends_ms`; then everything is put right. None while it `is_calm`."""
+    """Injects faults until `stop()`, which comes at `ends_ms`; then everything is put right. None
+    while it `is_calm`.
+    """
 
     def __init__(self, cluster: Cluster, mix: Mix | None = None, ends_ms: int = 0) -> None:
         self.cluster, self.world = cluster, cluster.world
@@ -53,10 +55,16 @@ class Faults:
         self._unseen = False
         self.accidents, self._lasting = Accidents(self), LastingCuts(self)
         self.kinds = dict(self._all())
-        weights = self.mix.weights or {name: self.world.between(0, 3) for name in self.kinds if name not in DIRECTED_ONLY}
-        self._drawn = [name for name in self.kinds for _ in range(weights.get(name, 0))] or list(self.kinds)
+        weights = self.mix.weights or {
+            name: self.world.between(0, 3) for name in self.kinds if name not in DIRECTED_ONLY
+        }
+        self._drawn = [name for name in self.kinds for _ in range(weights.get(name, 0))] or list(
+            self.kinds
+        )
         drawn = self.world.chance.choice([0, 0, 20, 60])
-        cluster.journal.stall_one_in = drawn if self.mix.stall_one_in is None else self.mix.stall_one_in
+        cluster.journal.stall_one_in = (
+            drawn if self.mix.stall_one_in is None else self.mix.stall_one_in
+        )
         self._next()
 
     def _all(self) -> list[tuple[str, Callable[[], None]]]:
@@ -68,11 +76,19 @@ class Faults:
             ("kill_leader", self._kill_leader),
             ("kill_both", self._kill_both),
             ("pause_broker", lambda: self._pause(self._broker())),
-            ("pause_controller", lambda: self._pause(self.world.chance.choice(self.cluster.controllers))),
+            (
+                "pause_controller",
+                lambda: self._pause(self.world.chance.choice(self.cluster.controllers)),
+            ),
             ("cut", self._cut),
             ("isolate", self._isolate),
             ("journal_stall", self._stall),
-            ("clock_jump", lambda: self._clock_jump("clock_jump", self.world.chance.choice(self.cluster.controllers))),
+            (
+                "clock_jump",
+                lambda: self._clock_jump(
+                    "clock_jump", self.world.chance.choice(self.cluster.controllers)
+                ),
+            ),
             ("broker_clock_jump", lambda: self._clock_jump("broker_clock_jump", self._broker())),
             ("designate", self._designate),
             ("hand_over", self._hand_over),
@@ -206,7 +222,9 @@ class Faults:
         self.restart_later(node)
 
     def _unheard(self) -> None:
-        """A replica that its master hears and the controllers do not, for longer than any patience."""
+        """A replica that its master hears and the controllers do not, for longer than any
+        patience.
+        """
         node = self._broker()
         self._did("unheard")
         self.world.note(f"   {node.name} is cut off from the controllers")
@@ -240,7 +258,9 @@ class Faults:
 
     def cut_off(self, lonely: str, others: list[str], for_ms: tuple[int, int]) -> None:
         """From these, both ways, for so long."""
-        self._cut_for_a_while([pair for other in others for pair in ((lonely, other), (other, lonely))], for_ms)
+        self._cut_for_a_while(
+            [pair for other in others for pair in ((lonely, other), (other, lonely))], for_ms
+        )
 
     def _isolate(self) -> None:
         nodes = [*self.cluster.controllers, *self.cluster.brokers]
@@ -270,10 +290,16 @@ class Faults:
         node.wall_shift_ms += self.world.chance.choice([-CLOCK_JUMP_MS, CLOCK_JUMP_MS])
 
     def _wrong_snapshot(self) -> None:
-        """The newest snapshot of a controller says something else than what was folded, and it starts anew."""
+        """The newest snapshot of a controller says something else than what was folded, and it
+        starts anew.
+        """
         node = self.world.chance.choice(self.cluster.controllers)
         newest = max(node.snapshots, default=None)
-        made = None if newest is None else forged(node.snapshots[newest], self.cluster.set_name, self.world)
+        made = (
+            None
+            if newest is None
+            else forged(node.snapshots[newest], self.cluster.set_name, self.world)
+        )
         if newest is not None and made is not None:
             self._did("wrong_snapshot")
             node.snapshots[newest] = made
@@ -294,7 +320,9 @@ class Faults:
             self.operator.designate(node.broker_id)
 
     def _hand_over(self) -> None:
-        """An operator wants another master, this one or whoever can; now and then nobody of the kind is there."""
+        """An operator wants another master, this one or whoever can; now and then nobody of the
+        kind is there.
+        """
         node = self._master()
         if node.up and not node.paused:
             self._did("hand_over")
@@ -343,7 +371,9 @@ class Faults:
                 node.membership.ask(elect=False)
 
     def _lose_sight(self) -> None:
-        """No controller hears the master any more, and all start anew: whoever leads never heard of it at all."""
+        """No controller hears the master any more, and all start anew: whoever leads never heard of
+        it at all.
+        """
         master = self._master()
         if master.up and not self._unseen:
             self._unseen = True

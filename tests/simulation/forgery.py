@@ -21,13 +21,19 @@ def forged(data: bytes, set_name: str, world: World) -> bytes | None:
     known = folder.state.sets.get(set_name)
     if known is None or known.master_broker_id is None:
         return None
-    change = world.chance.choice([_another_master, _smaller_set, _earlier_epoch, _nothing_remembered])
+    change = world.chance.choice(
+        [_another_master, _smaller_set, _earlier_epoch, _nothing_remembered]
+    )
     made = snapshot_codec.dump(change(folder, known))
     return None if made == data else made
 
 
 def _with_set(folder: Folder, changed: BrokerSet) -> Folder:
-    return _with_state(folder, replace(folder.state, sets=folder.state.sets.set(changed.broker_name, changed)), folder.recent)
+    return _with_state(
+        folder,
+        replace(folder.state, sets=folder.state.sets.set(changed.broker_name, changed)),
+        folder.recent,
+    )
 
 
 def _with_state(folder: Folder, state: ControllerState, recent: RecentCommands) -> Folder:
@@ -36,7 +42,9 @@ def _with_state(folder: Folder, state: ControllerState, recent: RecentCommands) 
 
 def _another_master(folder: Folder, known: BrokerSet) -> Folder:
     others = [one for one in known.sync_state_set if one != known.master_broker_id]
-    return _with_set(folder, replace(known, master_broker_id=others[0] if others else known.master_broker_id))
+    return _with_set(
+        folder, replace(known, master_broker_id=others[0] if others else known.master_broker_id)
+    )
 
 
 def _smaller_set(folder: Folder, known: BrokerSet) -> Folder:

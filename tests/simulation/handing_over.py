@@ -1,9 +1,10 @@
 """
 The product's planned hand-over (`brokers/hand_over_work.py`) inside a simulated broker.
 
-Responsible for: giving it what it asks a broker for; the wish of an operator, and an orderly stop that hands over first.
-Refuses to know: when writes are held, what ends an attempt. There are no tables here: copying them takes a moment, and
-now and then it fails.
+Responsible for: giving it what it asks a broker for; the wish of an operator, and an orderly stop
+that hands over first.
+Refuses to know: when writes are held, what ends an attempt. There are no tables here: copying them
+takes a moment, and now and then it fails.
 """
 
 from __future__ import annotations
@@ -34,14 +35,32 @@ TABLES_FAIL_ONE_IN = 8
 class HandingOver:
     """One life of a broker: it hands over when asked to, and takes over from its master."""
 
-    def __init__(self, node: BrokerNode, loop: VirtualLoop, roles: RoleView, forwarder: Forwarder, calls: Calls,
-                 unfinished: Callable[[], int], hold_ms: int) -> None:  # fmt: skip
+    def __init__(
+        self,
+        node: BrokerNode,
+        loop: VirtualLoop,
+        roles: RoleView,
+        forwarder: Forwarder,
+        calls: Calls,
+        unfinished: Callable[[], int],
+        hold_ms: int,
+    ) -> None:
         self._node, self._loop = node, loop
         clock = SimpleNamespace(now_ms=lambda: node.world.now_ms)
         self._work = HandOverWork(
-            roles, _Replica(node), _Controllers(node, loop, unfinished), forwarder, calls, clock, unfinished, hold_ms, self._report,
-        )  # type: ignore[arg-type]  # fmt: skip
-        self._requests = HandOverRequests(roles, lambda peer: True, self._work.run, self._copy_tables)
+            roles,
+            _Replica(node),
+            _Controllers(node, loop, unfinished),
+            forwarder,
+            calls,
+            clock,
+            unfinished,
+            hold_ms,
+            self._report,
+        )  # type: ignore[arg-type]
+        self._requests = HandOverRequests(
+            roles, lambda peer: True, self._work.run, self._copy_tables
+        )
 
     def serve(self, connection: Asked, request: RemotingCommand) -> Answer:
         """Handler of 19012."""
@@ -110,11 +129,18 @@ class _Controllers:
     async def elect(self, broker_id: int, *, designate: bool) -> RemotingCommand | None:
         """1002, when every send is answered; None: whether the election was held is unknown."""
         if unanswered := self._unfinished():
-            self._node.world.after(0, lambda: self._too_early(unanswered))  # a task's own error would be nobody's
+            # a task's own error would be nobody's
+            self._node.world.after(0, lambda: self._too_early(unanswered))
         future = self._loop.create_future()
-        self._node.membership.elect(broker_id, designate, lambda answer: None if future.done() else future.set_result(answer))
+        self._node.membership.elect(
+            broker_id,
+            designate,
+            lambda answer: None if future.done() else future.set_result(answer),
+        )
         answer: RemotingCommand | None = await future
         return answer
 
     def _too_early(self, unanswered: int) -> None:
-        raise InvariantBroken(f"{self._node.name} hands over while {unanswered} sends are not answered")
+        raise InvariantBroken(
+            f"{self._node.name} hands over while {unanswered} sends are not answered"
+        )

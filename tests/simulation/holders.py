@@ -1,8 +1,9 @@
-"""
-Who holds what was promised: each acknowledged message with the members that have it on an intact disk.
+"""Who holds what was promised: each acknowledged message with the members that have it on an
+intact disk.
 
-Responsible for: striking out a holder whose disk or power took the bytes, and taking it in again when it copied them anew;
-whether a loss is excused, and whether one more disk or power may go (README, "What is promised").
+Responsible for: striking out a holder whose disk or power took the bytes, and taking it in again
+when it copied them anew; whether a loss is excused, and whether one more disk or power may go
+(README, "What is promised").
 Refuses to know: epochs, elections, which fault it was.
 """
 
@@ -18,7 +19,9 @@ OFFSET = slice(28, 36)
 
 
 class Promise:
-    """Bytes at an offset that a client was told of, and the names of those that can answer for them."""
+    """Bytes at an offset that a client was told of, and the names of those that can answer for
+    them.
+    """
 
     __slots__ = ("data", "end", "holders", "offset")
 
@@ -54,7 +57,9 @@ class Holders:
         self.promised(int.from_bytes(data[OFFSET], "big"), data)
 
     def copied(self) -> None:
-        """Who has bytes again that it had lost, and vouches for them as a member, answers for them again."""
+        """Who has bytes again that it had lost, and vouches for them as a member, answers for them
+        again.
+        """
         self._enter(self._owed())
 
     def took(self, node: BrokerNode) -> None:
@@ -70,10 +75,16 @@ class Holders:
                 self._strike(promise, node.name)
 
     def all_go_dark(self) -> None:
-        """The power of all is about to go: what not all of them have flushed may be gone, for of two copies that were being
-        written nobody can tell which one is whole (README: power of all members in one moment)."""
+        """The power of all is about to go: what not all of them have flushed may be gone, for of
+        two copies that were being written nobody can tell which one is whole (README: power of all
+        members in one moment).
+        """
         for promise in self._promises.values():
-            if not all(node.disk.is_stable(promise.offset, promise.end) for node in self.cluster.brokers if node.name in promise.holders):
+            if not all(
+                node.disk.is_stable(promise.offset, promise.end)
+                for node in self.cluster.brokers
+                if node.name in promise.holders
+            ):
                 for name in list(promise.holders):
                     self._strike(promise, name)
 
@@ -86,16 +97,24 @@ class Holders:
                 self.world.count("loss.excused_by_operator")
 
     def may_go(self, *nodes: BrokerNode) -> bool:
-        """README's sentence: each promise keeps an intact holder when the disks or the power of all these go."""
+        """README's sentence: each promise keeps an intact holder when the disks or the power of all
+        these go.
+        """
         self.copied()
         names = {node.name for node in nodes}
         intact = {node.name for node in self.cluster.brokers if node.disk.is_intact} - names
         return all(promise.holders & intact for promise in self._owed())
 
     def excuse(self, offset: int, data: bytes) -> bool:
-        """Whether these bytes may be gone: each member that held them lost them by an accident, or they are old enough."""
+        """Whether these bytes may be gone: each member that held them lost them by an accident, or
+        they are old enough.
+        """
         promise = self._promises.get((offset, data))
-        return promise is not None and not promise.holders or offset < self.cluster.checkers.ledger.gone_below
+        return (
+            promise is not None
+            and not promise.holders
+            or offset < self.cluster.checkers.ledger.gone_below
+        )
 
     def of(self, offset: int, data: bytes) -> str:
         """Who should have them, for people."""
@@ -107,7 +126,12 @@ class Holders:
         self.copied()
         owed = self._owed()
         for node in self.cluster.brokers:
-            if node.up and not node.paused and not node.disk.distrusted and all(node.name in one.holders and one.is_on(node) for one in owed):
+            if (
+                node.up
+                and not node.paused
+                and not node.disk.distrusted
+                and all(node.name in one.holders and one.is_on(node) for one in owed)
+            ):
                 return node.name
         return None
 
@@ -126,10 +150,16 @@ class Holders:
                 self.world.count("loss.excused")
 
     def _enter(self, promises: list[Promise]) -> None:
-        """Members in the eyes of the log or of whoever leads; a restored disk holds what is on it, once its start vouches for it."""
+        """Members in the eyes of the log or of whoever leads; a restored disk holds what is on it,
+        once its start vouches for it.
+        """
         members = self._members()
         for node in self.cluster.brokers:
-            if node.disk.identity is None or node.disk.distrusted or node.disk.identity.broker_id not in members:
+            if (
+                node.disk.identity is None
+                or node.disk.distrusted
+                or node.disk.identity.broker_id not in members
+            ):
                 continue
             for promise in promises:
                 if node.name not in promise.holders and promise.is_on(node):
@@ -143,4 +173,6 @@ class Holders:
             if node.core is not None and node.core.is_master:
                 members |= set(node.core.sync_state_set)
         # Who was cleaned away is none, whatever its master has heard.
-        return members if known is None else {one for one in members if known.replica(one) is not None}
+        return (
+            members if known is None else {one for one in members if known.replica(one) is not None}
+        )

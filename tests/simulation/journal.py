@@ -1,5 +1,5 @@
-"""
-The command log of the world: a total order with delays, ambiguous answers and appends that land late.
+"""The command log of the world: a total order with delays, ambiguous answers and appends that land
+late.
 
 Responsible for: what a Kafka partition with acks=all promises, and what it does not.
 Refuses to know: what a record means.
@@ -18,7 +18,9 @@ READ_MS = (0, 3)
 
 
 class Journal:
-    """One partition. Acknowledged records never vanish; an unacknowledged one may land any time, or never."""
+    """One partition. Acknowledged records never vanish; an unacknowledged one may land any time, or
+    never.
+    """
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -50,7 +52,8 @@ class Journal:
                 self.world.count("journal.answer_lost")
                 return
             self.world.after(
-                chance.randint(*READ_MS), lambda: answered(offset) if node.up and node.life == life else None
+                chance.randint(*READ_MS),
+                lambda: answered(offset) if node.up and node.life == life else None,
             )
 
         self.world.after(delay_ms, land)
@@ -77,8 +80,9 @@ class Journal:
         return land
 
     def lose_from(self, offset: int) -> None:
-        """The log is made anew from its first records; what was on its way into the old one lands nowhere. Nobody may be
-        reading."""
+        """The log is made anew from its first records; what was on its way into the old one lands
+        nowhere. Nobody may be reading.
+        """
         assert not any(reader.alive() for reader in self._readers)
         self.records = self.records[:offset]
 
@@ -97,7 +101,9 @@ class Journal:
 class Reader:
     """One consumer: its own position, its own lag."""
 
-    def __init__(self, journal: Journal, node: Node, offset: int, deliver: Callable[[int, bytes], None]) -> None:
+    def __init__(
+        self, journal: Journal, node: Node, offset: int, deliver: Callable[[int, bytes], None]
+    ) -> None:
         self.journal = journal
         self.node = node
         self.life = node.life

@@ -1,7 +1,8 @@
-"""
-What clients were told, beside what is stored: each message once, by whom it was sent, until it is old enough to go.
+"""What clients were told, beside what is stored: each message once, by whom it was sent, until it
+is old enough to go.
 
-Responsible for: the clients' side of what was acknowledged, and which offsets retention was allowed to delete.
+Responsible for: the clients' side of what was acknowledged, and which offsets retention was allowed
+to delete.
 Refuses to know: replicas' roles, epochs, how a send found its master.
 """
 
@@ -45,34 +46,51 @@ class Ledger:
         self._acked[_name(data)] = data
 
     def told(self, client: ClientNode, body: bytes) -> None:
-        """A client hears that this is stored: a master must have said so, of a message that came from this client."""
+        """A client hears that this is stored: a master must have said so, of a message that came
+        from this client.
+        """
         name = _part(body)
         stored = self._acked.get(name)
         if stored is None:
-            raise InvariantBroken(f"{client.name} is told that {name!r} is stored, and no master said so")
+            raise InvariantBroken(
+                f"{client.name} is told that {name!r} is stored, and no master said so"
+            )
         if stored[BORN_HOST] != packed_peer(peer_of(client)):
-            raise InvariantBroken(f"{name!r} was sent by {client.name}, and is stored as somebody else's")
+            raise InvariantBroken(
+                f"{name!r} was sent by {client.name}, and is stored as somebody else's"
+            )
 
     def stored_once(self, node: BrokerNode) -> None:
-        """No client sends a message twice, so nobody else may (D5 says it of commands, the forwarder of sends)."""
+        """No client sends a message twice, so nobody else may (D5 says it of commands, the
+        forwarder of sends).
+        """
         seen: set[bytes] = set()
         disk = node.disk
-        for record in LogWalk(disk.read_log, disk.log_min, disk.log_end, FILE_BYTES, check_body=False):
+        for record in LogWalk(
+            disk.read_log, disk.log_min, disk.log_end, FILE_BYTES, check_body=False
+        ):
             name = _name(disk.read_log(record.physical_offset, record.size))
             if name in seen:
                 raise InvariantBroken(f"{name!r} was sent once and is stored twice")
             seen.add(name)
 
     def trimming(self, node: BrokerNode, below: int, reserved_ms: int, *, forced: bool) -> None:
-        """Files that end at or below `below` are about to go: nothing unconfirmed, nothing young unless the disk is full."""
+        """Files that end at or below `below` are about to go: nothing unconfirmed, nothing young
+        unless the disk is full.
+        """
         assert node.core is not None
         if below > node.core.confirm_offset:
-            raise InvariantBroken(f"{node.name} deletes its log below {below}, confirmed is {node.core.confirm_offset}")
+            raise InvariantBroken(
+                f"{node.name} deletes its log below {below}, confirmed is "
+                f"{node.core.confirm_offset}"
+            )
         disk = node.disk
         for record in LogWalk(disk.read_log, disk.log_min, below, FILE_BYTES, check_body=False):
             name = _name(disk.read_log(record.physical_offset, record.size))
             if self._stored_ms.get(name, 0) + reserved_ms > self.world.now_ms and not forced:
-                raise InvariantBroken(f"{node.name} deletes the message at {record.physical_offset} before its time")
+                raise InvariantBroken(
+                    f"{node.name} deletes the message at {record.physical_offset} before its time"
+                )
         self.gone_below = max(self.gone_below, below)
 
 

@@ -1,8 +1,8 @@
-"""
-The command log loses decisions that were acknowledged, and is made anew from what is left: every set is doubted (S11).
+"""The command log loses decisions that were acknowledged, and is made anew from what is left:
+every set is doubted (S11).
 
-Responsible for how much goes, and for what an operator's rebuild does to a set. Ids that were given out stay known, or their
-replicas could not be waited for. Refuses to know what comes of it.
+Responsible for how much goes, and for what an operator's rebuild does to a set. Ids that were given
+out stay known, or their replicas could not be waited for. Refuses to know what comes of it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class LogLoss:
         names = sorted(name for name, known in kept.state.sets.items() if not known.tombstone)
         if self.cluster.set_name not in names:
             return
-        self.world.note(f"   the log loses {journal.end_offset() - keep} decisions, every set is doubted")
+        self.world.note(
+            f"   the log loses {journal.end_offset() - keep} decisions, every set is doubted"
+        )
         self.world.count("fault.log_tail_lost")
         for node in self.cluster.controllers:
             node.stop()
@@ -45,4 +47,6 @@ class LogLoss:
         journal.lose_from(keep)
         checkers.log_was_cut(keep, kept.state)
         for name in names:
-            journal.records.append(encode(DoubtBrokerSet(self.faults.operator.envelope(kept.state), name, LIFTED_BY)))
+            journal.records.append(
+                encode(DoubtBrokerSet(self.faults.operator.envelope(kept.state), name, LIFTED_BY))
+            )

@@ -1,7 +1,8 @@
-"""
-What `brokers/membership.py` and `brokers/controller_client.py` are to a real broker, over the simulated network.
+"""What `brokers/membership.py` and `brokers/controller_client.py` are to a real broker, over the
+simulated network.
 
-Responsible for: registering, asking the leading controller with repeats under one command id, heartbeats, notices.
+Responsible for: registering, asking the leading controller with repeats under one command id,
+heartbeats, notices.
 Refuses to know: what an answer means for the replica.
 """
 
@@ -56,7 +57,9 @@ class ControllerLinks:
         place = self.node.cluster.node_at(name)
 
         def opened(end: End) -> None:
-            wire = self._wires[name] = Wire(self.world, end, self.node.request, lambda wire: self._lost(name, wire))
+            wire = self._wires[name] = Wire(
+                self.world, end, self.node.request, lambda wire: self._lost(name, wire)
+            )
             greeting = self._greeting()
             if greeting is not None:
                 wire.send(greeting)
@@ -76,10 +79,14 @@ class ControllerLinks:
     def heartbeat(self, command: RemotingCommand) -> None:
         cluster = self.node.cluster
         for name, wire in list(self._wires.items()):
-            cluster.strays.carry(HEARTBEAT, self.node, cluster.node_at(name), command, partial(wire.send, command))
+            cluster.strays.carry(
+                HEARTBEAT, self.node, cluster.node_at(name), command, partial(wire.send, command)
+            )
 
     def ask(self, request: RemotingCommand, answered: Answered) -> None:
-        """The leader's answer, or None: nobody knows what became of it. The same command goes to the next leader."""
+        """The leader's answer, or None: nobody knows what became of it. The same command goes to
+        the next leader.
+        """
         deadline_ms = self.world.now_ms + CALL_MS
 
         def attempt() -> None:
@@ -92,7 +99,9 @@ class ControllerLinks:
                 name = self.world.chance.choice(self.node.cluster.controller_names)
             wire = self._wires.get(name or "")
             if name is None:
-                self._find_leader(lambda: self.node.later(RETRY_MS if self._leader is None else 0, attempt))
+                self._find_leader(
+                    lambda: self.node.later(RETRY_MS if self._leader is None else 0, attempt)
+                )
             elif wire is None:
                 again(name)
             else:
@@ -121,11 +130,20 @@ class ControllerLinks:
         def answered(answer: RemotingCommand | None) -> None:
             nonlocal waiting, found
             waiting -= 1
-            address = answer.ext.get("controllerLeaderAddress") if answer is not None and answer.code == 0 else None
+            address = (
+                answer.ext.get("controllerLeaderAddress")
+                if answer is not None and answer.code == 0
+                else None
+            )
             if found:
                 return
             self._leader = address or self._leader
-            if address and answer is not None and answer.ext.get("isLeader") == "true" or not waiting:
+            if (
+                address
+                and answer is not None
+                and answer.ext.get("isLeader") == "true"
+                or not waiting
+            ):
                 found = True
                 then()
 
@@ -140,13 +158,20 @@ class MembershipShell:
         self.node, self.world, self.disk = node, node.world, node.disk
         cluster = node.cluster
         self.me = messages.Introduction(
-            cluster.cluster_name, cluster.set_name, node.address, node.ha_address, node.incarnation,
-            1 if cluster.shape.count_mode else node.settings.min_in_sync, notice_token=f"token of {node.incarnation}",
-        )  # fmt: skip
+            cluster.cluster_name,
+            cluster.set_name,
+            node.address,
+            node.ha_address,
+            node.incarnation,
+            1 if cluster.shape.count_mode else node.settings.min_in_sync,
+            notice_token=(f"token of {node.incarnation}"),
+        )
         self.broker_id: int | None = None
         self.registered = False
         self._ids = self._command_ids()
-        self._registration = reg.Registration(cluster.cluster_name, cluster.set_name, node.address, self._ids)
+        self._registration = reg.Registration(
+            cluster.cluster_name, cluster.set_name, node.address, self._ids
+        )
         self._controllers = ControllerLinks(node, self._greeting)
         self._asking: dict[bool, int] = {}
         self._reregistering = self._hinted = False
@@ -169,9 +194,16 @@ class MembershipShell:
         one = self._registration
         match effect:
             case reg.AskNextBrokerId():
-                self._controllers.ask(messages.next_broker_id(self.me), lambda answer: self._drive(one.next_id_answered(
-                    messages.settled_code(answer), None if answer is None else messages.read_next_broker_id(answer), self.node.wall_ms
-                )))  # fmt: skip
+                self._controllers.ask(
+                    messages.next_broker_id(self.me),
+                    lambda answer: self._drive(
+                        one.next_id_answered(
+                            messages.settled_code(answer),
+                            None if answer is None else messages.read_next_broker_id(answer),
+                            self.node.wall_ms,
+                        )
+                    ),
+                )
             case reg.WriteTemp(temp):
                 self.disk.temp_identity = temp
                 self._drive(one.temp_written(True))
@@ -179,14 +211,19 @@ class MembershipShell:
                 self.disk.temp_identity = None
             case reg.ApplyBrokerId(broker_id, check_code, name):
                 request = messages.apply_broker_id(self.me, broker_id, check_code, name)
-                self._controllers.ask(request, lambda answer: self._drive(one.apply_answered(messages.settled_code(answer))))
+                self._controllers.ask(
+                    request,
+                    lambda answer: self._drive(one.apply_answered(messages.settled_code(answer))),
+                )
             case reg.WriteIdentity(identity):
                 self.disk.identity = identity
                 self._drive(one.identity_written(True))
             case reg.RegisterBroker(broker_id, name):
                 self._register(broker_id, name)
             case reg.Wait():
-                self.node.later(self.world.between(WAIT_MIN_MS, WAIT_MAX_MS), lambda: self._drive(one.retry()))
+                self.node.later(
+                    self.world.between(WAIT_MIN_MS, WAIT_MAX_MS), lambda: self._drive(one.retry())
+                )
             case reg.Refused(reason):
                 raise AssertionError(reason)
 
@@ -228,7 +265,9 @@ class MembershipShell:
             return
         self._asking[elect] = 1
         if elect:
-            request = messages.elect_master(self.me, self.broker_id, next(self._ids), self.node.wall_ms)
+            request = messages.elect_master(
+                self.me, self.broker_id, next(self._ids), self.node.wall_ms
+            )
         else:
             request = messages.replica_info(self.me, self.broker_id)
         self._controllers.ask(request, lambda answer: self._answered(elect, answer))
@@ -240,7 +279,9 @@ class MembershipShell:
 
     def elect(self, broker_id: int, designate: bool, answered: Answered) -> None:
         """1002 for a replica of the set; what it says of the roles is followed at once."""
-        request = messages.elect_master(self.me, broker_id, next(self._ids), self.node.wall_ms, designate)
+        request = messages.elect_master(
+            self.me, broker_id, next(self._ids), self.node.wall_ms, designate
+        )
 
         def take(answer: RemotingCommand | None) -> None:
             self._take("elect", answer)
@@ -263,7 +304,9 @@ class MembershipShell:
                 self.node.notice(notice)
 
     def notified(self, message: RemotingCommand) -> None:
-        """1008, as `brokers/role_notices.py`: one that is not proven makes this broker ask, and ask once more if it was asking."""
+        """1008, as `brokers/role_notices.py`: one that is not proven makes this broker ask, and ask
+        once more if it was asking.
+        """
         notice = messages.role_notice(message, "notify")
         if notice is None or self.broker_id is None:
             return
@@ -285,17 +328,29 @@ class MembershipShell:
         """1001, and what is known of its outcome."""
         assert self.broker_id is not None
         request = messages.alter_sync_state_set(
-            self.me, self.broker_id, effect.members, effect.base_set_epoch, effect.master_epoch, name, self.node.wall_ms,
+            self.me,
+            self.broker_id,
+            effect.members,
+            effect.base_set_epoch,
+            effect.master_epoch,
+            name,
+            self.node.wall_ms,
             effect.lost_members,
-        )  # fmt: skip
+        )
 
         def answered(answer: RemotingCommand | None) -> None:
             told = None if answer is None else messages.read_alter_answer(answer)
             if answer is not None and answer.code in CODES_UNREGISTERED:
                 self.register_again()
-            known = (None, None, None) if told is None else (told.members, told.set_epoch, told.master_epoch)
+            known = (
+                (None, None, None)
+                if told is None
+                else (told.members, told.set_epoch, told.master_epoch)
+            )
             self.node.step(
-                lambda core: core.on_alter_result(effect.token, messages.settled_code(answer), *known, self.world.now_ms)
+                lambda core: core.on_alter_result(
+                    effect.token, messages.settled_code(answer), *known, self.world.now_ms
+                )
             )
 
         self._controllers.ask(request, answered)
@@ -308,4 +363,10 @@ class MembershipShell:
     def _greeting(self) -> RemotingCommand | None:
         if self.broker_id is None or not self.registered:
             return None
-        return messages.heartbeat(self.me, self.broker_id, self.node.position(), HEARTBEAT_TIMEOUT_MS, self.node.settings.priority)
+        return messages.heartbeat(
+            self.me,
+            self.broker_id,
+            self.node.position(),
+            HEARTBEAT_TIMEOUT_MS,
+            self.node.settings.priority,
+        )

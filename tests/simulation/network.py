@@ -1,7 +1,8 @@
-"""
-Byte streams between nodes: delay, cuts in one or both directions, pauses, loss of whole connections.
+"""Byte streams between nodes: delay, cuts in one or both directions, pauses, loss of whole
+connections.
 
-Responsible for: pipes that keep order like TCP, split data at random, and close both ends when a node dies.
+Responsible for: pipes that keep order like TCP, split data at random, and close both ends when a
+node dies.
 Refuses to know: what the bytes mean.
 """
 
@@ -87,7 +88,9 @@ class End:
 
     def hold(self, hold_ms: int) -> None:
         """What is sent from now on comes so much later at least."""
-        self.peer._last_due_ms = max(self.peer._last_due_ms, self.pipe.network.world.now_ms + hold_ms)
+        self.peer._last_due_ms = max(
+            self.peer._last_due_ms, self.pipe.network.world.now_ms + hold_ms
+        )
 
     def abandon(self) -> None:
         """Count what was on its way and will never be read."""
@@ -131,7 +134,9 @@ class Pipe:
         world = self.network.world
         if data is None or len(data) < 2 or not world.one_in(SPLIT_ONE_IN):
             return [data]
-        cuts = sorted(world.between(1, len(data) - 1) for _ in range(world.between(1, CHUNKS_MAX - 1)))
+        cuts = sorted(
+            world.between(1, len(data) - 1) for _ in range(world.between(1, CHUNKS_MAX - 1))
+        )
         return [data[a:b] for a, b in zip([0, *cuts], [*cuts, len(data)], strict=True) if a < b]
 
     def _deliver(self, sender: End, receiver: End) -> None:
@@ -143,8 +148,11 @@ class Pipe:
             receiver.abandon()
         elif network.is_cut(sender.owner.name, owner.name):
             now_ms = network.world.now_ms
-            since_ms = receiver._cut_since_ms = now_ms if receiver._cut_since_ms is None else receiver._cut_since_ms
-            # As TCP repeats what was lost: ever more seldom, so for up to as long again once the way is there.
+            since_ms = receiver._cut_since_ms = (
+                now_ms if receiver._cut_since_ms is None else receiver._cut_since_ms
+            )
+            # As TCP repeats what was lost: ever more seldom, so for up to as long again once the
+            # way is there.
             self._stick(sender, receiver, max(STUCK_RETRY_MS, now_ms - since_ms))
         elif receiver.deaf():
             self._stick(sender, receiver, STUCK_RETRY_MS)

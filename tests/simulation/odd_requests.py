@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 
 from brokers.remoting.command import RemotingCommand
 from events.codec import COMMAND_FINGERPRINTS, MARKER, encode
-from events.commands import ActivateRules, ChangeSettings, ClaimLeadership, ClusterFormed, ElectMaster
+from events.commands import (
+    ActivateRules,
+    ChangeSettings,
+    ClaimLeadership,
+    ClusterFormed,
+    ElectMaster,
+)
 from events.envelope import Envelope, ReplicaEvidence
 from processors.state import BrokerSet, ControllerState
 from tests.simulation import ghost
@@ -29,7 +35,9 @@ STRANGER = "nobody-knows"
 
 
 class Operator:
-    """Sends one odd thing after the other until `stopped`. It never cleans the real set by itself: that would be legal."""
+    """Sends one odd thing after the other until `stopped`. It never cleans the real set by itself:
+    that would be legal.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster, self.world, self.name = cluster, cluster.world, "operator"
@@ -48,7 +56,8 @@ class Operator:
         state = self._state()
         if self.stopped:
             return
-        if not state.is_formed:  # a log that does not begin with ClusterFormed is refused by every controller
+        # a log that does not begin with ClusterFormed is refused by every controller
+        if not state.is_formed:
             self._again()
             return
         broker_set = state.sets.get(self.cluster.set_name)
@@ -103,21 +112,34 @@ class Operator:
         self._request(ghost.clean(self.cluster.set_name, str(broker_id), living=living))
 
     def suspect(self) -> bool:
-        """A controller takes a living master for dead, and may be slow in saying so; False: there is no master."""
+        """A controller takes a living master for dead, and may be slow in saying so; False: there
+        is no master.
+        """
         state = self._state()
         known = state.sets.get(self.cluster.set_name)
         if known is None or known.master_broker_id is None:
             return False
         carried = self._carried()
         evidence = tuple(
-            ReplicaEvidence(one.broker_id, lives, "heartbeat" if lives else "heartbeat_expired", incarnation=one.incarnation)
+            ReplicaEvidence(
+                one.broker_id,
+                lives,
+                "heartbeat" if lives else "heartbeat_expired",
+                incarnation=one.incarnation,
+            )
             for one in known.replicas
             for lives in (one.broker_id != known.master_broker_id and one.broker_id in carried,)
-        )  # fmt: skip
+        )
         command = ElectMaster(
-            self.envelope(state), known.cluster_name, known.broker_name, -1, False,
-            known.master_epoch, known.sync_state_set_epoch, evidence,
-        )  # fmt: skip
+            self.envelope(state),
+            known.cluster_name,
+            known.broker_name,
+            -1,
+            False,
+            known.master_epoch,
+            known.sync_state_set_epoch,
+            evidence,
+        )
         late_ms = self.world.between(*SUSPICION_LATE_MS)
 
         def say() -> None:
@@ -159,7 +181,11 @@ class Operator:
         ]
 
     def envelope(
-        self, state: ControllerState, term: int | None = None, cluster_id: str = "", applied_offset: int | None = None
+        self,
+        state: ControllerState,
+        term: int | None = None,
+        cluster_id: str = "",
+        applied_offset: int | None = None,
     ) -> Envelope:
         """Of a command that an operator's tool writes into the log by itself."""
         return Envelope(
@@ -169,11 +195,15 @@ class Operator:
             issuer="operator",
             issued_at_ms=self.world.wall_ms,
             cause="odd",
-            applied_offset=self.cluster.journal.end_offset() if applied_offset is None else applied_offset,
+            applied_offset=self.cluster.journal.end_offset()
+            if applied_offset is None
+            else applied_offset,
         )
 
     def _reused(self, state: ControllerState) -> bytes:
-        """Two commands of different kinds under one id; the first of them is decided, the second is not."""
+        """Two commands of different kinds under one id; the first of them is decided, the second is
+        not.
+        """
         envelope = self.envelope(state)
         self._append(lambda: encode(ChangeSettings(envelope, {})))
         return encode(ElectMaster(envelope, "DefaultCluster", STRANGER, -1, False, None, None, ()))

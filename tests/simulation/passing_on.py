@@ -1,7 +1,8 @@
-"""
-What the product's `Forwarder` needs to run inside a simulated broker: connections of clients, calls to other brokers.
+"""What the product's `Forwarder` needs to run inside a simulated broker: connections of clients,
+calls to other brokers.
 
-Responsible for: carrying; an answer that does not come raises what `brokers.remoting.client` raises.
+Responsible for: carrying; an answer that does not come raises what `brokers.remoting.client`
+raises.
 Refuses to know: what is passed on, to whom, how often.
 """
 
@@ -53,13 +54,19 @@ class Calls:
         self._node, self._loop = node, loop
         self._wires: dict[str, Wire] = {}
 
-    async def call(self, address: str, command: RemotingCommand, timeout_ms: int) -> RemotingCommand:
+    async def call(
+        self, address: str, command: RemotingCommand, timeout_ms: int
+    ) -> RemotingCommand:
         wire = self._wires.get(address)
         if wire is None or not wire.open:
             wire = self._wires[address] = await self._connect(address)
         future = self._loop.create_future()
         self._node.world.count("forward.passed_on")
-        wire.call(replace(command), timeout_ms, lambda answer: None if future.done() else future.set_result(answer))
+        wire.call(
+            replace(command),
+            timeout_ms,
+            lambda answer: None if future.done() else future.set_result(answer),
+        )
         answer: RemotingCommand | None = await future
         if answer is None:
             self._node.world.count("forward.unknown")

@@ -1,7 +1,8 @@
 """
 What `brokers/replica/driver.py` is to a real replica, over the simulated network and disk.
 
-Responsible for: performing the core's effects in the driver's order, HA links, waiters; crashes between two effects.
+Responsible for: performing the core's effects in the driver's order, HA links, waiters; crashes
+between two effects.
 Refuses to know: what a step means; it only carries.
 """
 
@@ -31,7 +32,9 @@ DOWN_MS = (30, 3_000)
 SYNC_USUAL_MS = (1, 8)
 PARTINGS = (fx.CloseLink, fx.AbortWaiters, fx.ReportEvent)
 HARMLESS = (*PARTINGS, fx.WriteEpochs, fx.ConfirmMoved)
-"""What the driver still does of a list whose disk effect failed, and of one for which there was no room."""
+"""What the driver still does of a list whose disk effect failed, and of one for which there was no
+room.
+"""
 
 
 class ReplicaShell:
@@ -53,7 +56,9 @@ class ReplicaShell:
     # -- steps -------------------------------------------------------------------------------------
 
     def step(self, call: Callable[[ReplicaCore], list[fx.Effect]]) -> None:
-        """Call the core once and do what it says; before that it hears of what was put into the store."""
+        """Call the core once and do what it says; before that it hears of what was put into the
+        store.
+        """
         if not self._alive():
             return
         grown_to, self._grown_to = self._grown_to, None
@@ -108,11 +113,15 @@ class ReplicaShell:
             except DiskFull as error:
                 self.world.count("disk.full")
                 self._keep_only(HARMLESS)
-                self._queue.extend(self.core.storage_full(str(error), self.disk.log_end, self.world.now_ms))
+                self._queue.extend(
+                    self.core.storage_full(str(error), self.disk.log_end, self.world.now_ms)
+                )
             except (OSError, LogError) as error:
                 self.world.count("disk.error")
                 self._keep_only(PARTINGS)
-                self._queue.extend(self.core.storage_failed(str(error), self.disk.log_end, self.world.now_ms))
+                self._queue.extend(
+                    self.core.storage_failed(str(error), self.disk.log_end, self.world.now_ms)
+                )
                 self.node.disk_failed()
 
     def _keep_only(self, kinds: tuple[type[fx.Effect], ...]) -> None:
@@ -125,14 +134,21 @@ class ReplicaShell:
         if self.crash_after is not None:
             self.crash_after -= 1
             if self.crash_after < 0:
-                self.world.note(f"   {self.node.name} dies within a step, before {type(self._queue[0]).__name__}")
+                self.world.note(
+                    f"   {self.node.name} dies within a step, before "
+                    f"{type(self._queue[0]).__name__}"
+                )
                 self.world.count("fault.kill_inside")
                 self._queue.clear()
                 self.node.stop()
-                self.world.after(self.world.between(*DOWN_MS), lambda: self.node.up or self.node.start())
+                self.world.after(
+                    self.world.between(*DOWN_MS), lambda: self.node.up or self.node.start()
+                )
 
     def _perform_one(self, effect: fx.Effect) -> list[fx.Effect] | None:
-        handler: Callable[[fx.Effect], list[fx.Effect] | None] = getattr(self, "_do_" + type(effect).__name__)
+        handler: Callable[[fx.Effect], list[fx.Effect] | None] = getattr(
+            self, "_do_" + type(effect).__name__
+        )
         return handler(effect)
 
     # -- links -------------------------------------------------------------------------------------
@@ -151,7 +167,9 @@ class ReplicaShell:
             lambda data: self.step(lambda core: core.link_data(link_id, data, self.world.now_ms)),
             lambda reason: self._link_closed(link_id, reason),
         )
-        self.step(lambda core: core.link_opened(link_id, outbound=outbound, now_ms=self.world.now_ms))
+        self.step(
+            lambda core: core.link_opened(link_id, outbound=outbound, now_ms=self.world.now_ms)
+        )
 
     def _link_closed(self, link_id: int, reason: str) -> None:
         if self._links.pop(link_id, None) is not None:
@@ -160,10 +178,17 @@ class ReplicaShell:
     def hold_links(self, hold_ms: int) -> None:
         """The queues of the links are full for a while."""
         for link_id in list(self._links):
-            self.step(lambda core, one=link_id: core.link_flow(one, blocked=True, now_ms=self.world.now_ms))
-            self.node.later(hold_ms, lambda one=link_id: self.step(
-                lambda core: core.link_flow(one, blocked=False, now_ms=self.world.now_ms)
-            ))  # fmt: skip
+            self.step(
+                lambda core, one=link_id: core.link_flow(
+                    one, blocked=True, now_ms=self.world.now_ms
+                )
+            )
+            self.node.later(
+                hold_ms,
+                lambda one=link_id: self.step(
+                    lambda core: core.link_flow(one, blocked=False, now_ms=self.world.now_ms)
+                ),
+            )
 
     # -- effects -----------------------------------------------------------------------------------
 
@@ -184,10 +209,13 @@ class ReplicaShell:
 
     def _do_SendRange(self, effect: fx.SendRange) -> None:
         end = self._links.get(effect.link_id)
-        if end is not None and effect.offset < self.disk.log_min:  # deleted since: as the transport, which finds no file
+        # deleted since: as the transport, which finds no file
+        if end is not None and effect.offset < self.disk.log_min:
             self.world.count("retention.under_a_link")
             end.close("the log has no such bytes any more")
-            self.node.later(0, lambda: self._link_closed(effect.link_id, "the log has no such bytes any more"))
+            self.node.later(
+                0, lambda: self._link_closed(effect.link_id, "the log has no such bytes any more")
+            )
         elif end is not None:
             body = bytes(self.disk.log[effect.offset : effect.offset + effect.count])
             assert len(body) == effect.count, "the core sends bytes that the log does not have"
@@ -232,7 +260,9 @@ class ReplicaShell:
         self.world.count("replica.truncated")
         return self._do_CutIncompleteTail(effect)
 
-    def _do_CutIncompleteTail(self, effect: fx.CutIncompleteTail | fx.TruncateLog) -> list[fx.Effect]:
+    def _do_CutIncompleteTail(
+        self, effect: fx.CutIncompleteTail | fx.TruncateLog
+    ) -> list[fx.Effect]:
         ok, end_offset = cut(self.disk, effect, self.core.config.file_bytes)
         return self.core.truncated(ok, end_offset, self.world.now_ms)
 
@@ -267,7 +297,10 @@ class ReplicaShell:
         self.node.membership.ask(elect=effect.elect)
 
     def _do_RoleChanged(self, effect: fx.RoleChanged) -> None:
-        self.world.note(f"{self.node.name}: {effect.role} epoch {effect.master_epoch} set {effect.members} by {effect.source}")
+        self.world.note(
+            f"{self.node.name}: {effect.role} epoch {effect.master_epoch} set {effect.members} by "
+            f"{effect.source}"
+        )
         self.world.count(f"role.{effect.role}")
         self.node.service.role_changed(effect)
         if effect.role == "MASTER":

@@ -4,9 +4,11 @@ Runs seeds and prints what happened.
     python -m tests.simulation.run --seeds 100 --from 1       that many worlds
     python -m tests.simulation.run --budget-s 150             as many as fit
     python -m tests.simulation.run --seeds 1 --from 4711 --trace   one world, readable
-    python -m tests.simulation.run --mix copies            only worlds that are plagued so (mixes.py)
+    python -m tests.simulation.run --mix copies            only worlds that are plagued so
+    (mixes.py)
 
-Exit code 0: every promise held; 1: a seed failed (its trace and the command to repeat it are printed); 2: usage.
+Exit code 0: every promise held; 1: a seed failed (its trace and the command to repeat it are
+printed); 2: usage.
 """
 
 from __future__ import annotations
@@ -39,8 +41,12 @@ PRIORITIES: tuple[tuple[int, ...], ...] = ((NO_PRIORITY,), (NO_PRIORITY,), (3, 1
 LEARNS_AMONG = 4
 
 
-def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None, faulty_ms: int | None = None) -> World:
-    """One world: faults for a while, then healing, then everything must be whole. Raises InvariantBroken."""
+def run_world(
+    world: World, mix: Mix | None = None, shape: Shape | None = None, faulty_ms: int | None = None
+) -> World:
+    """One world: faults for a while, then healing, then everything must be whole. Raises
+    InvariantBroken.
+    """
     mix = mix or mix_of(world.seed)
     cluster = Cluster(world, shape or _drawn_shape(world, mix))
     world.count("flush.sync", cluster.shape.sync_flush)
@@ -55,7 +61,8 @@ def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None, 
         _settle(world, cluster)
     except InvariantBroken:
         raise
-    except Exception as error:  # A crash of the product's code is a failure of the seed, with its trace.
+    except Exception as error:
+        # A crash of the product's code is a failure of the seed, with its trace.
         world.note("".join(traceback.format_exception(error))[-2000:])
         raise InvariantBroken(f"{type(error).__name__}: {error}") from error
     finally:
@@ -64,7 +71,10 @@ def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None, 
 
 
 def _drawn_shape(world: World, mix: Mix) -> Shape:
-    controllers, brokers = world.chance.choice([1, 2, 2, 2, 3]), world.chance.choice([3, 3, 3, 3, 3, 2, 4, 5])
+    controllers, brokers = (
+        world.chance.choice([1, 2, 2, 2, 3]),
+        world.chance.choice([3, 3, 3, 3, 3, 2, 4, 5]),
+    )
     lasts = "lasting_cut" in mix.weights
     brokers = world.chance.choice([REPLICAS, REPLICAS, WITH_CLEANED]) if lasts else brokers
     clients, sync_flush = world.between(2, 8), world.one_in(4)
@@ -72,9 +82,17 @@ def _drawn_shape(world: World, mix: Mix) -> Shape:
     retains = world.one_in(RETAINS_ONE_IN) or "disk_crowded" in mix.weights
     learners = int(not lasts and brokers >= LEARNS_AMONG and world.one_in(2))
     return Shape(
-        controllers, brokers, clients, sync_flush, count_mode, odd_sends, retains,
-        world.chance.choice(MIN_IN_SYNC), world.chance.choice(PRIORITIES), learners,
-    )  # fmt: skip
+        controllers,
+        brokers,
+        clients,
+        sync_flush,
+        count_mode,
+        odd_sends,
+        retains,
+        world.chance.choice(MIN_IN_SYNC),
+        world.chance.choice(PRIORITIES),
+        learners,
+    )
 
 
 def _run_until(world: World, end_ms: int, done: Callable[[], bool]) -> None:
@@ -88,7 +106,9 @@ def _settle(world: World, cluster: Cluster) -> None:
     _run_until(world, begun + 8_000, lambda: False)
     for client in cluster.clients:
         client.stopped = True
-    _run_until(world, begun + HEAL_MS, lambda: world.steps % 64 == 0 and cluster.checkers.healed() is None)
+    _run_until(
+        world, begun + HEAL_MS, lambda: world.steps % 64 == 0 and cluster.checkers.healed() is None
+    )
     missing = cluster.checkers.healed()
     if missing is not None:
         raise InvariantBroken(f"not whole {HEAL_MS} ms after the last fault: {missing}")
@@ -102,14 +122,22 @@ def _settle(world: World, cluster: Cluster) -> None:
 def summary(first: int, counts: Counter[str]) -> str:
     """One line for people."""
     return (
-        f"seeds {counts['seeds']} from {first}, steps {counts['steps']}, messages sent {counts['message.sent']}, "
-        f"acknowledged {counts['message.acknowledged']} (in count mode {counts['count_mode.acknowledged']}, of them lost "
-        f"{counts['count_mode.lost']} from {counts['count_mode.lost_window_ms']} ms), commands {total(counts, 'outcome.')}, faults {total(counts, 'fault.')}, "
-        f"with synchronous flush {counts['flush.sync']}, elections at risk {counts['set.elected_at_risk']}, losses excused {counts['message.lost_excused']}"
+        f"seeds {counts['seeds']} from {first}, steps {counts['steps']}, messages sent "
+        f"{counts['message.sent']}, acknowledged {counts['message.acknowledged']} (in count mode "
+        f"{counts['count_mode.acknowledged']}, of them lost {counts['count_mode.lost']} from "
+        f"{counts['count_mode.lost_window_ms']} ms), commands {total(counts, 'outcome.')}, faults "
+        f"{total(counts, 'fault.')}, with synchronous flush {counts['flush.sync']}, elections at "
+        f"risk {counts['set.elected_at_risk']}, losses excused {counts['message.lost_excused']}"
     )
 
 
-SERIES = Series("cluster", run_world, missing, summary, {name: partial(run_world, mix=mix) for name, mix in MIXES.items()})
+SERIES = Series(
+    "cluster",
+    run_world,
+    missing,
+    summary,
+    {name: partial(run_world, mix=mix) for name, mix in MIXES.items()},
+)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""
-Series of simulated worlds: one seed after the other, what is printed of them, and their command line.
+"""Series of simulated worlds: one seed after the other, what is printed of them, and their command
+line.
 
-Responsible for: budgets, counts, the failed seed with its trace and how to repeat it. Refuses to know: what a world is
-made of and what it promises.
+Responsible for: budgets, counts, the failed seed with its trace and how to repeat it. Refuses to
+know: what a world is made of and what it promises.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ def total(counts: Counter[str], prefix: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """`worlds` is what `make simulate` calls this kind; `run_world` raises InvariantBroken. `directed`: the same for worlds of
-    one kind only, by its name."""
+    """`worlds` is what `make simulate` calls this kind; `run_world` raises InvariantBroken.
+    `directed`: the same for worlds of one kind only, by its name.
+    """
 
     worlds: str
     run_world: Callable[[World], World]
@@ -53,11 +54,20 @@ class Series:
     summary: Summary
     directed: Mapping[str, Callable[[World], World]] = field(default_factory=dict)
 
-    def run(self, first: int, seeds: int | None, budget_s: float | None, out: Out, *, until_covered: bool = False) -> Report:
+    def run(
+        self,
+        first: int,
+        seeds: int | None,
+        budget_s: float | None,
+        out: Out,
+        *,
+        until_covered: bool = False,
+    ) -> Report:
         """
         Run seeds in order until their number, the budget or the first failure.
 
-        `until_covered`: on a busy machine the budget may be too short to see everything; then up to as much again.
+        `until_covered`: on a busy machine the budget may be too short to see everything; then up to
+        as much again.
         """
         report = Report(first, self.summary)
         begun = shown = time.monotonic()
@@ -65,7 +75,11 @@ class Series:
         while seeds is None or seed < first + seeds:
             spent_s = time.monotonic() - begun
             if budget_s is not None and spent_s >= budget_s:
-                if not until_covered or spent_s >= OVERTIME * budget_s or not self.missing(report.counts):
+                if (
+                    not until_covered
+                    or spent_s >= OVERTIME * budget_s
+                    or not self.missing(report.counts)
+                ):
                     return report
             world = World(seed)
             try:
@@ -85,17 +99,31 @@ class Series:
 
     def main(self, about: str | None) -> int:
         """The command line."""
-        parser = argparse.ArgumentParser(prog="simulate", description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-        parser.add_argument("--seeds", type=int, help="how many worlds (default: until the budget ends, or 20)")
-        parser.add_argument("--from", dest="first", type=int, default=1, help="the first seed (default 1)")
+        parser = argparse.ArgumentParser(
+            prog="simulate", description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        parser.add_argument(
+            "--seeds", type=int, help=("how many worlds (default: until the budget ends, or 20)")
+        )
+        parser.add_argument(
+            "--from", dest="first", type=int, default=1, help=("the first seed (default 1)")
+        )
         parser.add_argument("--budget-s", type=float, help="stop after this many seconds")
-        parser.add_argument("--counts", action="store_true", help="print every count, not only the totals")
-        parser.add_argument("--coverage", action="store_true", help="fail when something was never seen to happen")
-        parser.add_argument("--trace", action="store_true", help="one world: print its whole trace and its hash")
+        parser.add_argument(
+            "--counts", action="store_true", help=("print every count, not only the totals")
+        )
+        parser.add_argument(
+            "--coverage", action="store_true", help=("fail when something was never seen to happen")
+        )
+        parser.add_argument(
+            "--trace", action="store_true", help=("one world: print its whole trace and its hash")
+        )
         parser.add_argument("--mix", choices=self.directed, help="only worlds that are plagued so")
         options = parser.parse_args()
         if options.mix:
-            return replace(self, run_world=self.directed[options.mix], directed={})._run_as_told(options)
+            return replace(self, run_world=self.directed[options.mix], directed={})._run_as_told(
+                options
+            )
         return self._run_as_told(options)
 
     def _run_as_told(self, options: argparse.Namespace) -> int:
@@ -105,12 +133,19 @@ class Series:
 
         if options.trace:
             return self.show(options.first, out)
-        report = self.run(options.first, options.seeds or (None if options.budget_s else 20), options.budget_s, out)
+        report = self.run(
+            options.first,
+            options.seeds or (None if options.budget_s else 20),
+            options.budget_s,
+            out,
+        )
         out(report.line())
         if options.counts:
             for name, count in sorted(report.counts.items()):
                 out(f"  {count:>9}  {name}")
-        unseen = self.missing(report.counts) if options.coverage and report.failed_seed is None else []
+        unseen = (
+            self.missing(report.counts) if options.coverage and report.failed_seed is None else []
+        )
         if unseen:
             out(f"never seen: {', '.join(unseen)}")
         return 1 if report.failed_seed is not None or unseen else 0
@@ -129,7 +164,9 @@ class Series:
         out(f"seed {seed}: every promise held; trace {world.trace_hash}")
         return 0
 
-    def report_failure(self, world: World, error: BaseException, out: Out, lines: int = TRACE_LINES_SHOWN) -> None:
+    def report_failure(
+        self, world: World, error: BaseException, out: Out, lines: int = TRACE_LINES_SHOWN
+    ) -> None:
         """The readable trace and how to repeat it."""
         for line in list(world.trace)[-lines:]:
             out(line)

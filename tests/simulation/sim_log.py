@@ -1,7 +1,8 @@
-"""
-A commit log on a simulated disk: what `brokers.log.commit_log.CommitLog` promises, over blocks instead of files.
+"""A commit log on a simulated disk: what `brokers.log.commit_log.CommitLog` promises, over blocks
+instead of files.
 
-Responsible for: where the log begins and ends, files that are made, cut and deleted, room, power that goes within a write.
+Responsible for: where the log begins and ends, files that are made, cut and deleted, room, power
+that goes within a write.
 Refuses to know: what a record means, what is dispatched, who asks.
 """
 
@@ -19,8 +20,9 @@ FILE_BYTES = 4_096
 
 
 class SimulatedLog:
-    """`bytes` are those of the whole log by their offsets, zeros where files are gone. `room`: what still fits, None without
-    a limit. `written` is called before each write and may end it."""
+    """`bytes` are those of the whole log by their offsets, zeros where files are gone. `room`: what
+    still fits, None without a limit. `written` is called before each write and may end it.
+    """
 
     file_bytes = FILE_BYTES
     io_error = disk_full = None
@@ -48,13 +50,19 @@ class SimulatedLog:
 
     @property
     def file_starts(self) -> tuple[int, ...]:
-        """A first file that begins at 0 is there with its first byte, another one stays when it loses its last."""
-        return tuple(range(self._first, max(self.end_offset, self._first + (self._first > 0)), FILE_BYTES))
+        """A first file that begins at 0 is there with its first byte, another one stays when it
+        loses its last.
+        """
+        return tuple(
+            range(self._first, max(self.end_offset, self._first + (self._first > 0)), FILE_BYTES)
+        )
 
     # -- appending
 
     def reserve(self, size: int) -> int:
-        """As the real one: a blank record closes the file that has no room for `size` bytes more."""
+        """As the real one: a blank record closes the file that has no room for `size` bytes
+        more.
+        """
         if size + BLANK_BYTES_MIN > FILE_BYTES:
             raise LogError(f"a record of {size} bytes does not fit a file of {FILE_BYTES}")
         left = FILE_BYTES - self.end_offset % FILE_BYTES
@@ -74,7 +82,9 @@ class SimulatedLog:
         self._blocks.append(data)
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:
-        """A master's bytes at the end; an empty log begins at any file's start. What was written before the disk was full stays."""
+        """A master's bytes at the end; an empty log begins at any file's start. What was written
+        before the disk was full stays.
+        """
         begins = self.end_offset == 0 and offset > 0
         if begins:
             assert offset % FILE_BYTES == 0, f"a log begins within a file, at {offset}"
@@ -90,7 +100,9 @@ class SimulatedLog:
             raise
 
     def open_files(self) -> None:
-        """As found: files are made in their full size, and those whose deletion was not finished are there again."""
+        """As found: files are made in their full size, and those whose deletion was not finished
+        are there again.
+        """
         self._first = self._first_on_disk
         self._blocks.cached.extend(bytes(-self.end_offset % FILE_BYTES))
 
@@ -107,7 +119,9 @@ class SimulatedLog:
         """No file that another process could read: entries are made one by one."""
 
     def is_record_boundary(self, offset: int) -> bool:
-        return offset >= self._first and scan.is_record_boundary(self.read, offset, self.end_offset, FILE_BYTES)
+        return offset >= self._first and scan.is_record_boundary(
+            self.read, offset, self.end_offset, FILE_BYTES
+        )
 
     def store_ms_at(self, offset: int) -> int | None:
         head = self.read(offset, MESSAGE_BYTES_MIN)
@@ -116,7 +130,9 @@ class SimulatedLog:
     # -- cutting
 
     def truncate(self, offset: int) -> None:
-        """The end from now on, durably. Below the first file, or at 0, the log is empty, and ends at 0."""
+        """The end from now on, durably. Below the first file, or at 0, the log is empty, and ends
+        at 0.
+        """
         if offset < self._first or not offset:
             offset = self._first = self._first_on_disk = 0
         self._blocks.cut(offset, segments.file_start(offset, FILE_BYTES))
@@ -131,10 +147,14 @@ class SimulatedLog:
         return bytes(self.bytes[offset:])
 
     def forget_before(self, offset: int) -> list[int]:
-        """Out of use from now on: files that end at or below `offset`, never the last one. Their starts, to be removed in order."""
+        """Out of use from now on: files that end at or below `offset`, never the last one. Their
+        starts, to be removed in order.
+        """
         before = self._first
         newest = segments.file_start(max(self.end_offset - 1, 0), FILE_BYTES)
-        self._first = max(before, min(segments.file_start(min(offset, self.end_offset), FILE_BYTES), newest))
+        self._first = max(
+            before, min(segments.file_start(min(offset, self.end_offset), FILE_BYTES), newest)
+        )
         return list(range(before, self._first, FILE_BYTES))
 
     def remove_file(self, start: int) -> None:

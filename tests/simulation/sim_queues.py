@@ -1,8 +1,10 @@
 """
 Consume queues of a simulated disk: entries in memory, some of them on the medium.
 
-Responsible for: what `brokers.log.consume_queue.ConsumeQueues` promises, and what a power loss does to it.
-Refuses to know: which entry a message gets (brokers.log.dispatch), where a cut goes (brokers.log.queue_entries).
+Responsible for: what `brokers.log.consume_queue.ConsumeQueues` promises, and what a power loss does
+to it.
+Refuses to know: which entry a message gets (brokers.log.dispatch), where a cut goes
+(brokers.log.queue_entries).
 """
 
 from __future__ import annotations
@@ -12,8 +14,17 @@ from functools import partial
 
 from brokers.log import segments
 from brokers.log.queue_entries import (
-    ENTRY, ENTRY_BYTES, FILLER_SIZE, Entry, entry_of, first_cut, first_kept, is_deleted, kept_below, reaches,
-)  # fmt: skip
+    ENTRY,
+    ENTRY_BYTES,
+    FILLER_SIZE,
+    Entry,
+    entry_of,
+    first_cut,
+    first_kept,
+    is_deleted,
+    kept_below,
+    reaches,
+)
 from tests.simulation.world import World
 
 FILE_ENTRIES = 16
@@ -36,7 +47,11 @@ class SimulatedQueue:
 
     @property
     def last_physical(self) -> int:
-        return self._entries[-1].physical_offset if self._entries and self._entries[-1].size != FILLER_SIZE else -1
+        return (
+            self._entries[-1].physical_offset
+            if self._entries and self._entries[-1].size != FILLER_SIZE
+            else -1
+        )
 
     def read(self, slot: int, count: int) -> list[Entry]:
         at = slot - self.first
@@ -44,7 +59,11 @@ class SimulatedQueue:
 
     def append(self, slot: int, entries: bytes | bytearray, last_physical: int) -> int:
         """Consecutive entries from `slot`; those already there are skipped. How many were new."""
-        if slot != self.max_offset and self.last_physical < 0 and self.min_offset(0) >= self.max_offset:
+        if (
+            slot != self.max_offset
+            and self.last_physical < 0
+            and self.min_offset(0) >= self.max_offset
+        ):
             self._entries.clear()
             self.first = self.synced = 0
         self._mend(slot, entries)
@@ -55,12 +74,16 @@ class SimulatedQueue:
         if not self._entries and slot != self.first:
             self.first = self.synced = segments.file_start(slot, FILE_ENTRIES)
         missing = slot + known - self.max_offset
-        self._entries += [FILLER if self.last_physical < 0 else Entry(self.last_physical, 0, 0)] * missing
+        self._entries += [
+            FILLER if self.last_physical < 0 else Entry(self.last_physical, 0, 0)
+        ] * missing
         self._entries += fresh
         return len(fresh)
 
     def _mend(self, slot: int, entries: bytes | bytearray) -> None:
-        for number, entry in enumerate(map(entry_of, ENTRY.iter_unpack(bytes(entries))), slot - self.first):
+        for number, entry in enumerate(
+            map(entry_of, ENTRY.iter_unpack(bytes(entries))), slot - self.first
+        ):
             if 0 <= number < len(self._entries) and self._entries[number].size <= 0:
                 self._entries[number] = entry
                 self.synced = min(self.synced, self.first + number)
@@ -121,7 +144,9 @@ class SimulatedQueues:
     def last_physical(self) -> int:
         return max((queue.last_physical for queue in self._queues.values()), default=-1)
 
-    def truncate(self, physical_offset: int, leads: Callable[[SimulatedQueue, tuple[str, int], int], object]) -> None:
+    def truncate(
+        self, physical_offset: int, leads: Callable[[SimulatedQueue, tuple[str, int], int], object]
+    ) -> None:
         for key, queue in self:
             queue.truncate(physical_offset, partial(leads, queue, key))
 
@@ -130,7 +155,9 @@ class SimulatedQueues:
             queue.keep_valid_below(physical_offset)
 
     def lacks_from(self, known_below: int = 0) -> int | None:
-        return min((queue.lacks_from for _, queue in self if queue.lacks_from is not None), default=None)
+        return min(
+            (queue.lacks_from for _, queue in self if queue.lacks_from is not None), default=None
+        )
 
     def take_unsynced(self) -> tuple[list[str], list[str]]:
         """For a sync that follows at once: nothing is left of it to be done."""
@@ -138,9 +165,15 @@ class SimulatedQueues:
         return [], []
 
     def mark_unsynced(self, physical_offset: int, *, cut: bool = False) -> None:
-        """Entries of messages at or above it may have been written by an earlier run: the next sync has them."""
+        """Entries of messages at or above it may have been written by an earlier run: the next sync
+        has them.
+        """
         for _, queue in self:
-            while queue.synced > queue.first and (known := queue.read(queue.synced - 1, 1)) and known[0].physical_offset >= physical_offset:
+            while (
+                queue.synced > queue.first
+                and (known := queue.read(queue.synced - 1, 1))
+                and known[0].physical_offset >= physical_offset
+            ):
                 queue.synced -= 1
 
     def trim(self, log_min: int) -> None:

@@ -1,8 +1,9 @@
-"""
-One-way messages that go astray: a role notice or a heartbeat comes late, or twice, over a connection of its own.
+"""One-way messages that go astray: a role notice or a heartbeat comes late, or twice, over a
+connection of its own.
 
-Responsible for: which of them do while that fault lasts, and how late they come; newer ones overtake them, and what a
-former life of the sender wrote may come after its end, as out of a kernel's buffer.
+Responsible for: which of them do while that fault lasts, and how late they come; newer ones
+overtake them, and what a former life of the sender wrote may come after its end, as out of a
+kernel's buffer.
 Refuses to know: what the messages mean.
 """
 
@@ -36,7 +37,14 @@ class Strays:
         """What is on its way still comes."""
         self._until_ms.clear()
 
-    def carry(self, what: str, sender: Node, receiver: Acceptor, message: RemotingCommand, usual: Callable[[], None]) -> None:
+    def carry(
+        self,
+        what: str,
+        sender: Node,
+        receiver: Acceptor,
+        message: RemotingCommand,
+        usual: Callable[[], None],
+    ) -> None:
         """Send it the usual way, or later by another one, or both."""
         if self._strikes(f"late_{what}"):
             self._astray(sender, receiver, message)

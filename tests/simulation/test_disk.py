@@ -1,4 +1,6 @@
-"""The simulated disk keeps what was synced, whatever happens to the rest, and really hurts the rest."""
+"""The simulated disk keeps what was synced, whatever happens to the rest, and really hurts the
+rest.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def test_synced_blocks_survive_and_others_are_kept_lost_or_torn_in_any_order() -
         assert blocks[:2] == [b"s" * BLOCK_BYTES] * 2
         kept = [block.strip(b"\0") for block in blocks[2:]]
         assert all(set(part) <= {ord("u")} for part in kept)
-        fates |= {"kept" if len(part) == BLOCK_BYTES else "torn" if part else "lost" for part in kept}
+        fates |= {
+            "kept" if len(part) == BLOCK_BYTES else "torn" if part else "lost" for part in kept
+        }
         holes += any(not early and late for early, late in zip(kept, kept[1:], strict=False))
     assert fates == {"kept", "lost", "torn"}
     assert holes, "no later block ever outlived an earlier one"
@@ -72,7 +76,9 @@ def cut_after(operations: int) -> SmallFiles:
 
 
 @pytest.mark.parametrize("operations", range(4, 8))
-def test_a_replaced_file_holds_the_old_or_the_new_bytes_wherever_the_power_goes(operations: int) -> None:
+def test_a_replaced_file_holds_the_old_or_the_new_bytes_wherever_the_power_goes(
+    operations: int,
+) -> None:
     seen = set()
     for seed in WORLDS:
         files = cut_after(operations)

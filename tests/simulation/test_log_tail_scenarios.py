@@ -1,4 +1,6 @@
-"""The command log loses its newest decisions: a member left the set, more was acknowledged without it, and the log forgot (S11)."""
+"""The command log loses its newest decisions: a member left the set, more was acknowledged without
+it, and the log forgot (S11).
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,17 @@ pytestmark = pytest.mark.simulation
 
 
 class LostLeaving(Schedule):
-    """Three brokers; `slow` was cut off and left the set, and that decision is not in the log any more."""
+    """Three brokers; `slow` was cut off and left the set, and that decision is not in the log any
+    more.
+    """
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed, brokers=3, acked=50)
         master, slow = self.master(), self.others()[-1]
         self.slow = slow
-        self.heal: Callable[[], None] = self.cluster.network.cut([(master.name, slow.name), (slow.name, master.name)])
+        self.heal: Callable[[], None] = self.cluster.network.cut(
+            [(master.name, slow.name), (slow.name, master.name)]
+        )
         end, core = self.cluster.journal.end_offset(), master.core
         assert core is not None
         self.run(20_000, lambda: slow.broker_id not in core.sync_state_set)
@@ -46,7 +52,9 @@ class LostLeaving(Schedule):
         return folder
 
     def believe_the_log(self) -> None:
-        """The master was told of a decision that is gone, so it waits for fewer than the log calls members."""
+        """The master was told of a decision that is gone, so it waits for fewer than the log calls
+        members.
+        """
         self.checkers._awaited = lambda known: None  # type: ignore[method-assign]
 
     def controllers_start(self) -> None:
@@ -56,7 +64,9 @@ class LostLeaving(Schedule):
     def doubt(self) -> None:
         """As an operator does with `regent controller rebuild`."""
         numbers = count(1 << 100)
-        doubts = doubts_behind(self.folded(), lambda: next(numbers).to_bytes(16, "big"), self.world.wall_ms)
+        doubts = doubts_behind(
+            self.folded(), lambda: next(numbers).to_bytes(16, "big"), self.world.wall_ms
+        )
         self.cluster.journal.records += [record.value for record in doubts.records]
 
     def kill_members(self, back_after_ms: int = 3_000) -> list[BrokerNode]:
@@ -68,7 +78,12 @@ class LostLeaving(Schedule):
 
     def missing(self) -> list[tuple[str, int]]:
         nodes, acked = self.cluster.brokers, self.checkers.acked
-        return [(node.name, one.offset) for node in nodes for one in acked if not self.checkers._holds(node, one)]
+        return [
+            (node.name, one.offset)
+            for node in nodes
+            for one in acked
+            if not self.checkers._holds(node, one)
+        ]
 
 
 def elections(play: Schedule) -> int:
@@ -76,12 +91,20 @@ def elections(play: Schedule) -> int:
 
 
 @pytest.mark.parametrize("seed", [5, 6])
-def test_controllers_whose_log_forgot_a_decision_stop_by_the_masters_word_before_they_elect(seed: int) -> None:
+def test_controllers_whose_log_forgot_a_decision_stop_by_the_masters_word_before_they_elect(
+    seed: int,
+) -> None:
     play = LostLeaving(seed)
     before = elections(play)
     play.believe_the_log()
     play.controllers_start()
-    with pytest.raises(InvariantBroken, match=r"halts: .* SyncStateSet epoch .* the log lost its newest decisions; .*rebuild --from-log"):
+    with pytest.raises(
+        InvariantBroken,
+        match=(
+            r"halts: .* SyncStateSet epoch .* the log lost its newest decisions; .*rebuild "
+            r"--from-log"
+        ),
+    ):
         play.run(10_000)
     assert elections(play) == before and play.missing()
 
@@ -129,5 +152,7 @@ def test_the_loss_is_seen_where_a_short_log_is_believed(monkeypatch: pytest.Monk
     play.run(3_000)
     play.kill_members()
     play.heal()
-    with pytest.raises(InvariantBroken, match="leads in epoch .* without the message|acknowledges|cuts to"):
+    with pytest.raises(
+        InvariantBroken, match=("leads in epoch .* without the message|acknowledges|cuts to")
+    ):
         play.run(30_000)

@@ -1,7 +1,8 @@
-"""Bugs planted into the product by these tests; the simulation must find each of them within a few worlds.
+"""Bugs planted into the product by these tests; the simulation must find each of them within a few
+worlds.
 
-Each bug is a patch of one product function. A found seed is run once more without the patch: then every promise holds,
-so that it is the bug that was found and nothing else.
+Each bug is a patch of one product function. A found seed is run once more without the patch: then
+every promise holds, so that it is the bug that was found and nothing else.
 """
 
 from __future__ import annotations
@@ -36,18 +37,40 @@ FAULTY_MS = 12_000
 FIRST_SEED = 1
 WITHOUT_STRAYS_SEEDS = 4
 MISFITS = ("TypeError", "AttributeError", "NameError", "KeyError")
-TWO = Shape(brokers=2)  # the set cannot shrink: who restarts stays a member, and no other can be elected
+# the set cannot shrink: who restarts stays a member, and no other can be elected
+TWO = Shape(brokers=2)
 
-DEATHS = Mix({"kill_broker": 2, "kill_master": 2, "kill_inside": 2, "isolate": 1}, every_ms=(100, 700), odd=False)
+DEATHS = Mix(
+    {"kill_broker": 2, "kill_master": 2, "kill_inside": 2, "isolate": 1},
+    every_ms=(100, 700),
+    odd=False,
+)
 WITHIN = Mix({"kill_inside": 4, "kill_broker": 1}, every_ms=(100, 700), odd=False)
-POWER = Mix({"lose_power": 4, "kill_master": 2, "restart_master": 1}, every_ms=(200, 900), odd=False)
-CUTS = Mix({"isolate": 3, "pause_broker": 2, "designate": 2, "suspect": 2}, every_ms=(100, 700), odd=False)
+POWER = Mix(
+    {"lose_power": 4, "kill_master": 2, "restart_master": 1}, every_ms=(200, 900), odd=False
+)
+CUTS = Mix(
+    {"isolate": 3, "pause_broker": 2, "designate": 2, "suspect": 2}, every_ms=(100, 700), odd=False
+)
 LONELY = Mix({"isolate": 3, "kill_broker": 1}, every_ms=(1_200, 2_500), stall_one_in=2, odd=False)
-POLLED = Mix({"poll": 6, "slow_links": 2, "restart_slave": 1}, every_ms=(50, 300), stall_one_in=2, odd=False)
+POLLED = Mix(
+    {"poll": 6, "slow_links": 2, "restart_slave": 1}, every_ms=(50, 300), stall_one_in=2, odd=False
+)
 STALE = Mix({"suspect": 4, "restart_slave": 4}, every_ms=(60, 300), stall_one_in=8, odd=False)
-STRAY = Mix({"late_notice": 3, "repeated_notice": 3, "kill_master": 2, "kill_broker": 2}, every_ms=(100, 800), stall_one_in=0, odd=False)
-NO_STRAYS = Mix({"kill_master": 2, "kill_broker": 2}, every_ms=(100, 800), stall_one_in=0, odd=False)
-ODD = Mix({"suspect": 3, "kill_leader": 1, "restart_master": 2, "kill_broker": 1}, every_ms=(100, 600), stall_one_in=6)
+STRAY = Mix(
+    {"late_notice": 3, "repeated_notice": 3, "kill_master": 2, "kill_broker": 2},
+    every_ms=(100, 800),
+    stall_one_in=0,
+    odd=False,
+)
+NO_STRAYS = Mix(
+    {"kill_master": 2, "kill_broker": 2}, every_ms=(100, 800), stall_one_in=0, odd=False
+)
+ODD = Mix(
+    {"suspect": 3, "kill_leader": 1, "restart_master": 2, "kill_broker": 1},
+    every_ms=(100, 600),
+    stall_one_in=6,
+)
 
 Patch = pytest.MonkeyPatch
 
@@ -109,7 +132,9 @@ def election_for_epochs_that_moved(patch: Patch) -> None:
 
 
 def cut_one_epoch_too_late(patch: Patch) -> None:
-    def generous(local: EpochHistory, local_end: int, master: EpochHistory, master_end: int) -> int | None:
+    def generous(
+        local: EpochHistory, local_end: int, master: EpochHistory, master_end: int
+    ) -> int | None:
         if not local:
             return 0
         for entry in reversed(local.entries):
@@ -121,7 +146,9 @@ def cut_one_epoch_too_late(patch: Patch) -> None:
 
 
 def cut_one_epoch_too_early(patch: Patch) -> None:
-    def strict(local: EpochHistory, local_end: int, master: EpochHistory, master_end: int) -> int | None:
+    def strict(
+        local: EpochHistory, local_end: int, master: EpochHistory, master_end: int
+    ) -> int | None:
         for entry in reversed(local.entries):
             if master.entry(entry.epoch) == entry:
                 return min(entry.start_offset, local_end)
@@ -138,7 +165,11 @@ def restarted_master_goes_on_in_its_epoch(patch: Patch) -> None:
     def at_once(standing: Any, notice: Any) -> Verdict:
         verdict = judge(standing, notice)
         own = notice.master_id == standing.broker_id and notice.members is not None
-        return Verdict.LEAD if verdict is Verdict.ASK_ELECTION and own and standing.trusted else verdict
+        return (
+            Verdict.LEAD
+            if verdict is Verdict.ASK_ELECTION and own and standing.trusted
+            else verdict
+        )
 
     append = EpochHistory.append
 
@@ -163,7 +194,11 @@ def empty_epoch_is_not_superseded(patch: Patch) -> None:
     append = EpochHistory.append
 
     def as_java_does(self: EpochHistory, epoch: int, start_offset: int) -> EpochHistory:
-        return self if self and start_offset == self.newest_start else append(self, epoch, start_offset)
+        return (
+            self
+            if self and start_offset == self.newest_start
+            else append(self, epoch, start_offset)
+        )
 
     patch.setattr(EpochHistory, "append", as_java_does)
 
@@ -174,7 +209,11 @@ def slave_acknowledges_before_it_writes(patch: Patch) -> None:
     def eager(self: SlaveRole, *args: Any) -> list[Any]:
         effects = perform(self, *args)
         writes = any(isinstance(effect, AppendRaw) for effect in effects)
-        return sorted(effects, key=lambda effect: not isinstance(effect, SendBytes)) if writes else effects
+        return (
+            sorted(effects, key=lambda effect: not isinstance(effect, SendBytes))
+            if writes
+            else effects
+        )
 
     patch.setattr(SlaveRole, "_perform", eager)
 
@@ -192,7 +231,9 @@ def acknowledgements_of_old_links_count(patch: Patch) -> None:
 
 
 def replica_joins_before_it_has_caught_up(patch: Patch) -> None:
-    patch.setattr(SyncSet, "_may_join", lambda self, slave, confirm_offset, epoch_start: slave.acked >= 0)
+    patch.setattr(
+        SyncSet, "_may_join", lambda self, slave, confirm_offset, epoch_start: slave.acked >= 0
+    )
 
 
 def heartbeats_of_a_former_life_elect(patch: Patch) -> None:
@@ -206,13 +247,20 @@ def heartbeats_of_a_former_life_elect(patch: Patch) -> None:
 
 
 def lost_member_is_left_out_before_the_controller_agrees(patch: Patch) -> None:
-    patch.setattr(SyncSet, "union", property(lambda self: self.proposal.members if self.proposal else self.confirmed))
+    patch.setattr(
+        SyncSet,
+        "union",
+        property(lambda self: self.proposal.members if self.proposal else self.confirmed),
+    )
 
 
 def old_master_is_followed_again(patch: Patch) -> None:
     def forgiving(standing: Any, notice: Any) -> Verdict:
         verdict = judge(standing, notice)
-        other = notice.master_id is not None and notice.master_id not in (standing.broker_id, standing.master_id)
+        other = notice.master_id is not None and notice.master_id not in (
+            standing.broker_id,
+            standing.master_id,
+        )
         return Verdict.FOLLOW if verdict is Verdict.IGNORE and other else verdict
 
     patch.setattr(transitions, "judge", forgiving)
@@ -271,9 +319,13 @@ PLANTED: Mapping[str, Planted] = {
 
 
 KEPT_IN_COUNT_MODE = (
-    "restarted_master_goes_on_in_its_epoch", "new_master_acts_before_its_entry_is_durable", "empty_epoch_is_not_superseded",
-)  # fmt: skip
-"""Bugs against what even brokers promise that may lose (S2): one master per epoch, and equal logs in the end."""
+    "restarted_master_goes_on_in_its_epoch",
+    "new_master_acts_before_its_entry_is_durable",
+    "empty_epoch_is_not_superseded",
+)
+"""Bugs against what even brokers promise that may lose (S2): one master per epoch, and equal logs
+in the end.
+"""
 
 
 def broken_promise(seed: int, bug: Planted) -> str | None:
@@ -293,7 +345,9 @@ def find(bug: Planted, request: pytest.FixtureRequest) -> None:
             bug.plant(patch)
             broken = broken_promise(seed, bug)
         if broken is not None:
-            assert not broken.startswith(MISFITS), f"the plant does not fit the product any more: {broken}"
+            assert not broken.startswith(MISFITS), (
+                f"the plant does not fit the product any more: {broken}"
+            )
             say(request, f"{name}: found after {seed - FIRST_SEED + 1} worlds: {broken}")
             assert broken_promise(seed, bug) is None, "the same world is broken without the bug"
             return
@@ -317,5 +371,7 @@ def test_only_messages_that_go_astray_find_what_a_late_notice_breaks() -> None:
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("name", KEPT_IN_COUNT_MODE)
-def test_what_count_mode_promises_all_the_same_is_watched_there(name: str, request: pytest.FixtureRequest) -> None:
+def test_what_count_mode_promises_all_the_same_is_watched_there(
+    name: str, request: pytest.FixtureRequest
+) -> None:
     find(replace(PLANTED[name], shape=Shape(count_mode=True)), request)

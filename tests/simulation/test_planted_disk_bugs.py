@@ -1,4 +1,5 @@
-"""Bugs planted into the product where it meets the disk: opening a store, syncs, a full disk, damaged messages.
+"""Bugs planted into the product where it meets the disk: opening a store, syncs, a full disk,
+damaged messages.
 
 As test_planted_bugs: each is found within a few worlds, and the world is whole without it.
 """
@@ -23,7 +24,9 @@ from tests.simulation.test_planted_bugs import POWER, Patch, Planted, find
 DAMAGE = Mix({"bit_flip": 3, "kill_master": 1, "kill_broker": 1}, every_ms=(300, 1_200), odd=False)
 FULL = Mix({"disk_full": 3, "kill_broker": 1}, every_ms=(300, 1_200), odd=False)
 SLOW = Mix({"slow_disk": 3, "kill_master": 1}, every_ms=(300, 1_200), odd=False)
-TORN = Mix({"power_within_write": 4, "lose_power": 2, "kill_master": 1}, every_ms=(200, 900), odd=False)
+TORN = Mix(
+    {"power_within_write": 4, "lose_power": 2, "kill_master": 1}, every_ms=(200, 900), odd=False
+)
 WITHIN = Mix({"kill_inside": 1}, every_ms=(40, 200), odd=False)
 BUSY = Shape(controllers=1, brokers=4, clients=6)
 SYNC = Shape(sync_flush=True)
@@ -50,7 +53,9 @@ def recovery_believes_what_was_only_written(patch: Patch) -> None:
 
 
 def log_that_became_short_is_trusted(patch: Patch) -> None:
-    """Damage ends the log at a start, as where nothing sound follows it, and nobody asks how far it went."""
+    """Damage ends the log at a start, as where nothing sound follows it, and nobody asks how far it
+    went.
+    """
     patch.setattr(recovery_read, "behind_damage", lambda *_: None)
     patch.setattr(recovery_plan, "missing_bytes", lambda known, flushed_offset, end: 0)
 
@@ -76,7 +81,9 @@ def answered_before_the_sync(patch: Patch) -> None:
 
 def late_sync_taken_for_success(patch: Patch) -> None:
     combine = put_rules.combine
-    patch.setattr(put_rules, "combine", lambda replication, flush: combine(replication, Flushed.DURABLE))
+    patch.setattr(
+        put_rules, "combine", lambda replication, flush: combine(replication, Flushed.DURABLE)
+    )
 
 
 PLANTED: Mapping[str, Planted] = {

@@ -1,4 +1,5 @@
-"""Bugs planted where the product gives messages their queue entries, deletes old files, passes sends on and leaves silent links.
+"""Bugs planted where the product gives messages their queue entries, deletes old files, passes
+sends on and leaves silent links.
 
 As test_planted_bugs: each is found within a few worlds, and the world is whole without it.
 """
@@ -20,16 +21,27 @@ from tests.simulation.cluster import Shape
 from tests.simulation.mixes import Mix
 from tests.simulation.test_planted_bugs import CUTS, DEATHS, Patch, Planted, find
 
-CROWDED = Mix({"disk_crowded": 4, "isolate": 1, "pause_broker": 1}, every_ms=(200, 900), stall_one_in=0, odd=False)
-SLOW_LINKS = Mix({"slow_links": 4, "kill_master": 2}, every_ms=(100, 700), stall_one_in=0, odd=False)
+CROWDED = Mix(
+    {"disk_crowded": 4, "isolate": 1, "pause_broker": 1},
+    every_ms=(200, 900),
+    stall_one_in=0,
+    odd=False,
+)
+SLOW_LINKS = Mix(
+    {"slow_links": 4, "kill_master": 2}, every_ms=(100, 700), stall_one_in=0, odd=False
+)
 UNANSWERED = Mix({"slow_disk": 3, "kill_master": 3}, every_ms=(200, 900), stall_one_in=0, odd=False)
-"""Masters die while messages that all replicas have wait for a sync: their outcome is unknown, and they are there."""
+"""Masters die while messages that all replicas have wait for a sync: their outcome is unknown, and
+they are there.
+"""
 RETAINS, SYNC = Shape(retains=True), Shape(sync_flush=True)
 
 
 def entries_before_the_set_has_the_message(patch: Patch) -> None:
     dispatch = Dispatcher._dispatch
-    patch.setattr(Dispatcher, "_dispatch", lambda self, target: dispatch(self, self._log.end_offset))
+    patch.setattr(
+        Dispatcher, "_dispatch", lambda self, target: dispatch(self, self._log.end_offset)
+    )
 
 
 def entries_of_a_log_that_was_cut(patch: Patch) -> None:
@@ -50,16 +62,28 @@ def unconfirmed_files_are_deleted(patch: Patch) -> None:
 
 def files_are_deleted_before_their_time(patch: Patch) -> None:
     decide = retention.decide
-    patch.setattr(retention, "decide", lambda policy, *args, **how: decide(replace(policy, reserved_ms=0), *args, **how))
+    patch.setattr(
+        retention,
+        "decide",
+        lambda policy, *args, **how: decide(replace(policy, reserved_ms=0), *args, **how),
+    )
 
 
 def who_sent_first_is_forgotten(patch: Patch) -> None:
-    patch.setattr(send_messages, "_born_host", lambda connection, request: send_messages.packed_peer(connection.peer))
+    patch.setattr(
+        send_messages,
+        "_born_host",
+        lambda connection, request: send_messages.packed_peer(connection.peer),
+    )
 
 
 def sends_of_unknown_outcome_are_passed_on_again(patch: Patch) -> None:
     handle = Forwarder.handle
-    patch.setattr(Forwarder, "handle", lambda self, *args, **how: handle(self, *args, **(how | {"repeatable": True})))
+    patch.setattr(
+        Forwarder,
+        "handle",
+        lambda self, *args, **how: handle(self, *args, **(how | {"repeatable": True})),
+    )
 
 
 def silent_links_are_kept(patch: Patch) -> None:

@@ -1,4 +1,5 @@
-"""Bugs planted where trust after a loss is decided: each was a defect of an earlier release, found by a review.
+"""Bugs planted where trust after a loss is decided: each was a defect of an earlier release, found
+by a review.
 
 As test_planted_bugs: each is found within a few worlds, and the world is whole without it.
 """
@@ -17,7 +18,14 @@ from brokers.log.held_time import HeldTime
 from brokers.log.retention import LogFile
 from brokers.replica.admission import Admission
 from brokers.replica.loss_watch import LossWatch
-from processors import decide_doubt, decide_replicas, decide_sync_set, elect, elect_candidates, snapshot_proof
+from processors import (
+    decide_doubt,
+    decide_replicas,
+    decide_sync_set,
+    elect,
+    elect_candidates,
+    snapshot_proof,
+)
 from processors.decide_refusals import Decision, Refusal
 from tests.simulation.cluster import Shape
 from tests.simulation.mixes import MIXES
@@ -30,7 +38,9 @@ FORGERY = replace(MIXES["snapshots"], every_ms=(40, 200))
 def elections_forget(patch: Patch) -> None:
     """A1, B1: who was left out holds everything, and nobody asks it."""
     patch.setattr(elect, "_sound_remembered", lambda broker_set, candidates: [])
-    patch.setattr(elect, "awaited_of", lambda broker_set, candidates, remembers: broker_set.unclean_members)
+    patch.setattr(
+        elect, "awaited_of", lambda broker_set, candidates, remembers: broker_set.unclean_members
+    )
     longest = elect._longest
 
     def of_the_unclean(eligible: Any, *others: Any) -> Any:
@@ -42,7 +52,9 @@ def elections_forget(patch: Patch) -> None:
 def identity_alone_is_a_first_start(patch: Patch) -> None:
     """A2: an empty log with an old id counts as clean."""
     judge = boot.judge
-    patch.setattr(boot, "judge", lambda marker, boot_id, has_data, traces: judge(marker, boot_id, has_data))
+    patch.setattr(
+        boot, "judge", lambda marker, boot_id, has_data, traces: judge(marker, boot_id, has_data)
+    )
     patch.setattr(decide_replicas, "_went_back", lambda *args: False)
     patch.setattr(LossWatch, "claims", lambda *args: [])
 
@@ -55,7 +67,9 @@ def a_log_that_went_back_is_trusted(patch: Patch) -> None:
 
 def lost_decisions_are_not_doubted(patch: Patch) -> None:
     """A5: a log without its newest decisions is taken for what happened."""
-    patch.setattr(decide_doubt, "doubt_broker_set", lambda state, command: Decision(Refusal.DOUBT_INVALID))
+    patch.setattr(
+        decide_doubt, "doubt_broker_set", lambda state, command: Decision(Refusal.DOUBT_INVALID)
+    )
 
 
 def replaced_disks_are_waited_for(patch: Patch) -> None:
@@ -66,7 +80,11 @@ def replaced_disks_are_waited_for(patch: Patch) -> None:
 def members_have_to_be_heard(patch: Patch) -> None:
     """B2: one member that controllers do not hear blocks every change of the set."""
     asked = decide_sync_set._unfit_member
-    patch.setattr(decide_sync_set, "_unfit_member", lambda wanted, candidates, members_too: asked(wanted, candidates, members_too=True))
+    patch.setattr(
+        decide_sync_set,
+        "_unfit_member",
+        lambda wanted, candidates, members_too: asked(wanted, candidates, members_too=True),
+    )
 
 
 def strangers_are_proposed(patch: Patch) -> None:
@@ -80,7 +98,12 @@ def files_age_by_store_times(patch: Patch) -> None:
 
     def oldest(self: HeldTime, starts: Any) -> list[LogFile]:
         newest = max((begun.store_ms for begun in self.begun.values()), default=0)
-        return [LogFile(one, self.ran_ms - newest + self.begun[one].store_ms if one in self.begun else None) for one in starts]
+        return [
+            LogFile(
+                one, self.ran_ms - newest + self.begun[one].store_ms if one in self.begun else None
+            )
+            for one in starts
+        ]
 
     patch.setattr(HeldTime, "oldest", oldest)
 

@@ -1,7 +1,9 @@
-"""Whole clusters under one seed each: as many as fit the budget, and the proof that a seed says all.
+"""Whole clusters under one seed each: as many as fit the budget, and the proof that a seed says
+all.
 
-REGENT_SIMULATION_BUDGET_S: seconds for the series (default 150); REGENT_SIMULATION_FROM: its first seed (default: by
-chance, printed). A failing seed replays alone: `make simulate SEEDS=1 FROM=<seed>`.
+REGENT_SIMULATION_BUDGET_S: seconds for the series (default 150); REGENT_SIMULATION_FROM: its first
+seed (default: by chance, printed). A failing seed replays alone: `make simulate SEEDS=1
+FROM=<seed>`.
 """
 
 from __future__ import annotations
@@ -85,10 +87,16 @@ def test_the_run_does_not_depend_on_the_hash_seed_of_python(hash_seed: str) -> N
     seed = KNOWN_SEEDS[0]
     there = subprocess.run(
         [sys.executable, "-c", ONE_HASH.format(seed=seed, faulty_ms=SHORT_MS)],
-        env={**os.environ, "PYTHONHASHSEED": hash_seed}, cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert there.stdout.strip() == run_world(World(seed), faulty_ms=SHORT_MS).trace_hash
 
 
 def test_other_seeds_give_other_runs() -> None:
-    assert len({run_world(World(seed), faulty_ms=SHORT_MS).trace_hash for seed in KNOWN_SEEDS}) == len(KNOWN_SEEDS)
+    assert len(
+        {run_world(World(seed), faulty_ms=SHORT_MS).trace_hash for seed in KNOWN_SEEDS}
+    ) == len(KNOWN_SEEDS)

@@ -1,4 +1,6 @@
-"""Packets of somebody who belongs to no set, on whole clusters: they depose, promote and fence nobody."""
+"""Packets of somebody who belongs to no set, on whole clusters: they depose, promote and fence
+nobody.
+"""
 
 from __future__ import annotations
 
@@ -44,18 +46,30 @@ class Stranger:
             wire = Wire(self._play.world, end, lambda wire, request: None)
             wire.send(request) if request.is_oneway else wire.call(request, 3_000, answered)
 
-        self._play.cluster.network.connect(self._self, place, place.accept, opened, lambda why: None)
+        self._play.cluster.network.connect(
+            self._self, place, place.accept, opened, lambda why: None
+        )
 
 
 def notice(play: Schedule, of: BrokerNode, epoch: int) -> RemotingCommand:
-    ext = {"masterBrokerId": str(of.broker_id), "masterAddress": of.address, "regentMasterHaAddress": of.ha_address,
-           "masterEpoch": str(epoch), "syncStateSetEpoch": "999", "regentSyncStateSet": str(of.broker_id)}  # fmt: skip
+    ext = {
+        "masterBrokerId": str(of.broker_id),
+        "masterAddress": of.address,
+        "regentMasterHaAddress": of.ha_address,
+        "masterEpoch": str(epoch),
+        "syncStateSetEpoch": "999",
+        "regentSyncStateSet": str(of.broker_id),
+    }
     return RemotingCommand.request(1008, ext, oneway=True)
 
 
 def roles(play: Schedule) -> list[tuple[object, ...]]:
     cores = [node.core for node in play.cluster.brokers]
-    return [(core.role, core.master_epoch, core.master_id, core.log.epoch_seen) for core in cores if core is not None]
+    return [
+        (core.role, core.master_epoch, core.master_id, core.log.epoch_seen)
+        for core in cores
+        if core is not None
+    ]
 
 
 def play_notices(above: int) -> None:
@@ -65,7 +79,10 @@ def play_notices(above: int) -> None:
     other, _ = play.others()
     for number in range(10):
         told = notice(play, other, master.core.master_epoch + above)
-        play.world.after(100 * number, lambda told=told: [stranger.tell(node, told) for node in play.cluster.brokers])  # type: ignore[misc]
+        play.world.after(
+            100 * number,
+            lambda told=told: [stranger.tell(node, told) for node in play.cluster.brokers],
+        )  # type: ignore[misc]
     acked = len(play.checkers.acked)
     play.run(5_000)
     assert roles(play) == before and len(play.checkers.acked) > acked
@@ -83,21 +100,37 @@ def test_it_is_seen_when_any_notice_counts_as_proven(monkeypatch: pytest.MonkeyP
 
 
 def play_packets() -> None:
-    """Five seconds of heartbeats, registrations and set changes in the master's name, to every controller."""
+    """Five seconds of heartbeats, registrations and set changes in the master's name, to every
+    controller.
+    """
     play = Schedule(6, brokers=3, acked=100)
     stranger, before, master = Stranger(play), roles(play), play.master()
     name, broker_id, members = play.cluster.set_name, master.broker_id, master.core.sync_state_set
     for number in range(50):
         for controller in play.cluster.controllers:
             for request in (
-                ghost.beat(name, broker_id, "another"), ghost.beat(name, broker_id, master.incarnation),
+                ghost.beat(name, broker_id, "another"),
+                ghost.beat(name, broker_id, master.incarnation),
                 ghost.register(name, broker_id, master.address, regentHaAddress=master.ha_address),
-                ghost.register(name, broker_id, master.address, regentHaAddress=master.ha_address, regentClean="false"),
-                ghost.alter(name, broker_id, master.core.master_epoch, master.core.set_epoch, [broker_id]),
-            ):  # fmt: skip
-                play.world.after(100 * number, lambda place=controller, packet=request: stranger.tell(place, packet))  # type: ignore[misc]
+                ghost.register(
+                    name,
+                    broker_id,
+                    master.address,
+                    regentHaAddress=master.ha_address,
+                    regentClean="false",
+                ),
+                ghost.alter(
+                    name, broker_id, master.core.master_epoch, master.core.set_epoch, [broker_id]
+                ),
+            ):
+                play.world.after(
+                    100 * number,
+                    lambda place=controller, packet=request: stranger.tell(place, packet),
+                )  # type: ignore[misc]
     play.run(8_000)
-    assert roles(play) == before and play.master() is master and master.core.sync_state_set == members
+    assert (
+        roles(play) == before and play.master() is master and master.core.sync_state_set == members
+    )
     assert 1 in stranger.answers
 
 
@@ -112,13 +145,19 @@ def test_it_is_seen_when_no_check_code_is_asked_for(monkeypatch: pytest.MonkeyPa
 
 
 def far_heartbeat(node: BrokerNode) -> RemotingCommand:
-    """What a replica of ours would send whose epoch file is damaged, or whoever knows its check code."""
-    return controller_messages.heartbeat(node.membership.me, node.broker_id, far_above(node), 4_000, node.settings.priority)
+    """What a replica of ours would send whose epoch file is damaged, or whoever knows its check
+    code.
+    """
+    return controller_messages.heartbeat(
+        node.membership.me, node.broker_id, far_above(node), 4_000, node.settings.priority
+    )
 
 
 def far_registration(node: BrokerNode) -> RemotingCommand:
     me, command_id = node.membership.me, f"{node.world.chance.getrandbits(128):032x}"
-    return controller_messages.register_broker(me, node.broker_id, far_above(node), True, command_id, node.wall_ms)
+    return controller_messages.register_broker(
+        me, node.broker_id, far_above(node), True, command_id, node.wall_ms
+    )
 
 
 def far_above(node: BrokerNode) -> controller_messages.LogPosition:
@@ -126,7 +165,9 @@ def far_above(node: BrokerNode) -> controller_messages.LogPosition:
 
 
 def play_far_epochs(packet: Packet) -> None:
-    """A slave is said to be in the last epoch but one, before two masters die one after the other."""
+    """A slave is said to be in the last epoch but one, before two masters die one after the
+    other.
+    """
     play = Schedule(8, brokers=3, acked=100)
     stranger, slave, epoch = Stranger(play), play.others()[0], play.master().core.master_epoch
     for number in range(40):
@@ -150,7 +191,9 @@ def test_b4_an_epoch_far_above_uses_up_none_of_a_set(packet: Packet) -> None:
 
 
 @pytest.mark.parametrize("packet", [far_heartbeat, far_registration])
-def test_b4_is_seen_when_every_epoch_is_within_reach(packet: Packet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_b4_is_seen_when_every_epoch_is_within_reach(
+    packet: Packet, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(heartbeat_desk, "EPOCH_REACH", FAR)
     for module in (decide_elect, decide_replicas, decide_sync_set):
         monkeypatch.setattr(module, "reach", lambda broker_set, rules, limit: limit)
@@ -159,7 +202,9 @@ def test_b4_is_seen_when_every_epoch_is_within_reach(packet: Packet, monkeypatch
 
 
 def play_far_notice() -> None:
-    """A slave is told of an epoch that no controller can give, under the token of its start; then it starts again."""
+    """A slave is told of an epoch that no controller can give, under the token of its start; then
+    it starts again.
+    """
     play = Schedule(9, brokers=3, acked=100)
     slave = play.others()[0]
     told = notice(play, play.master(), 2**63 - 1)
@@ -169,7 +214,11 @@ def play_far_notice() -> None:
     slave.stop()
     slave.start()
     play.run(20_000, play.is_whole)
-    assert play.is_whole() and slave.core is not None and slave.core.log.epoch_seen == play.master().core.master_epoch
+    assert (
+        play.is_whole()
+        and slave.core is not None
+        and slave.core.log.epoch_seen == play.master().core.master_epoch
+    )
 
 
 def test_b4_an_epoch_that_cannot_be_one_fences_no_broker_and_no_start() -> None:

@@ -1,4 +1,6 @@
-"""What was once lost or stuck, each as one schedule on whole clusters: short, without chance but for delays."""
+"""What was once lost or stuck, each as one schedule on whole clusters: short, without chance but
+for delays.
+"""
 
 from __future__ import annotations
 
@@ -41,13 +43,19 @@ class Schedule:
             self.world.now_ms = max(self.world.now_ms, end_ms)
 
     def master(self) -> BrokerNode:
-        return next(node for node in self.cluster.brokers if node.core is not None and node.core.is_master)
+        return next(
+            node for node in self.cluster.brokers if node.core is not None and node.core.is_master
+        )
 
     def others(self) -> list[BrokerNode]:
         return [node for node in self.cluster.brokers if node is not self.master()]
 
     def is_whole(self) -> bool:
-        masters = [node.core for node in self.cluster.brokers if node.core is not None and node.core.is_master]
+        masters = [
+            node.core
+            for node in self.cluster.brokers
+            if node.core is not None and node.core.is_master
+        ]
         return any(len(core.sync_state_set) == len(self.cluster.brokers) for core in masters)
 
     def clean(self, node: BrokerNode) -> None:
@@ -58,7 +66,9 @@ class Schedule:
         operator.stopped = True
 
         def opened(end: End) -> None:
-            Wire(self.world, end, lambda wire, request: None).call(request, 3_000, lambda answer: None)
+            Wire(self.world, end, lambda wire, request: None).call(
+                request, 3_000, lambda answer: None
+            )
 
         self.cluster.network.connect(operator, place, place.accept, opened, lambda why: None)
 
@@ -77,17 +87,26 @@ def play_a2() -> None:
     master.stop()
     play.world.after(1_000, master.start)
     play.run(20_000)
-    assert all(play.checkers._holds(node, message) for node in (master, other) for message in play.checkers.acked)
+    assert all(
+        play.checkers._holds(node, message)
+        for node in (master, other)
+        for message in play.checkers.acked
+    )
 
 
 def test_a2_a_disk_of_which_only_the_identity_came_back_never_leads_over_the_others() -> None:
     play_a2()
 
 
-def test_a2_is_seen_when_an_identity_without_its_marker_is_taken_for_a_first_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a2_is_seen_when_an_identity_without_its_marker_is_taken_for_a_first_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     judge = boot.judge
-    monkeypatch.setattr(boot, "judge", lambda marker, boot_id, has_data, traces: judge(marker, boot_id, has_data))
-    monkeypatch.setattr(decide_replicas, "_went_back", lambda *args: False)  # what it showed before tells, too
+    monkeypatch.setattr(
+        boot, "judge", lambda marker, boot_id, has_data, traces: judge(marker, boot_id, has_data)
+    )
+    # what it showed before tells, too
+    monkeypatch.setattr(decide_replicas, "_went_back", lambda *args: False)
     with pytest.raises(InvariantBroken, match=r"without the message at \d+, .*intact on b\d"):
         play_a2()
 
@@ -97,7 +116,9 @@ def left_for_a_loss(play: Schedule) -> int:
 
 
 def play_a3(*, heard: bool = True) -> Schedule:
-    """A slave's disk goes back by a moment; its master is there. `heard` False: no controller knows what the slave told last."""
+    """A slave's disk goes back by a moment; its master is there. `heard` False: no controller knows
+    what the slave told last.
+    """
     play = Schedule(4, brokers=2, acked=100)
     (other,) = play.others()
     copy, acked = other.disk.copy(), len(play.checkers.acked)
@@ -111,7 +132,12 @@ def play_a3(*, heard: bool = True) -> Schedule:
         for controller in play.cluster.controllers:
             controller.stop()
             controller.start()
-        play.run(5_000, lambda: any(one.core is not None and one.core.is_active for one in play.cluster.controllers))
+        play.run(
+            5_000,
+            lambda: any(
+                one.core is not None and one.core.is_active for one in play.cluster.controllers
+            ),
+        )
     other.start()
     play.run(10_000)
     return play
@@ -121,8 +147,12 @@ def test_a3_a_log_that_went_back_is_noticed_and_leaves_the_set() -> None:
     play = play_a3()
     assert left_for_a_loss(play) == 1
     assert play.is_whole()
-    settled = [message for message in play.checkers.acked if message.at_ms < play.world.now_ms - 1_000]
-    assert all(play.checkers._holds(node, message) for node in play.cluster.brokers for message in settled)
+    settled = [
+        message for message in play.checkers.acked if message.at_ms < play.world.now_ms - 1_000
+    ]
+    assert all(
+        play.checkers._holds(node, message) for node in play.cluster.brokers for message in settled
+    )
 
 
 def test_a3_where_controllers_forgot_what_they_heard_the_master_proves_it() -> None:
@@ -130,7 +160,9 @@ def test_a3_where_controllers_forgot_what_they_heard_the_master_proves_it() -> N
     assert play.world.counts["left.LOSS_PROVEN"] == 1
 
 
-def test_a3_is_seen_where_neither_masters_nor_the_fold_look(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a3_is_seen_where_neither_masters_nor_the_fold_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(LossWatch, "claims", lambda *args: [])
     monkeypatch.setattr(decide_replicas, "_went_back", lambda *args: False)
     assert left_for_a_loss(play_a3()) == 0
@@ -149,7 +181,9 @@ def test_b3_a_replica_that_was_cleaned_and_lives_does_not_keep_a_dead_member_in_
     assert play_b3()
 
 
-def test_b3_is_seen_where_strangers_link_and_refused_joiners_are_proposed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_b3_is_seen_where_strangers_link_and_refused_joiners_are_proposed_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(SyncSet, "_hold_back", lambda *args, **named: None)
     monkeypatch.setattr(Admission, "is_known", lambda *args: True)
     assert not play_b3()
@@ -158,7 +192,9 @@ def test_b3_is_seen_where_strangers_link_and_refused_joiners_are_proposed_again(
 def unheard(play: Schedule, node: BrokerNode) -> None:
     """The controllers do not hear it, nor it them; its master does."""
     names = play.cluster.controller_names
-    play.cluster.network.cut([pair for name in names for pair in ((node.name, name), (name, node.name))])
+    play.cluster.network.cut(
+        [pair for name in names for pair in ((node.name, name), (name, node.name))]
+    )
 
 
 def all_is_kept(play: Schedule) -> bool:
@@ -198,8 +234,12 @@ def play_the_only_member_is_gone(play: Schedule) -> None:
     play.run(60_000, lambda: master.core is not None and master.core.is_master)
 
 
-@pytest.mark.parametrize("blows", [play_kill_then_power, play_power_then_kill, play_the_only_member_is_gone])
-def test_a1_b1_who_was_left_out_and_holds_everything_leads_again(blows: Callable[[Schedule], None]) -> None:
+@pytest.mark.parametrize(
+    "blows", [play_kill_then_power, play_power_then_kill, play_the_only_member_is_gone]
+)
+def test_a1_b1_who_was_left_out_and_holds_everything_leads_again(
+    blows: Callable[[Schedule], None],
+) -> None:
     play = Schedule(5, brokers=2, acked=200)
     blows(play)
     assert play.master().core is not None
@@ -210,7 +250,9 @@ def test_b1_is_seen_where_elections_forget(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(elect, "_sound_remembered", lambda broker_set, candidates: [])
     play = Schedule(5, brokers=2, acked=200)
     play_the_only_member_is_gone(play)
-    assert not [node for node in play.cluster.brokers if node.core is not None and node.core.is_master]
+    assert not [
+        node for node in play.cluster.brokers if node.core is not None and node.core.is_master
+    ]
 
 
 def goes_on_without(play: Schedule, dead: BrokerNode, within_ms: int) -> bool:
@@ -222,7 +264,9 @@ def goes_on_without(play: Schedule, dead: BrokerNode, within_ms: int) -> bool:
 
 
 def play_b2() -> bool:
-    """Whether sends go on when a member that the controllers do not hear is left and the other one dies."""
+    """Whether sends go on when a member that the controllers do not hear is left and the other one
+    dies.
+    """
     play = Schedule(7, brokers=3, acked=50)
     quiet, dead = play.others()
     unheard(play, quiet)
@@ -236,12 +280,18 @@ def test_b2_a_member_that_the_controllers_do_not_hear_blocks_no_change() -> None
 
 def test_b2_is_seen_where_liveness_is_asked_of_members_too(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = decide_sync_set._unfit_member
-    monkeypatch.setattr(decide_sync_set, "_unfit_member", lambda wanted, candidates, members_too: asked(wanted, candidates, members_too=True))
+    monkeypatch.setattr(
+        decide_sync_set,
+        "_unfit_member",
+        lambda wanted, candidates, members_too: asked(wanted, candidates, members_too=True),
+    )
     assert not play_b2()
 
 
 def begin_again_without_a_log(play: Schedule) -> None:
-    """New controllers, to which nobody has ever been a member: each replica is a new one to them, whatever lies on its disk."""
+    """New controllers, to which nobody has ever been a member: each replica is a new one to them,
+    whatever lies on its disk.
+    """
     for node in play.cluster.brokers:
         node.stop_in_order()
         node.disk.identity = None
@@ -261,12 +311,16 @@ def are_registered(play: Schedule, nodes: list[BrokerNode]) -> bool:
     """Whether the log says so of what these processes are."""
     newest = max(play.cluster.controllers, key=lambda node: node.folder.offset)
     known = newest.folder.state.sets.get(play.cluster.set_name)
-    there = set() if known is None else {one.incarnation for one in known.replicas if one.is_registered}
+    there = (
+        set() if known is None else {one.incarnation for one in known.replicas if one.is_registered}
+    )
     return {node.incarnation for node in nodes} <= there
 
 
 def play_c7() -> None:
-    """Whoever has everything is registered and does not ask yet, and an empty replica asks for the first election."""
+    """Whoever has everything is registered and does not ask yet, and an empty replica asks for the
+    first election.
+    """
     play = Schedule(5, brokers=3, acked=50)
     empty = play.others()[0]
     full = [node for node in play.cluster.brokers if node is not empty]
@@ -289,6 +343,10 @@ def test_c7_a_first_election_takes_the_longest_log_of_those_that_report() -> Non
 
 def test_c7_is_seen_when_whoever_asks_first_leads(monkeypatch: pytest.MonkeyPatch) -> None:
     first = elect._elect_first
-    monkeypatch.setattr(elect, "_elect_first", lambda candidates, broker_id, *, longest: first(candidates, broker_id, longest=False))
+    monkeypatch.setattr(
+        elect,
+        "_elect_first",
+        lambda candidates, broker_id, *, longest: first(candidates, broker_id, longest=False),
+    )
     with pytest.raises(InvariantBroken, match=r"without the message at \d+"):
         play_c7()

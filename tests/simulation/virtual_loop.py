@@ -1,7 +1,8 @@
-"""
-asyncio on virtual time: what the product wrote as coroutines runs inside a simulated process, one world event a turn.
+"""asyncio on virtual time: what the product wrote as coroutines runs inside a simulated process,
+one world event a turn.
 
-Responsible for: callbacks, timers, tasks and the clock of one life of a node; nothing runs once that life is over.
+Responsible for: callbacks, timers, tasks and the clock of one life of a node; nothing runs once
+that life is over.
 Refuses to know: sockets, threads, what a coroutine does.
 """
 
@@ -27,7 +28,8 @@ class VirtualLoop(Base):
 
     def __init__(self, world: World, node: Node) -> None:
         self._world, self._node = world, node
-        self._coroutines: list[Coroutine[Any, Any, Any]] = []  # those of a dead life are never collected in between
+        # those of a dead life are never collected in between
+        self._coroutines: list[Coroutine[Any, Any, Any]] = []
         world.at_end(self._let_go)
 
     def time(self) -> float:
@@ -45,10 +47,21 @@ class VirtualLoop(Base):
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """Whatever nobody waited for: a dead life ends in the middle of things."""
 
-    def call_soon(self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None) -> Timer:  # type: ignore[override]
+    def call_soon(
+        self,
+        callback: Callable[..., object],
+        *args: Any,
+        context: contextvars.Context | None = None,
+    ) -> Timer:  # type: ignore[override]
         return wake(self._world, self._node, 0, lambda: self._run(callback, args, context))
 
-    def call_later(self, delay: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None) -> Timer:  # type: ignore[override]
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: contextvars.Context | None = None,
+    ) -> Timer:  # type: ignore[override]
         # Never at once: a deadline a rounding away would be waited for again and again.
         delay_ms = max(1, math.ceil(delay * 1000 - 1e-6))
         return wake(self._world, self._node, delay_ms, lambda: self._run(callback, args, context))
@@ -67,12 +80,19 @@ class VirtualLoop(Base):
         await future
 
     def _let_go(self) -> None:
-        """A world ends in the middle of things: what did not begin yet, and what waits, never goes on."""
+        """A world ends in the middle of things: what did not begin yet, and what waits, never goes
+        on.
+        """
         for coro in self._coroutines:
             coro.close()
         self._coroutines.clear()
 
-    def _run(self, callback: Callable[..., object], args: tuple[Any, ...], context: contextvars.Context | None) -> None:
+    def _run(
+        self,
+        callback: Callable[..., object],
+        args: tuple[Any, ...],
+        context: contextvars.Context | None,
+    ) -> None:
         before = asyncio._get_running_loop()
         asyncio._set_running_loop(self)
         try:

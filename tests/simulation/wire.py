@@ -1,7 +1,8 @@
 """
 Remoting over simulated pipes: the product's own codec on both ends.
 
-Responsible for: frames in and out, matching answers to calls, deadlines. An answer that does not come is unknown.
+Responsible for: frames in and out, matching answers to calls, deadlines. An answer that does not
+come is unknown.
 Refuses to know: what a request means.
 """
 
@@ -45,7 +46,9 @@ class Wire:
 
     def send(self, command: RemotingCommand) -> None:
         """Send an answer or a one-way request as it is."""
-        self.end.send(encode(command), f"remoting.{'answer' if command.is_response else command.code}")
+        self.end.send(
+            encode(command), f"remoting.{'answer' if command.is_response else command.code}"
+        )
 
     def call(self, command: RemotingCommand, timeout_ms: int, answered: Answered) -> None:
         """Send a request; `answered(None)` means that nobody knows what became of it."""

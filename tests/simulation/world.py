@@ -85,7 +85,9 @@ class World:
 
     @property
     def trace_hash(self) -> str:
-        """Equal for two runs that did the same at the same times: every line of the trace and every step's moment."""
+        """Equal for two runs that did the same at the same times: every line of the trace and every
+        step's moment.
+        """
         whole = self._lines.copy()
         whole.update(f"{self._mix} {self.steps} {sorted(self.counts.items())}".encode())
         return whole.hexdigest()

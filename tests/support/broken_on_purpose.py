@@ -1,4 +1,6 @@
-"""Rules as tests that are shown twice: each holds, and is seen to break once a patch of one product function breaks it."""
+"""Rules as tests that are shown twice: each holds, and is seen to break once a patch of one product
+function breaks it.
+"""
 
 from __future__ import annotations
 

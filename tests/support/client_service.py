@@ -1,4 +1,5 @@
-"""The client service of one broker on a real socket and a real store; the replica's part is the test's.
+"""The client service of one broker on a real socket and a real store; the replica's part is the
+test's.
 
 `Desk.confirm` says what a replica would: which offset every member has. Until then sends wait.
 """
@@ -33,10 +34,16 @@ class Desk:
     """One broker as its clients meet it. `confirm_at_once` False: the test confirms."""
 
     def __init__(
-        self, folder: Path, *, hold_ms: int = 2_000, flushed: Callable[[int], asyncio.Future[Flushed]] | None = None
+        self,
+        folder: Path,
+        *,
+        hold_ms: int = 2_000,
+        flushed: Callable[[int], asyncio.Future[Flushed]] | None = None,
     ) -> None:
         self.clock, self.roles, self.client = Clock(), RoleView(), RemotingClient()
-        self.store = MessageStore(folder, StoreConfig(log_file_bytes=1 << 20, queue_file_bytes=20_000))
+        self.store = MessageStore(
+            folder, StoreConfig(log_file_bytes=1 << 20, queue_file_bytes=20_000)
+        )
         self.tables = TableFiles(folder)
         self.tables.topics.put(system_topics("c", "b", True), 0)
         self.believes = True  # who connects is a replica of the set
@@ -45,19 +52,36 @@ class Desk:
         self.registrations = 0
         self.reported: list[tuple[str, dict[str, object]]] = []
         self.shared = SharedTables(
-            self.store, self.tables, self.roles, self.client, self.clock, lambda: self.members, self._register,
-            lambda: self.members, lambda kind, fields: self.reported.append((kind, fields)), auto_create=True, period_ms=20,
-        )  # fmt: skip
+            self.store,
+            self.tables,
+            self.roles,
+            self.client,
+            self.clock,
+            lambda: self.members,
+            self._register,
+            lambda: self.members,
+            lambda kind, fields: self.reported.append((kind, fields)),
+            auto_create=True,
+            period_ms=20,
+        )
         self.changes = self.shared.topics
         self.confirm_at_once, self.refusal, self.leads = True, None, True
         self.flushed: Callable[[int], asyncio.Future[Flushed]] | None = flushed
         self.waits: list[tuple[int, asyncio.Future[Confirmation]]] = []
         self.storage_failures: list[str] = []
         self.service = ClientService(
-            self.store, self.shared, self.roles, self.clock, self.forwarder, self._sends, self._changed
+            self.store,
+            self.shared,
+            self.roles,
+            self.clock,
+            self.forwarder,
+            self._sends,
+            self._changed,
         )
         unhurried(self.service)
-        self.server = RemotingServer(Dispatcher(self.service.handlers()), on_close=self.service.connection_closed)
+        self.server = RemotingServer(
+            Dispatcher(self.service.handlers()), on_close=self.service.connection_closed
+        )
         self._running: asyncio.Future[None] | None = None
 
     async def __aenter__(self) -> Desk:
@@ -79,7 +103,9 @@ class Desk:
 
     def lead(self, epoch: int = 1) -> Desk:
         self.service.mastership_begins(epoch)
-        self.roles.changed(RoleChanged("MASTER", epoch, 1, self.address if self.server._server else None, (1,), 1))
+        self.roles.changed(
+            RoleChanged("MASTER", epoch, 1, self.address if self.server._server else None, (1,), 1)
+        )
         return self
 
     def follow(self, master: str, epoch: int = 1) -> Desk:
@@ -99,14 +125,26 @@ class Desk:
 
     def _sends(self, **wires: object) -> SendService:
         mastership = Mastership(
-            lambda: self.leads, lambda: self.refusal, lambda end: None, self._confirmation, self.storage_failures.append,
+            lambda: self.leads,
+            lambda: self.refusal,
+            lambda end: None,
+            self._confirmation,
+            self.storage_failures.append,
             self.flushed,
         )
         host = host_bytes("127.0.0.1", 10911)
         return SendService(
-            self.store, self.tables.topics, self.roles, mastership, self.clock, cluster_name="c", store_host=host,
-            ack_timeout_ms=3_000, unique_keys=UniqueKeys(host[:4], 1, 2), **wires,  # type: ignore[arg-type]
-        )  # fmt: skip
+            self.store,
+            self.tables.topics,
+            self.roles,
+            mastership,
+            self.clock,
+            cluster_name="c",
+            store_host=host,
+            ack_timeout_ms=3_000,
+            unique_keys=UniqueKeys(host[:4], 1, 2),
+            **wires,  # type: ignore[arg-type]
+        )
 
     def _confirmation(self, end_offset: int, _timeout_ms: int) -> asyncio.Future[Confirmation]:
         future: asyncio.Future[Confirmation] = asyncio.get_running_loop().create_future()

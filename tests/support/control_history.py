@@ -61,7 +61,9 @@ def seen(
 class History:
     """A log that grows by commands, and the folder that follows it."""
 
-    def __init__(self, *, formed: bool = True, led: bool = True, rules: int = RULES_VERSION) -> None:
+    def __init__(
+        self, *, formed: bool = True, led: bool = True, rules: int = RULES_VERSION
+    ) -> None:
         self.folder = Folder()
         self.records: list[bytes] = []
         self._ids = 0
@@ -131,7 +133,9 @@ class History:
         return self.do(ApplyBrokerId(self.envelope(), CLUSTER, NAME, broker_id, code))
 
     def register(self, broker_id: int, incarnation: str = "", **other: object) -> Outcome:
-        """A start of a replica of ours registers; unless told otherwise its log is as long as it ever showed."""
+        """A start of a replica of ours registers; unless told otherwise its log is as long as it
+        ever showed.
+        """
         broker_set = self.folder.state.sets.get(NAME)
         row = broker_set and position_of(broker_set.positions, broker_id)
         values: dict[str, object] = {
@@ -147,7 +151,9 @@ class History:
         return self.do(RegisterBroker(*head, **values))  # type: ignore[arg-type]
 
     def register_java(self, broker_id: int, broker_address: str = "", **heard: int) -> Outcome:
-        """A Java broker registers: it sends none of our fields. `heard`: what the leader puts beside it."""
+        """A Java broker registers: it sends none of our fields. `heard`: what the leader puts
+        beside it.
+        """
         where = broker_address or address(broker_id)
         return self.do(RegisterBroker(self.envelope(), CLUSTER, NAME, broker_id, where, **heard))
 
@@ -163,10 +169,17 @@ class History:
         """Somebody wants a master."""
         return self.do(
             ElectMaster(
-                self.envelope(), CLUSTER, NAME, broker_id, designate, master_epoch, set_epoch,
-                evidence, waited_ms,
+                self.envelope(),
+                CLUSTER,
+                NAME,
+                broker_id,
+                designate,
+                master_epoch,
+                set_epoch,
+                evidence,
+                waited_ms,
             )
-        )  # fmt: skip
+        )
 
     def alter(
         self,
@@ -197,7 +210,6 @@ class History:
     ) -> Outcome:
         """The operator forgets replicas."""
         return self.do(CleanBrokerData(self.envelope(), CLUSTER, NAME, ids, living, evidence))
-
 
     def import_set(self, *ids: int, **other: object) -> Outcome:
         """A set of Java replicas comes over; the first of `ids` is its master, all are members."""

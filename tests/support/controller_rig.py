@@ -1,4 +1,6 @@
-"""A controller core on a log in memory: every append is applied at once, or when the test says so."""
+"""A controller core on a log in memory: every append is applied at once, or when the test says
+so.
+"""
 
 from __future__ import annotations
 
@@ -90,19 +92,31 @@ class Rig:
             self.tick(step)
 
     def request(
-        self, code: int, ext: dict[str, str] | None = None, body: bytes = b"", conn: int = 1, oneway: bool = False, host: str = "peer"
+        self,
+        code: int,
+        ext: dict[str, str] | None = None,
+        body: bytes = b"",
+        conn: int = 1,
+        oneway: bool = False,
+        host: str = "peer",
     ) -> RemotingCommand | None:
         """Send a request from `host` and return its answer if it came at once."""
         command = RemotingCommand.request(code, ext or {}, body, oneway)
         command.opaque = 4711
         before = len(self.sent)
-        self.perform(self.core.on_request(conn, f"{host}:{conn}", command, self.now_ms, self.wall_ms))
-        replies = [one for one in self.sent[before:] if isinstance(one, fx.Reply) and one.conn_id == conn]
+        self.perform(
+            self.core.on_request(conn, f"{host}:{conn}", command, self.now_ms, self.wall_ms)
+        )
+        replies = [
+            one for one in self.sent[before:] if isinstance(one, fx.Reply) and one.conn_id == conn
+        ]
         assert all(reply.response.opaque == 4711 for reply in replies)
         return replies[-1].response if replies else None
 
     def perform(self, effects: list[fx.Effect]) -> list[fx.Effect]:
-        """Perform in the order of issue, as the shell does: what follows from an effect comes after it."""
+        """Perform in the order of issue, as the shell does: what follows from an effect comes after
+        it.
+        """
         self._queue.extend(effects)
         if self._performing:
             return effects
@@ -153,20 +167,41 @@ class Rig:
 
     # -- brokers -----------------------------------------------------------------------------------
 
-    def heartbeat(self, broker: int, offset: int = 100, epoch: int = 0, timeout_ms: int = 3_000, conn: int | None = None) -> None:
+    def heartbeat(
+        self,
+        broker: int,
+        offset: int = 100,
+        epoch: int = 0,
+        timeout_ms: int = 3_000,
+        conn: int | None = None,
+    ) -> None:
         ext = {
-            "clusterName": CLUSTER, "brokerName": SET, "brokerAddr": f"b{broker}:10911", "brokerId": str(broker),
-            "epoch": str(epoch), "maxOffset": str(offset), "confirmOffset": "0",
-            "heartbeatTimeoutMills": str(timeout_ms), "regentIncarnation": f"life-{broker}",
-        }  # fmt: skip
+            "clusterName": CLUSTER,
+            "brokerName": SET,
+            "brokerAddr": f"b{broker}:10911",
+            "brokerId": str(broker),
+            "epoch": str(epoch),
+            "maxOffset": str(offset),
+            "confirmOffset": "0",
+            "heartbeatTimeoutMills": str(timeout_ms),
+            "regentIncarnation": f"life-{broker}",
+        }
         self.request(904, ext, conn=broker if conn is None else conn, oneway=True)
 
-    def register(self, broker: int, incarnation: str | None = None, clean: str = "true", minimum: str = "") -> RemotingCommand:
+    def register(
+        self, broker: int, incarnation: str | None = None, clean: str = "true", minimum: str = ""
+    ) -> RemotingCommand:
         ext = {
-            "clusterName": CLUSTER, "brokerName": SET, "brokerId": str(broker), "brokerAddress": f"b{broker}:10911",
-            "regentIncarnation": incarnation or f"life-{broker}", "regentClean": clean,
-            "regentHaAddress": f"b{broker}:10912", "regentLastEpoch": "0", "regentEndOffset": "100",
-        }  # fmt: skip
+            "clusterName": CLUSTER,
+            "brokerName": SET,
+            "brokerId": str(broker),
+            "brokerAddress": f"b{broker}:10911",
+            "regentIncarnation": incarnation or f"life-{broker}",
+            "regentClean": clean,
+            "regentHaAddress": f"b{broker}:10912",
+            "regentLastEpoch": "0",
+            "regentEndOffset": "100",
+        }
         ext |= {"regentMinInSync": minimum} if minimum else {}
         answer = self.request(1003, ext, conn=broker)
         assert answer is not None
@@ -178,19 +213,28 @@ class Rig:
         offered = self.request(1012, names, conn=broker)
         assert offered is not None and offered.ext["nextBrokerId"] == str(broker)
         code = f"b{broker}:10911;1"
-        applied = self.request(1013, names | {"appliedBrokerId": str(broker), "registerCheckCode": code}, conn=broker)
+        applied = self.request(
+            1013, names | {"appliedBrokerId": str(broker), "registerCheckCode": code}, conn=broker
+        )
         assert applied is not None and applied.code == 0
         answer = self.register(broker)
         self.heartbeat(broker)
         return answer
 
     def elect(self, broker: int = -1, designate: bool = False) -> RemotingCommand:
-        ext = {"clusterName": CLUSTER, "brokerName": SET, "brokerId": str(broker), "designateElect": str(designate).lower()}
+        ext = {
+            "clusterName": CLUSTER,
+            "brokerName": SET,
+            "brokerId": str(broker),
+            "designateElect": str(designate).lower(),
+        }
         answer = self.request(1002, ext, conn=max(broker, 0) or 77)
         assert answer is not None
         return answer
 
-    def alter(self, members: str, base_epoch: int, master: int = 1, master_epoch: int | None = None) -> RemotingCommand:
+    def alter(
+        self, members: str, base_epoch: int, master: int = 1, master_epoch: int | None = None
+    ) -> RemotingCommand:
         epoch = self.state.sets[SET].master_epoch if master_epoch is None else master_epoch
         ext = {"brokerName": SET, "masterBrokerId": str(master), "masterEpoch": str(epoch)}
         body = f'{{"syncStateSet":[{members}],"syncStateSetEpoch":{base_epoch}}}'.encode()

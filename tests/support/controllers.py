@@ -20,34 +20,51 @@ from tests.support.brokers import free_port
 
 RUN = (
     "import asyncio, logging, sys\nfrom processors import config, controller_process\n"
-    "logging.basicConfig(level=logging.WARNING); logging.getLogger('processors').setLevel(logging.INFO);"
+    "logging.basicConfig(level=logging.WARNING); "
+    "logging.getLogger('processors').setLevel(logging.INFO);"
     "sys.exit(asyncio.run(controller_process.run(config.load(sys.argv[1]))))"
 )
 WAIT_S = 90.0
 CALL_MS = 20_000
-"""A controller answers sooner (`request_deadline_ms`), a machine that does much else may not let it."""
+"""A controller answers sooner (`request_deadline_ms`), a machine that does much else may not let
+it.
+"""
 UNDECIDED = (1, 2, 2007)
-"""Unknown, busy, nobody leads: a broker asks again, and so do the tests, for any stall of the log is answered so."""
+"""Unknown, busy, nobody leads: a broker asks again, and so do the tests, for any stall of the log
+is answered so.
+"""
 PATIENT = "watchdog_ms = 90000\n"
-"""How long Faust may bring nothing. It may be as late as a busy machine makes it: records are read directly meanwhile."""
+"""How long Faust may bring nothing. It may be as late as a busy machine makes it: records are read
+directly meanwhile.
+"""
 NAMES = {"clusterName": "C", "brokerName": "a"}
 
 
 class Controllers:
-    """Controller processes, two by default, and calls to them. `more`: further lines of each configuration."""
+    """Controller processes, two by default, and calls to them. `more`: further lines of each
+    configuration.
+    """
 
     def __init__(
-        self, folder: Path, bootstrap: str, cluster: str, names: Sequence[str] = ("c1", "c2"), more: str = PATIENT
+        self,
+        folder: Path,
+        bootstrap: str,
+        cluster: str,
+        names: Sequence[str] = ("c1", "c2"),
+        more: str = PATIENT,
     ) -> None:
         self.folder = folder
         self.addresses = {name: f"127.0.0.1:{free_port()}" for name in names}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.client = RemotingClient()
         for name, address in self.addresses.items():
-            peers = "".join(f'{other} = "{at}"\n' for other, at in self.addresses.items() if other != name)
+            peers = "".join(
+                (f'{other} = "{at}"\n') for other, at in self.addresses.items() if other != name
+            )
             (folder / f"{name}.toml").write_text(
                 f'controller_id = "{name}"\ncluster_id = "{cluster}"\nlisten = "{address}"\n'
-                f'data_dir = "{folder / name}"\nlocal_cluster = true\nsnapshot_every_offsets = 10\n{more}'
+                f'data_dir = "{folder / name}"\nlocal_cluster = true\nsnapshot_every_offsets = '
+                f"10\n{more}"
                 f'[peers]\n{peers}[kafka]\n"bootstrap.servers" = "{bootstrap}"\n',
                 encoding="utf-8",
             )
@@ -56,7 +73,9 @@ class Controllers:
         """Start one; `planted` is code that runs before it, to break something in it."""
         with (self.folder / f"{name}.log").open("ab") as output:
             self.processes[name] = subprocess.Popen(
-                [sys.executable, "-c", f"{planted}\n{RUN}", str(self.folder / f"{name}.toml")], stdout=output, stderr=output
+                [sys.executable, "-c", f"{planted}\n{RUN}", str(self.folder / f"{name}.toml")],
+                stdout=output,
+                stderr=output,
             )
 
     def wait_end(self, name: str) -> tuple[int, str]:
@@ -80,20 +99,31 @@ class Controllers:
 
     async def status(self, name: str) -> dict:  # type: ignore[type-arg]
         try:
-            answer = await self.client.call(self.addresses[name], RemotingCommand.request(19002), 1_000)
+            answer = await self.client.call(
+                self.addresses[name], RemotingCommand.request(19002), 1_000
+            )
         except RemotingError:
             return {"ready": False, "role": "none"}
         return json.loads(answer.body)
 
     async def asked(
-        self, name: str, code: int, ext: dict[str, str], body: bytes = b"", client: RemotingClient | None = None
+        self,
+        name: str,
+        code: int,
+        ext: dict[str, str],
+        body: bytes = b"",
+        client: RemotingClient | None = None,
     ) -> RemotingCommand:
-        """The first answer that says what came of it. Repeats have one command id, so nothing is decided twice."""
+        """The first answer that says what came of it. Repeats have one command id, so nothing is
+        decided twice.
+        """
         ext, client = {**ext, "regentCommandId": secrets.token_hex(16)}, client or self.client
         deadline = asyncio.get_running_loop().time() + WAIT_S
         while True:
             try:
-                answer = await client.call(self.addresses[name], RemotingCommand.request(code, dict(ext), body), CALL_MS)
+                answer = await client.call(
+                    self.addresses[name], RemotingCommand.request(code, dict(ext), body), CALL_MS
+                )
                 if answer.code not in UNDECIDED or asyncio.get_running_loop().time() > deadline:
                     return answer
             except RemotingError:
@@ -102,7 +132,9 @@ class Controllers:
             await asyncio.sleep(0.05)
 
     async def until(self, condition, what: str) -> dict[str, dict]:  # type: ignore[no-untyped-def, type-arg]
-        """The statuses that meet the condition. One that does not answer in time, or still starts, tells less: it is asked again."""
+        """The statuses that meet the condition. One that does not answer in time, or still starts,
+        tells less: it is asked again.
+        """
         deadline = asyncio.get_running_loop().time() + WAIT_S
         while True:
             statuses = {name: await self.status(name) for name in self.processes}
@@ -110,7 +142,9 @@ class Controllers:
                 if condition(statuses):
                     return statuses
             logs = "".join(path.read_text() for path in self.folder.glob("*.log"))
-            assert asyncio.get_running_loop().time() < deadline, f"waited in vain until {what}: {statuses}\n{logs}"
+            assert asyncio.get_running_loop().time() < deadline, (
+                f"waited in vain until {what}: {statuses}\n{logs}"
+            )
             await asyncio.sleep(0.02)
 
     async def until_of(self, name: str, condition, what: str) -> None:  # type: ignore[no-untyped-def]
@@ -123,10 +157,13 @@ class Controllers:
     async def both_follow(self) -> tuple[str, str]:
         """(active, standby)"""
         statuses = await self.until(
-            lambda all_: len(all_) == 2 and sorted(one["role"] for one in all_.values()) == ["active", "standby"]
-            and all(one["ready"] for one in all_.values()),
+            lambda all_: (
+                len(all_) == 2
+                and sorted(one["role"] for one in all_.values()) == ["active", "standby"]
+                and all(one["ready"] for one in all_.values())
+            ),
             "one leads and one stands by",
-        )  # fmt: skip
+        )
         active = next(name for name, one in statuses.items() if one["role"] == "active")
         return active, next(name for name in statuses if name != active)
 
@@ -142,13 +179,19 @@ class Broker:
         self.server = RemotingServer(lambda connection, request: self.notices.append(request))
         self._beating: asyncio.Task[None] | None = None
 
-    async def call(self, controller: str, code: int, ext: dict[str, str], body: bytes = b"") -> RemotingCommand:
+    async def call(
+        self, controller: str, code: int, ext: dict[str, str], body: bytes = b""
+    ) -> RemotingCommand:
         """The first answer, whatever it says."""
         return await self.client.call(
-            self.controllers.addresses[controller], RemotingCommand.request(code, ext, body), CALL_MS
+            self.controllers.addresses[controller],
+            RemotingCommand.request(code, ext, body),
+            CALL_MS,
         )
 
-    async def asked(self, controller: str, code: int, ext: dict[str, str], body: bytes = b"") -> RemotingCommand:
+    async def asked(
+        self, controller: str, code: int, ext: dict[str, str], body: bytes = b""
+    ) -> RemotingCommand:
         """The first answer that says what came of it."""
         return await self.controllers.asked(controller, code, ext, body, self.client)
 
@@ -159,22 +202,36 @@ class Broker:
         assert offered.ext["nextBrokerId"] == str(self.number)
         code = {"appliedBrokerId": str(self.number), "registerCheckCode": f"{self.address};1"}
         assert (await self.asked(controller, 1013, NAMES | code)).code == 0
-        registered = await self.asked(controller, 1003, NAMES | {
-            "brokerId": str(self.number), "brokerAddress": self.address, "regentIncarnation": f"i{self.number}",
-            "regentClean": "true", "regentHaAddress": f"127.0.0.1:{self.number}",
-        })  # fmt: skip
+        registered = await self.asked(
+            controller,
+            1003,
+            NAMES
+            | {
+                "brokerId": str(self.number),
+                "brokerAddress": self.address,
+                "regentIncarnation": f"i{self.number}",
+                "regentClean": "true",
+                "regentHaAddress": f"127.0.0.1:{self.number}",
+            },
+        )
         self._beating = asyncio.ensure_future(self._beat())
         return registered
 
     async def _beat(self) -> None:
         ext = NAMES | {
-            "brokerAddr": self.address, "brokerId": str(self.number), "epoch": "0", "maxOffset": "100",
-            "heartbeatTimeoutMills": "20000", "regentIncarnation": f"i{self.number}",
-        }  # fmt: skip
+            "brokerAddr": self.address,
+            "brokerId": str(self.number),
+            "epoch": "0",
+            "maxOffset": "100",
+            "heartbeatTimeoutMills": "20000",
+            "regentIncarnation": f"i{self.number}",
+        }
         while True:
             for address in self.controllers.addresses.values():
                 try:
-                    await self.client.send_oneway(address, RemotingCommand.request(904, ext, oneway=True))
+                    await self.client.send_oneway(
+                        address, RemotingCommand.request(904, ext, oneway=True)
+                    )
                 except RemotingError:
                     continue
             await asyncio.sleep(0.1)

@@ -17,9 +17,12 @@ def wait_published(cluster: LocalCluster) -> None:
     """Until the active controller has published everything that it has applied."""
 
     def all_published() -> bool:
-        answers = process_status.ask_all([one["status_address"] for one in cluster.processes("controller")])
+        answers = process_status.ask_all(
+            [one["status_address"] for one in cluster.processes("controller")]
+        )
         active = [one for one in answers.values() if one and one.get("role") == "active"]
-        leader = max(active, key=lambda one: one["term"], default=None)  # one that was deposed may not know it yet
+        # one that was deposed may not know it yet
+        leader = max(active, key=lambda one: one["term"], default=None)
         return leader is not None and bool(leader["published_offset"] == leader["applied_offset"])
 
     wait_until(all_published, "all outcomes are published")
@@ -28,8 +31,8 @@ def wait_published(cluster: LocalCluster) -> None:
 def proven_outcomes(bootstrap: str) -> list[Outcome]:
     """Every published outcome once, in order; the list's index is the command's offset.
 
-    Fails when an offset is missing, published out of order or with two digests, or when a fold of the commands alone
-    gives another digest than what was published.
+    Fails when an offset is missing, published out of order or with two digests, or when a fold of
+    the commands alone gives another digest than what was published.
     """
     reader = LogReader({"bootstrap.servers": bootstrap})
     folder = Folder()
@@ -38,21 +41,32 @@ def proven_outcomes(bootstrap: str) -> list[Outcome]:
 
     def keep(offset: int, data: bytes) -> None:
         outcome = decode(data)
-        assert isinstance(outcome, Outcome), f"record {offset} of {OUTCOMES_TOPIC} is a {type(outcome).__name__}"
+        assert isinstance(outcome, Outcome), (
+            f"record {offset} of {OUTCOMES_TOPIC} is a {type(outcome).__name__}"
+        )
         at = outcome.command_offset
         assert at <= len(published), f"outcome {len(published)} is missing before {at}"
         if at == len(published):
             published.append(outcome)
-        assert published[at].digest == outcome.digest, f"outcome {at} was published with two digests"
+        assert published[at].digest == outcome.digest, (
+            f"outcome {at} was published with two digests"
+        )
 
     try:
         _, outcomes_end = reader.bounds(OUTCOMES_TOPIC, ASK_TIMEOUT_S)
         reader.read(OUTCOMES_TOPIC, 0, outcomes_end, keep)
         first, end = reader.bounds(COMMANDS_TOPIC, ASK_TIMEOUT_S)
         assert first == 0 and end >= len(published)
-        reader.read(COMMANDS_TOPIC, 0, end, lambda offset, data: digests.append(folder.apply(offset, data).outcome.digest))
+        reader.read(
+            COMMANDS_TOPIC,
+            0,
+            end,
+            lambda offset, data: digests.append(folder.apply(offset, data).outcome.digest),
+        )
     finally:
         reader.close()
-    different = [one.command_offset for one in published if one.digest != digests[one.command_offset]]
+    different = [
+        one.command_offset for one in published if one.digest != digests[one.command_offset]
+    ]
     assert not different, f"the fold of the commands gives other digests at {different}"
     return published

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def none_left() -> Iterator[None]:
-    """This process can open nothing until the end of the block, whatever is closed meanwhile; what is open stays so."""
+    """This process can open nothing until the end of the block, whatever is closed meanwhile; what
+    is open stays so.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
     try:

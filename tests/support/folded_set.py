@@ -1,7 +1,8 @@
-"""A broker set of real replicas (store, run marker, HA links over sockets) whose controller is a real fold.
+"""A broker set of real replicas (store, run marker, HA links over sockets) whose controller is a
+real fold.
 
-Responsible for: carrying registrations, with what was heard last of the start before, proposals and elections to the fold and
-what it decided back. Knows no rule.
+Responsible for: carrying registrations, with what was heard last of the start before, proposals and
+elections to the fold and what it decided back. Knows no rule.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ IDENTITY = "brokerIdentity"
 
 
 class FoldedSet:
-    """`decided`: every outcome of a proposal, as (effect, outcome); `told`: every broker event, as (broker id, kind, fields)."""
+    """`decided`: every outcome of a proposal, as (effect, outcome); `told`: every broker event, as
+    (broker id, kind, fields).
+    """
 
     def __init__(self, root: Path, *ids: int, **changes: object) -> None:
         """`changes`: of the brokers' configuration."""
@@ -49,26 +52,40 @@ class FoldedSet:
 
     def start(self, broker_id: int) -> LocalReplica:
         """A start of the process: what it says of itself goes into the log."""
-        config = broker_config(self.folder(broker_id), ["127.0.0.1:1"], **{"min_in_sync_replicas": 2} | self._changes)
+        config = broker_config(
+            self.folder(broker_id), ["127.0.0.1:1"], **{"min_in_sync_replicas": 2} | self._changes
+        )
         replica = LocalReplica(config)
         (self.folder(broker_id) / IDENTITY).write_text(f"c#b#{broker_id}", "ascii")
         core = replica.make(broker_id)
         hooks = ReplicaHooks(
-            self._no_matter, self._proposed(broker_id), lambda elect: None, self._queues_follow(replica), self._reported(broker_id)
+            self._no_matter,
+            self._proposed(broker_id),
+            lambda elect: None,
+            self._queues_follow(replica),
+            self._reported(broker_id),
         )
         self._ha[broker_id] = replica.run(core, hooks)
         self.replicas[broker_id] = replica
         position = replica.position()
         self.history.register(
-            broker_id, replica.boot.incarnation, clean=replica.clean(), last_epoch=position.epoch, end_offset=position.max_offset,
-            min_in_sync=2, **self._heard.get(broker_id, {}),
-        )  # fmt: skip
+            broker_id,
+            replica.boot.incarnation,
+            clean=replica.clean(),
+            last_epoch=position.epoch,
+            end_offset=position.max_offset,
+            min_in_sync=2,
+            **self._heard.get(broker_id, {}),
+        )
         self.publish()
         return replica
 
     async def stop(self, broker_id: int, *, orderly: bool = True) -> None:
         last = self._seen(broker_id)
-        self._heard[broker_id] = {"heard_epoch": last.epoch, "heard_offset": min(last.confirm_offset, last.max_offset)}
+        self._heard[broker_id] = {
+            "heard_epoch": last.epoch,
+            "heard_offset": min(last.confirm_offset, last.max_offset),
+        }
         replica = self.replicas.pop(broker_id)
         assert replica.driver is not None
         await replica.driver.stop()
@@ -91,7 +108,11 @@ class FoldedSet:
         replica = self.replicas[broker_id]
         assert replica.write_refusal() is None
         for _ in range(count):
-            replica.log_grew(replica.store.put(MessageFields("T", 0, b"x" * 100, b"", 1, HOST, HOST), 1).end_offset)
+            replica.log_grew(
+                replica.store.put(
+                    MessageFields("T", 0, b"x" * 100, b"", 1, HOST, HOST), 1
+                ).end_offset
+            )
         return replica.store.log_end
 
     # -- the controller ----------------------------------------------------------------------------
@@ -104,10 +125,20 @@ class FoldedSet:
         replica = self.replicas.get(broker_id)
         priority = self.priorities.get(broker_id, 2_147_483_647)
         if replica is None:
-            return ReplicaEvidence(broker_id, False, "probe_refused", -1, -1, -1, -1, priority, None)
+            return ReplicaEvidence(
+                broker_id, False, "probe_refused", -1, -1, -1, -1, priority, None
+            )
         at = replica.position()
         return ReplicaEvidence(
-            broker_id, True, "heartbeat", 0, at.epoch, at.max_offset, at.confirm_offset, priority, replica.boot.incarnation
+            broker_id,
+            True,
+            "heartbeat",
+            0,
+            at.epoch,
+            at.max_offset,
+            at.confirm_offset,
+            priority,
+            replica.boot.incarnation,
         )
 
     def elect(self, asked_by: int = -1) -> Outcome:
@@ -126,10 +157,16 @@ class FoldedSet:
         master = now.master_broker_id
         ha_address = None if master is None else self._ha.get(master)
         return RoleNotice(
-            master, None if master is None else f"h{master}:1", ha_address or usual_ha_address("127.0.0.1:1"), now.master_epoch,
-            now.sync_state_set, now.sync_state_set_epoch, {one.broker_id: "127.0.0.1:1" for one in now.replicas}, now.at_risk,
+            master,
+            None if master is None else f"h{master}:1",
+            ha_address or usual_ha_address("127.0.0.1:1"),
+            now.master_epoch,
+            now.sync_state_set,
+            now.sync_state_set_epoch,
+            {one.broker_id: "127.0.0.1:1" for one in now.replicas},
+            now.at_risk,
             source="fold",
-        )  # fmt: skip
+        )
 
     def _queues_follow(self, replica: LocalReplica) -> Callable[[int], None]:
         def confirmed(offset: int) -> None:
@@ -140,12 +177,21 @@ class FoldedSet:
     def _proposed(self, broker_id: int) -> Callable[[ProposeSyncSet, str], object]:
         async def propose(effect: ProposeSyncSet, command_id: str) -> AlterResult:
             outcome = self.history.alter(
-                effect.members, *self.evidence(), master=broker_id, master_epoch=effect.master_epoch,
-                set_epoch=effect.base_set_epoch, lost=effect.lost_members,
-            )  # fmt: skip
+                effect.members,
+                *self.evidence(),
+                master=broker_id,
+                master_epoch=effect.master_epoch,
+                set_epoch=effect.base_set_epoch,
+                lost=effect.lost_members,
+            )
             self.decided.append((effect, outcome))
             now = self.history.set
-            return AlterResult(0 if outcome.accepted else 2013, now.sync_state_set, now.sync_state_set_epoch, now.master_epoch)
+            return AlterResult(
+                0 if outcome.accepted else 2013,
+                now.sync_state_set,
+                now.sync_state_set_epoch,
+                now.master_epoch,
+            )
 
         return propose
 

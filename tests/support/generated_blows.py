@@ -1,8 +1,8 @@
 """
 What befalls the broker sets of a generated history, each blow with its repair.
 
-Responsible for the mix and for what is known of each blow beforehand (`Blow`), which tests compare with what the
-lakehouse finds. Refuses to know how a set comes together again (`generated_set`).
+Responsible for the mix and for what is known of each blow beforehand (`Blow`), which tests compare
+with what the lakehouse finds. Refuses to know how a set comes together again (`generated_set`).
 """
 
 from __future__ import annotations
@@ -113,7 +113,13 @@ class SetLife(GeneratedSet):
         old.tell(said.HandOverBegun, target.broker_id, self.now.master_epoch, 3)
         epoch, outcome = self.now.master_epoch, self.ask_election(target.broker_id, designate=True)
         yield from self._answered("handed over", began_ms, old, outcome, 0)
-        old.tell(said.HandOverCompleted, target.broker_id, epoch, self.now.master_epoch, self.leaders.now_ms - began_ms)
+        old.tell(
+            said.HandOverCompleted,
+            target.broker_id,
+            epoch,
+            self.now.master_epoch,
+            self.leaders.now_ms - began_ms,
+        )
         yield from self.whole_again()
 
     def _power_lost(self) -> Steps:
@@ -146,7 +152,7 @@ class SetLife(GeneratedSet):
         yield 1
         self.leaders.again()
 
-    # -- parts of blows -----------------------------------------------------------------------------
+    # -- parts of blows ----------------------------------------------------------------------------
 
     def _blow(self, kind: str, fall: Callable[[GeneratedReplica], Steps]) -> Steps:
         self.write()
@@ -169,15 +175,21 @@ class SetLife(GeneratedSet):
         old.runs, old.away = False, True
         pulse = self.liveness.pulse(("regent", self.name, old.broker_id))
         assert pulse is not None
-        yield max(1, pulse.heard_ms + TIMEOUT_MS + self.chance.randrange(1, 500) - self.leaders.now_ms)
+        yield max(
+            1, pulse.heard_ms + TIMEOUT_MS + self.chance.randrange(1, 500) - self.leaders.now_ms
+        )
         for one in self.slaves():
             self.unlink(one, "nothing heard")
         self.beats()
 
-    def _answered(self, kind: str, began_ms: int, old: GeneratedReplica, outcome: Outcome, tail: int) -> Steps:
+    def _answered(
+        self, kind: str, began_ms: int, old: GeneratedReplica, outcome: Outcome, tail: int
+    ) -> Steps:
         assert outcome.accepted, outcome
         new = self.master.broker_id
-        self.blows.append(Blow(self.name, kind, began_ms, outcome.command_offset, old.broker_id, new, tail))
+        self.blows.append(
+            Blow(self.name, kind, began_ms, outcome.command_offset, old.broker_id, new, tail)
+        )
         yield from self.reign(began_ms - self.chance.randrange(20))
 
     def _comes_back(self, one: GeneratedReplica, *, clean: bool = True) -> Steps:

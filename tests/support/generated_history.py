@@ -1,8 +1,9 @@
-"""
-Long histories of many broker sets, by seed: the three topics as a cluster that lived through much has them.
+"""Long histories of many broker sets, by seed: the three topics as a cluster that lived through
+much has them.
 
-Responsible for the clock, and for whose turn it is. What controllers decide is the real fold's (`generated_leaders`),
-what befalls a set and what its brokers say is `generated_set`'s. The same arguments give the same bytes.
+Responsible for the clock, and for whose turn it is. What controllers decide is the real fold's
+(`generated_leaders`), what befalls a set and what its brokers say is `generated_set`'s. The same
+arguments give the same bytes.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ TimedRecord = tuple[str, int, int, int, bytes]
 
 @dataclass(frozen=True)
 class GeneratedHistory:
-    """Values of the three topics by offset, the log's timestamps beside them, and the blows that the sets were dealt."""
+    """Values of the three topics by offset, the log's timestamps beside them, and the blows that
+    the sets were dealt.
+    """
 
     cluster_id: str
     sets: tuple[str, ...]
@@ -54,13 +57,20 @@ class GeneratedHistory:
 
 
 def generate(
-    commands: int, sets: int = 50, seed: int = 1, *, cluster_id: str = CLUSTER_ID, began_ms: int = BEGAN_MS,
-    pause_ms: int = PAUSE_MS, network: str = NETWORK,
+    commands: int,
+    sets: int = 50,
+    seed: int = 1,
+    *,
+    cluster_id: str = CLUSTER_ID,
+    began_ms: int = BEGAN_MS,
+    pause_ms: int = PAUSE_MS,
+    network: str = NETWORK,
 ) -> GeneratedHistory:
     """
     A history of that many commands over that many sets of three replicas.
 
-    `network`: what the addresses of brokers begin with. A controller that leads on such a history asks their ports.
+    `network`: what the addresses of brokers begin with. A controller that leads on such a history
+    asks their ports.
     """
     chance = Random(seed)
     leaders = Leaders(cluster_id, chance, began_ms, commands, network)
@@ -75,13 +85,25 @@ def generate(
             leaders.now_ms = now_ms
             heapreplace(turns, (now_ms + next(life), number, life))
     except LogIsFull:
-        blows = sorted((blow for life in lives for blow in life.blows), key=lambda one: one.election_offset)
+        blows = sorted(
+            (blow for life in lives for blow in life.blows), key=lambda one: one.election_offset
+        )
         return GeneratedHistory(
-            cluster_id, names, leaders.commands, leaders.commands_ms, leaders.outcomes, leaders.outcomes_ms,
-            leaders.events, leaders.events_ms, blows, leaders.now_ms,
-        )  # fmt: skip
+            cluster_id,
+            names,
+            leaders.commands,
+            leaders.commands_ms,
+            leaders.outcomes,
+            leaders.outcomes_ms,
+            leaders.events,
+            leaders.events_ms,
+            blows,
+            leaders.now_ms,
+        )
 
 
-def _numbered(topic: str, partition: int, times: Sequence[int], values: Sequence[bytes]) -> Iterator[TimedRecord]:
+def _numbered(
+    topic: str, partition: int, times: Sequence[int], values: Sequence[bytes]
+) -> Iterator[TimedRecord]:
     for offset, (at_ms, value) in enumerate(zip(times, values, strict=True)):
         yield topic, partition, offset, at_ms, value

@@ -1,8 +1,8 @@
 """
 A generated history as Delta tables, without Kafka and Spark.
 
-Responsible for batches in log order, as the landing job would have taken them; the rows are what the landing's pure
-part makes of them. Refuses to know tables and columns.
+Responsible for batches in log order, as the landing job would have taken them; the rows are what
+the landing's pure part makes of them. Refuses to know tables and columns.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from tests.support.generated_history import GeneratedHistory, TimedRecord
 RECORDS_AT_ONCE = 50_000
 
 
-def land_generated(root: str | Path, history: GeneratedHistory, records_at_once: int = RECORDS_AT_ONCE) -> Lake:
+def land_generated(
+    root: str | Path, history: GeneratedHistory, records_at_once: int = RECORDS_AT_ONCE
+) -> Lake:
     """
     All of it in the lake at `root`, which must have nothing of this cluster yet.
 
@@ -66,7 +68,9 @@ def land_batch(lake: Lake, batch: pa.Table, number: int) -> None:
     """Append what the batch, which follows what is there, becomes in every table."""
     assert lake.cluster_id is not None
     mark, landed_at = HighWater(_before(batch)), datetime.now(UTC)
-    new = landing.silver_tables(lake.cluster_id, batch, landing.EVERYTHING, {table.name: mark for table in TABLES})
+    new = landing.silver_tables(
+        lake.cluster_id, batch, landing.EVERYTHING, {table.name: mark for table in TABLES}
+    )
     new[BRONZE.name] = landing.bronze_rows(lake.cluster_id, batch, mark, number, landed_at)
     for name, rows in new.items():
         deltalake.write_deltalake(lake.uri(BY_NAME[name]), rows, mode="append")

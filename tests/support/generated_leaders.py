@@ -1,8 +1,9 @@
 """
 The controllers of a generated history: they append commands, fold them and publish the outcomes.
 
-Responsible for envelopes, terms, the order of the log and the clock that all share. Decides nothing: the outcome is
-what the real `Folder` says. Refuses to know why a command is asked for (`generated_set`).
+Responsible for envelopes, terms, the order of the log and the clock that all share. Decides
+nothing: the outcome is what the real `Folder` says. Refuses to know why a command is asked for
+(`generated_set`).
 """
 
 from __future__ import annotations
@@ -40,7 +41,14 @@ class LogIsFull(Exception):
 class Leaders:
     """What controllers have written so far; times are ms since 1970-01-01 UTC."""
 
-    def __init__(self, cluster_id: str, chance: Random, began_ms: int, commands_max: int, network: str = NETWORK) -> None:
+    def __init__(
+        self,
+        cluster_id: str,
+        chance: Random,
+        began_ms: int,
+        commands_max: int,
+        network: str = NETWORK,
+    ) -> None:
         self.cluster_id = cluster_id
         self.network = network
         """What the addresses of brokers begin with."""
@@ -55,7 +63,9 @@ class Leaders:
         self._folder = Folder()
         self._gaps = {one: HeartbeatGaps(FactHeaders(one)) for one in CONTROLLERS}
         self._newest: list[Outcome] = []
-        self._do_first(ClusterFormed(self._envelope("formed"), RULES_VERSION, {}, COMMAND_FINGERPRINTS))
+        self._do_first(
+            ClusterFormed(self._envelope("formed"), RULES_VERSION, {}, COMMAND_FINGERPRINTS)
+        )
         self._claim(CONTROLLERS[0], "start")
 
     @property
@@ -68,7 +78,10 @@ class Leaders:
         return self._folder.state.sets.get(name, BrokerSet("regent", name))
 
     def do(
-        self, cause: str, command: Callable[[Envelope], Command], asked_by: str | None = None,
+        self,
+        cause: str,
+        command: Callable[[Envelope], Command],
+        asked_by: str | None = None,
         stamps: Mapping[str, int] | None = None,
     ) -> Outcome:
         """The leader appends a command; what became of it. Raises `LogIsFull`."""
@@ -82,21 +95,29 @@ class Leaders:
         """A broker reports a fact; facts of one set keep their order."""
         partition = crc32(event.header.broker_name.encode()) % EVENT_PARTITIONS
         self.events[partition].append(encode(event))
-        self.events_ms[partition].append(max(event.header.at_ms + APPEND_MS, *self.events_ms[partition][-1:], 0))
+        self.events_ms[partition].append(
+            max(event.header.at_ms + APPEND_MS, *self.events_ms[partition][-1:], 0)
+        )
 
     def tell_silence(self, before: Pulse | None, beat: Heartbeat) -> None:
         """The leader has heard a replica that was silent."""
-        fact = self._gaps[self._folder.state.leader_id or CONTROLLERS[0]].ended(before, beat, self.now_ms, self.now_ms)
+        fact = self._gaps[self._folder.state.leader_id or CONTROLLERS[0]].ended(
+            before, beat, self.now_ms, self.now_ms
+        )
         if fact is not None:
             self.tell(fact)
 
     def live(self, pause_ms: int) -> Iterator[int]:
-        """Leadership goes round; each time the former leader appends one command more, which comes too late."""
+        """Leadership goes round; each time the former leader appends one command more, which comes
+        too late.
+        """
         while True:
             yield int(self._chance.expovariate(1 / pause_ms))
             state = self._folder.state
             stale = self._envelope("leader_silent")
-            following = CONTROLLERS[(CONTROLLERS.index(state.leader_id or CONTROLLERS[0]) + 1) % len(CONTROLLERS)]
+            following = CONTROLLERS[
+                (CONTROLLERS.index(state.leader_id or CONTROLLERS[0]) + 1) % len(CONTROLLERS)
+            ]
             self._claim(following, "leader_silent")
             for outcome in list(self._newest[-REPUBLISHED:]):
                 self._publish(outcome, {})
@@ -106,7 +127,9 @@ class Leaders:
 
     def _claim(self, controller: str, cause: str) -> None:
         envelope = self._envelope(cause, issuer=controller)
-        claim = ClaimLeadership(envelope, self._folder.state.term, controller, f"{controller}:9878", RELEASE)
+        claim = ClaimLeadership(
+            envelope, self._folder.state.term, controller, f"{controller}:9878", RELEASE
+        )
         assert self._append(encode(claim), {}).accepted
 
     def _do_first(self, command: Command) -> None:
@@ -115,11 +138,16 @@ class Leaders:
     def _envelope(self, cause: str, asked_by: str | None = None, issuer: str = "") -> Envelope:
         folder = self._folder
         return Envelope(
-            command_id=self._chance.getrandbits(128).to_bytes(16, "big"), cluster_id=self.cluster_id,
-            term=folder.state.term, issuer=issuer or folder.state.leader_id or CONTROLLERS[0],
-            issued_at_ms=self.now_ms, cause=cause, requested_by=asked_by, applied_offset=folder.offset,
+            command_id=self._chance.getrandbits(128).to_bytes(16, "big"),
+            cluster_id=self.cluster_id,
+            term=folder.state.term,
+            issuer=issuer or folder.state.leader_id or CONTROLLERS[0],
+            issued_at_ms=self.now_ms,
+            cause=cause,
+            requested_by=asked_by,
+            applied_offset=folder.offset,
             applied_digest=folder.digest if folder.offset >= 0 else b"",
-        )  # fmt: skip
+        )
 
     def _append(self, data: bytes, stamps: Mapping[str, int]) -> Outcome:
         if len(self.commands) >= self._commands_max:
@@ -129,12 +157,20 @@ class Leaders:
         self.commands_ms.append(self.now_ms + APPEND_MS)
         outcome = self._folder.apply(offset, data).outcome
         self._newest = [*self._newest[-REPUBLISHED:], outcome]
-        steps = {"received": self.now_ms, "appended": self.now_ms + APPEND_MS, "applied": self.now_ms + APPEND_MS + 1}
+        steps = {
+            "received": self.now_ms,
+            "appended": self.now_ms + APPEND_MS,
+            "applied": self.now_ms + APPEND_MS + 1,
+        }
         self._publish(outcome, {**stamps, **steps})
         return outcome
 
     def _publish(self, outcome: Outcome, phases: Mapping[str, int]) -> None:
         at_ms = self.now_ms + PUBLISH_MS
         publisher = self._folder.state.leader_id or CONTROLLERS[0]
-        self.outcomes.append(encode(replace(outcome, publisher=publisher, published_at_ms=at_ms, phases=dict(phases))))
+        self.outcomes.append(
+            encode(
+                replace(outcome, publisher=publisher, published_at_ms=at_ms, phases=dict(phases))
+            )
+        )
         self.outcomes_ms.append(at_ms + APPEND_MS)

@@ -59,7 +59,15 @@ class GeneratedReplica:
         """Report a fact."""
         self._sequence += 1
         event_id = self._chance.getrandbits(128).to_bytes(16, "big")
-        head = (event_id, REGENT, self.name, self.broker_id, self.incarnation, self._leaders.now_ms, self._sequence)
+        head = (
+            event_id,
+            REGENT,
+            self.name,
+            self.broker_id,
+            self.incarnation,
+            self._leaders.now_ms,
+            self._sequence,
+        )
         self._leaders.tell(kind(BrokerEventHeader(*head), *fields))
 
     def cut(self, end: int) -> None:
@@ -75,7 +83,14 @@ class GeneratedReplica:
         if before is not None and before.is_alive(at_ms):
             at_ms = max(at_ms, before.heard_ms)
         heartbeat = Heartbeat(
-            key, self.address, self.newest_epoch, self.end, min(confirmed, self.end), timeout_ms, priority, self.incarnation
+            key,
+            self.address,
+            self.newest_epoch,
+            self.end,
+            min(confirmed, self.end),
+            timeout_ms,
+            priority,
+            self.incarnation,
         )
         self._connection = 1_000 * self.starts + self.broker_id
         if self.away:

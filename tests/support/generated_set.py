@@ -1,8 +1,8 @@
-"""
-One broker set of a generated history: its messages, what its brokers ask of the controllers and report.
+"""One broker set of a generated history: its messages, what its brokers ask of the controllers and
+report.
 
-Elections are called by the real triggers on the evidence of the real liveness; the rules decide them. Refuses to know
-which blow comes next (`generated_blows`).
+Elections are called by the real triggers on the evidence of the real liveness; the rules decide
+them. Refuses to know which blow comes next (`generated_blows`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class GeneratedSet:
     def __init__(self, leaders: Leaders, name: str, chance: Random) -> None:
         self.name, self.leaders, self.chance = name, leaders, chance
         self.liveness = Liveness()
-        self.replicas = {number: GeneratedReplica(leaders, name, number, chance) for number in MEMBERS}
+        self.replicas = {
+            number: GeneratedReplica(leaders, name, number, chance) for number in MEMBERS
+        }
         self.confirmed = 0
         """Offset up to which every member has the log."""
         self._triggers = ElectionTriggers()
@@ -61,7 +63,11 @@ class GeneratedSet:
         """Messages of the time since the last look: the master and who follows it have them."""
         elapsed_ms, self._wrote_ms = self.leaders.now_ms - self._wrote_ms, self.leaders.now_ms
         master, now = self.master, self.now
-        if not master.runs or now.master_broker_id is None or master.newest_epoch != now.master_epoch:
+        if (
+            not master.runs
+            or now.master_broker_id is None
+            or master.newest_epoch != now.master_epoch
+        ):
             return
         master.end += elapsed_ms * self._rate
         for one in self.slaves():
@@ -79,13 +85,24 @@ class GeneratedSet:
 
     def register(self, one: GeneratedReplica, *, clean: bool = True) -> Outcome:
         """A start of a replica makes itself known."""
-        own = (self.name, one.broker_id, one.address, one.ha_address, one.incarnation, clean, one.newest_epoch, one.end)
+        own = (
+            self.name,
+            one.broker_id,
+            one.address,
+            one.ha_address,
+            one.incarnation,
+            clean,
+            one.newest_epoch,
+            one.end,
+        )
         outcome = self.leaders.do(BROKER, lambda e: RegisterBroker(e, REGENT, *own), one.address)
         assert outcome.accepted, outcome
         return outcome
 
     def alter(self, members: tuple[int, ...], base: int | None = None) -> Outcome:
-        """The master proposes a set; `base` is the set epoch that it knows, by default the present one."""
+        """The master proposes a set; `base` is the set epoch that it knows, by default the present
+        one.
+        """
         now, master = self.now, self.master
         base = now.sync_state_set_epoch if base is None else base
         master.tell(said.SyncStateSetProposed, members, base, -1, -1)
@@ -93,22 +110,36 @@ class GeneratedSet:
         command = (self.name, master.broker_id, now.master_epoch, base, members, evidence)
         outcome = self.leaders.do(BROKER, lambda e: AlterSyncStateSet(e, *command), master.address)
         kind = said.SyncStateSetAccepted if outcome.accepted else said.SyncStateSetRefused
-        master.tell(kind, members, base, self.now.sync_state_set_epoch if outcome.accepted else -1, outcome.code)
+        master.tell(
+            kind,
+            members,
+            base,
+            self.now.sync_state_set_epoch if outcome.accepted else -1,
+            outcome.code,
+        )
         return outcome
 
     def ask_election(self, broker_id: int, *, designate: bool = False) -> Outcome:
         """A broker wants to lead, or an operator names who shall."""
-        evidence = self.liveness.evidence(self.now, self.leaders.now_ms, None if designate else broker_id)
+        evidence = self.liveness.evidence(
+            self.now, self.leaders.now_ms, None if designate else broker_id
+        )
         wanted = (REGENT, self.name, broker_id, designate, None, None, evidence)
         cause = OPERATOR if designate else BROKER
-        return self.leaders.do(cause, lambda e: ElectMaster(e, *wanted), self.replicas[broker_id].address)
+        return self.leaders.do(
+            cause, lambda e: ElectMaster(e, *wanted), self.replicas[broker_id].address
+        )
 
     def elections(self, noticed_ms: int) -> list[Outcome]:
-        """The elections that the triggers call now, decided; `noticed_ms` is when the loss was seen."""
+        """The elections that the triggers call now, decided; `noticed_ms` is when the loss was
+        seen.
+        """
         found = []
         for call in self._triggers.calls((self.now,), self.liveness, self.leaders.now_ms):
             outcome = self.leaders.do(
-                call.cause, lambda e, c=call: ElectionDesk.command(c, e), stamps={"detected": noticed_ms}
+                call.cause,
+                lambda e, c=call: ElectionDesk.command(c, e),
+                stamps={"detected": noticed_ms},
             )
             self._triggers.settled(self.name, elected=outcome.accepted)
             found.append(outcome)
@@ -122,7 +153,9 @@ class GeneratedSet:
             yield self.chance.randrange(50, 400)
             one.tell(said.BrokerStarted, True, 0, 0)
             own = (REGENT, self.name, one.broker_id, f"{one.address};{self.name}")
-            assert self.leaders.do(BROKER, lambda e, o=own: ApplyBrokerId(e, *o), one.address).accepted
+            assert self.leaders.do(
+                BROKER, lambda e, o=own: ApplyBrokerId(e, *o), one.address
+            ).accepted
             one.tell(said.IdentityWritten, one.broker_id, False)
             self.register(one)
         self.beats()
@@ -131,7 +164,9 @@ class GeneratedSet:
         yield from self.whole_again()
 
     def reign(self, last_store_ms: int) -> Steps:
-        """The elected master takes its epoch up, its members follow; the first message of it is acknowledged."""
+        """The elected master takes its epoch up, its members follow; the first message of it is
+        acknowledged.
+        """
         master, epoch = self.master, self.now.master_epoch
         yield self.chance.randrange(4, 40)
         master.epochs[epoch] = master.end
@@ -139,7 +174,8 @@ class GeneratedSet:
         master.tell(said.RoleChanged, "MASTER", epoch, master.broker_id, "notify")
         self._wrote_ms = self.leaders.now_ms
         for one in self.replicas.values():
-            one.linked = False  # The former master too, silent or dead: it follows anew when it is back.
+            # The former master too, silent or dead: it follows anew when it is back.
+            one.linked = False
         for one in self.slaves():
             if one.is_member(self.now):
                 yield self.chance.randrange(2, 30)
@@ -170,7 +206,13 @@ class GeneratedSet:
         if agreed < one.end:
             lost_from = one.end
             one.cut(agreed)
-            one.tell(said.LogTruncated, lost_from, agreed, one.newest_epoch, "the master's log ends there")
+            one.tell(
+                said.LogTruncated,
+                lost_from,
+                agreed,
+                one.newest_epoch,
+                "the master's log ends there",
+            )
         one.tell(said.HandshakeResult, master.broker_id, agreed, True, "")
         one.tell(said.HaLinkUp, master.broker_id, "outbound")
         master.tell(said.HaLinkUp, one.broker_id, "inbound")
@@ -192,9 +234,18 @@ class GeneratedSet:
         self.write()
         self.beats()
         if one.is_member(self.now):
-            assert self.alter(tuple(n for n in self.now.sync_state_set if n != one.broker_id)).accepted
+            assert self.alter(
+                tuple(n for n in self.now.sync_state_set if n != one.broker_id)
+            ).accepted
 
 
 def _parted(mine: dict[int, int], others: dict[int, int]) -> list[int]:
-    """Where the epochs begin that only one of both logs has: behind the lowest their bytes differ."""
-    return [start for one, other in ((mine, others), (others, mine)) for epoch, start in one.items() if epoch not in other]
+    """Where the epochs begin that only one of both logs has: behind the lowest their bytes
+    differ.
+    """
+    return [
+        start
+        for one, other in ((mine, others), (others, mine))
+        for epoch, start in one.items()
+        if epoch not in other
+    ]

@@ -13,8 +13,10 @@ ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 def interruptible() -> None:
-    """Ctrl-C, or to be asked to end, is a KeyboardInterrupt once, also in the background of a script, for which a shell has Ctrl-C
-    ignored; no second one stops what ends everything that was started."""
+    """Ctrl-C, or to be asked to end, is a KeyboardInterrupt once, also in the background of a
+    script, for which a shell has Ctrl-C ignored; no second one stops what ends everything that was
+    started.
+    """
 
     def interrupt(number: int, frame: object) -> None:
         uninterruptible()
@@ -32,7 +34,9 @@ def uninterruptible() -> None:
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Who is told to end in here hears it at the end: by then what was started in here is known to whoever ends it."""
+    """Who is told to end in here hears it at the end: by then what was started in here is known to
+    whoever ends it.
+    """
     told: list[int] = []
     before = {one: signal.signal(one, lambda number, frame: told.append(number)) for one in ENDING}
     try:

@@ -1,5 +1,5 @@
-"""
-RocketMQ's own controller as `controller.md` 5 and 6 describes it, defects included: what is planned for it is tried here.
+"""RocketMQ's own controller as `controller.md` 5 and 6 describes it, defects included: what is
+planned for it is tried here.
 
 One leader, no unclean election, no log. Heartbeats count until `hang_up`.
 """
@@ -25,7 +25,9 @@ class _Set:
 
 
 class JavaControllerModel:
-    """`send` gives the code a Java controller answers with; `told` are the ids it sent a 1008, with the epoch."""
+    """`send` gives the code a Java controller answers with; `told` are the ids it sent a 1008, with
+    the epoch.
+    """
 
     def __init__(self) -> None:
         self.sets: dict[str, _Set] = {}
@@ -36,21 +38,31 @@ class JavaControllerModel:
         name = ask.fields["brokerName"]
         match ask.code:
             case 904:
-                beats = self.alive.add if int(ask.fields["heartbeatTimeoutMills"]) > 0 else self.alive.discard
+                beats = (
+                    self.alive.add
+                    if int(ask.fields["heartbeatTimeoutMills"]) > 0
+                    else self.alive.discard
+                )
                 beats((name, int(ask.fields["brokerId"])))
                 return 0
             case 1001:
                 return self._alter(name, ask.fields, ask.body or {})
             case 1002:
-                return self._elect(name, int(ask.fields["brokerId"]), ask.fields["designateElect"] == "true")
+                return self._elect(
+                    name, int(ask.fields["brokerId"]), ask.fields["designateElect"] == "true"
+                )
             case 1011:
                 return self._clean(name, ask.fields)
             case 1013:
-                return self._apply(name, int(ask.fields["appliedBrokerId"]), ask.fields["registerCheckCode"])
+                return self._apply(
+                    name, int(ask.fields["appliedBrokerId"]), ask.fields["registerCheckCode"]
+                )
         return 3
 
     def hang_up(self) -> None:
-        """The connection that heartbeats came over is closed: 5.3.3 forgets one of them, and only one."""
+        """The connection that heartbeats came over is closed: 5.3.3 forgets one of them, and only
+        one.
+        """
         if self.alive:
             self.alive.remove(min(self.alive))
 
@@ -59,8 +71,18 @@ class JavaControllerModel:
         one = self.sets.get(name)
         if one is None:
             return None
-        replicas = tuple(JavaReplica(i, a, (name, i) in self.alive) for i, (a, _) in sorted(one.replicas.items()))
-        return JavaSet(name, one.master, one.epoch, tuple(sorted(one.members)), one.set_epoch, replicas, one.next_id)
+        replicas = tuple(
+            JavaReplica(i, a, (name, i) in self.alive) for i, (a, _) in sorted(one.replicas.items())
+        )
+        return JavaSet(
+            name,
+            one.master,
+            one.epoch,
+            tuple(sorted(one.members)),
+            one.set_epoch,
+            replicas,
+            one.next_id,
+        )
 
     def _apply(self, name: str, broker_id: int, code: str) -> int:
         one = self.sets.get(name)
@@ -78,7 +100,11 @@ class JavaControllerModel:
         one = self.sets.get(name)
         if one is None:
             return 2010
-        candidate = broker_id if one.epoch == 0 and broker_id != -1 else self._policy(name, one, broker_id if designate else None)
+        candidate = (
+            broker_id
+            if one.epoch == 0 and broker_id != -1
+            else self._policy(name, one, broker_id if designate else None)
+        )
         if candidate is not None and candidate == one.master:
             return 2011
         if candidate is None and broker_id != -1:
@@ -120,8 +146,14 @@ class JavaControllerModel:
 
     def _clean(self, name: str, fields: Mapping[str, str]) -> int:
         one = self.sets.get(name)
-        ids = [int(part) for part in fields.get("brokerControllerIdsToClean", "").split(";") if part]
-        if one is None or (not ids and one.master is not None) or any((name, i) in self.alive for i in ids):
+        ids = [
+            int(part) for part in fields.get("brokerControllerIdsToClean", "").split(";") if part
+        ]
+        if (
+            one is None
+            or (not ids and one.master is not None)
+            or any((name, i) in self.alive for i in ids)
+        ):
             return 2009
         for broker_id in ids or list(one.replicas):
             one.replicas.pop(broker_id, None)

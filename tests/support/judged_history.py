@@ -1,5 +1,5 @@
-"""
-Histories for the invariants: decisions through the real fold, and what brokers would have said of them.
+"""Histories for the invariants: decisions through the real fold, and what brokers would have said
+of them.
 
 Responsible for rows only: a test alters one and says what must be found. Knows no invariant.
 """
@@ -33,7 +33,9 @@ def decided(records: Iterable[bytes]) -> list[Decided]:
 
 
 def sound_history() -> History:
-    """Elections, refusals, repeats, garbage, a change of leader, an import that goes on here, cleaned replicas."""
+    """Elections, refusals, repeats, garbage, a change of leader, an import that goes on here,
+    cleaned replicas.
+    """
     past = with_master(1, 2, 3)  # epoch 1, set {1,2,3}
     past.elect(-1, seen(1, alive=False), seen(2), seen(3), master_epoch=1)  # epoch 2
     past.alter((1, 2, 3), seen(1), seen(2), seen(3), set_epoch=0)  # refused: old set epoch
@@ -63,14 +65,20 @@ def imported_history() -> History:
 
 def at_change(rows: list[Decided], kind: type[Change], nth: int = 0) -> int:  # type: ignore[type-arg]
     """Index of the nth row with a change of that kind."""
-    return [i for i, row in enumerate(rows) if any(isinstance(c, kind) for c in row.outcome.changes)][nth]
+    return [
+        i for i, row in enumerate(rows) if any(isinstance(c, kind) for c in row.outcome.changes)
+    ][nth]
 
 
 def altered(rows: list[Decided], index: int, kind: type[Change], **fields: object) -> list[Decided]:  # type: ignore[type-arg]
     """The rows with other fields in the changes of that kind of one row."""
     row = rows[index]
     changes = tuple(replace(c, **fields) if isinstance(c, kind) else c for c in row.outcome.changes)
-    return [*rows[:index], replace(row, outcome=replace(row.outcome, changes=changes)), *rows[index + 1 :]]
+    return [
+        *rows[:index],
+        replace(row, outcome=replace(row.outcome, changes=changes)),
+        *rows[index + 1 :],
+    ]
 
 
 class Voices:
@@ -83,7 +91,9 @@ class Voices:
     def _say(self, kind: type[BrokerEvent], broker_id: int, *fields: object) -> None:  # type: ignore[type-arg]
         offset, self._told[broker_id] = len(self.rows), self._told[broker_id] + 1
         event_id, incarnation = offset.to_bytes(16, "big"), f"i{broker_id}"
-        head = BrokerEventHeader(event_id, "DefaultCluster", NAME, broker_id, incarnation, 1, self._told[broker_id])
+        head = BrokerEventHeader(
+            event_id, "DefaultCluster", NAME, broker_id, incarnation, 1, self._told[broker_id]
+        )
         self.rows.append(Reported(0, offset, kind(head, *fields)))  # type: ignore[call-arg]
 
     def leads(self, broker_id: int, epoch: int) -> "Voices":
@@ -109,9 +119,13 @@ class Voices:
 
 
 def sound_voices() -> Voices:
-    """What the replicas say of epochs 1 and 2 of `sound_history`: 1 led, then 2, and 1 came back with a tail to cut."""
+    """What the replicas say of epochs 1 and 2 of `sound_history`: 1 led, then 2, and 1 came back
+    with a tail to cut.
+    """
     voices = Voices()
-    voices.wrote(1, 1, 0).leads(1, 1).follows(2, 1, 1).wrote(2, 1, 0).follows(3, 1, 1).wrote(3, 1, 0)
+    voices.wrote(1, 1, 0).leads(1, 1).follows(2, 1, 1).wrote(2, 1, 0).follows(3, 1, 1).wrote(
+        3, 1, 0
+    )
     voices.acknowledged(1, 1, 400)
     voices.wrote(2, 2, 900).leads(2, 2).follows(3, 2, 2).wrote(3, 2, 900).acknowledged(2, 2, 1300)
     voices.follows(1, 2, 2).cut(1, 1100, 900, 1).wrote(1, 2, 900)

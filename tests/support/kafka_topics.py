@@ -1,7 +1,8 @@
 """
 Topics of a Kafka that tests share one after the other.
 
-Responsible for their end, and for a node that lives when the next ones ask for it. Refuses to know what topics hold.
+Responsible for their end, and for a node that lives when the next ones ask for it. Refuses to know
+what topics hold.
 """
 
 from __future__ import annotations
@@ -29,10 +30,15 @@ def delete_topics(admin: AdminClient, chosen: Callable[[str], bool]) -> None:
 
 
 def emptied(kafka: LocalKafka) -> LocalKafka:
-    """The same node, running, with no topic but Kafka's own: as good as a new one, and there at once."""
+    """The same node, running, with no topic but Kafka's own: as good as a new one, and there at
+    once.
+    """
     [node] = kafka.nodes
     if kafka.children[node.node_id].poll() is not None:
         kafka.start_node(node.node_id)
     wait_ready(kafka.bootstrap, 1)
-    delete_topics(AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0}), lambda name: not name.startswith("__"))
+    delete_topics(
+        AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0}),
+        lambda name: not name.startswith("__"),
+    )
     return kafka

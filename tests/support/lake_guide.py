@@ -1,8 +1,9 @@
 """
 The guide to the lake, answered: each command of LAKE.md on the history that it is written about.
 
-Responsible for running what stands there and for putting the answers in. `python -m tests.support.lake_guide` writes
-the page anew after an answer has changed. Refuses to know what is asked.
+Responsible for running what stands there and for putting the answers in. `python -m
+tests.support.lake_guide` writes the page anew after an answer has changed. Refuses to know what is
+asked.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def make_lake(root: Path) -> Path:
 
 
 def answered(text: str, tables: Path, here: Path) -> str:
-    """The page with the answers of now; files that it speaks of are written into the folder `here`, where commands run."""
+    """The page with the answers of now; files that it speaks of are written into the folder `here`,
+    where commands run.
+    """
     said: list[str] = []
 
     def block(found: re.Match[str]) -> str:
@@ -43,7 +46,11 @@ def answered(text: str, tables: Path, here: Path) -> str:
             name = body.removeprefix("# ").partition("\n")[0]
             (here / name).write_text(body, encoding="utf-8")
         elif kind == "console":
-            body = "".join(_asked(one, tables) for one in re.split(r"^(?=\$ )", body, flags=re.MULTILINE) if one)
+            body = "".join(
+                _asked(one, tables)
+                for one in re.split(r"^(?=\$ )", body, flags=re.MULTILINE)
+                if one
+            )
         elif kind == "python" and "lakehouse.open" in body:
             said.append(_printed(body.replace(TABLES, str(tables))))
         elif kind == "text" and said:
@@ -83,4 +90,7 @@ def _printed(code: str) -> str:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        GUIDE.write_text(answered(GUIDE.read_text(encoding="utf-8"), make_lake(place / "tables"), place), encoding="utf-8")
+        GUIDE.write_text(
+            answered(GUIDE.read_text(encoding="utf-8"), make_lake(place / "tables"), place),
+            encoding="utf-8",
+        )

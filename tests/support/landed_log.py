@@ -87,10 +87,15 @@ def lake_in(root: Path, cluster_id: str = CLUSTER_ID) -> Lake:
 def new_rows(lake: Lake, records: Sequence[Record], batch_id: int = 0) -> dict[str, pa.Table]:
     """What each table would append for a batch of the lake's cluster, by its own high water."""
     assert lake.cluster_id is not None
-    marks = {table.name: HighWater() if _is_new(lake, table) else delta_tables.high_water(lake, table) for table in TABLES}
+    marks = {
+        table.name: HighWater() if _is_new(lake, table) else delta_tables.high_water(lake, table)
+        for table in TABLES
+    }
     rows = landing.in_log_order(batch_of(records))
     new = landing.silver_tables(lake.cluster_id, rows, landing.EVERYTHING, marks)
-    bronze = landing.bronze_rows(lake.cluster_id, rows, marks.get(BRONZE.name, HighWater()), batch_id, BEGAN)
+    bronze = landing.bronze_rows(
+        lake.cluster_id, rows, marks.get(BRONZE.name, HighWater()), batch_id, BEGAN
+    )
     return {BRONZE.name: bronze, **new} if bronze.num_rows else new
 
 
@@ -105,7 +110,9 @@ def land(lake: Lake, records: Sequence[Record], batch_id: int = 0) -> dict[str, 
 
 @functools.cache
 def _empty_tables() -> Lake:
-    """A lake where nothing has landed, made once: forty first commits for each test cost more than what it lands."""
+    """A lake where nothing has landed, made once: forty first commits for each test cost more than
+    what it lands.
+    """
     root = Path(tempfile.mkdtemp(prefix="regent-tables-"))
     atexit.register(shutil.rmtree, root, ignore_errors=True)
     delta_tables.ensure_tables(lake_in(root))
@@ -113,9 +120,12 @@ def _empty_tables() -> Lake:
 
 
 def _ensure_tables(lake: Lake) -> None:
-    """As `delta_tables.ensure_tables`, which is asked only about tables that are no copies of those made once."""
+    """As `delta_tables.ensure_tables`, which is asked only about tables that are no copies of those
+    made once.
+    """
     if not _empty_tables.cache_info().currsize and Path(lake.uri(BRONZE)).exists():
-        # A process that goes on with another's lake: it may be there to be killed, and would leave its own copies behind.
+        # A process that goes on with another's lake: it may be there to be killed, and would leave
+        # its own copies behind.
         delta_tables.ensure_tables(lake)
         return
     for table in TABLES:
@@ -132,9 +142,13 @@ def _first_commit(table: Path) -> bytes | None:
 
 
 def _is_new(lake: Lake, table: TableSpec) -> bool:
-    """Whether the table has only the commit that made it, without rows: such a one need not be opened to be asked."""
+    """Whether the table has only the commit that made it, without rows: such a one need not be
+    opened to be asked.
+    """
     table_folder = Path(lake.uri(table))
-    return len(list((table_folder / "_delta_log").iterdir())) == 1 and b'"add"' not in (_first_commit(table_folder) or b'"add"')
+    return len(list((table_folder / "_delta_log").iterdir())) == 1 and b'"add"' not in (
+        _first_commit(table_folder) or b'"add"'
+    )
 
 
 def kinds(records: Iterable[Record]) -> list[str]:
@@ -152,9 +166,7 @@ def append_to_bronze(lake: Lake, records: Sequence[Record]) -> None:
 
 def flip_value_byte(lake: Lake, offset: int) -> None:
     """Change one byte of the value of a landed command, as a person with an editor would."""
-    for file in delta_tables.active_files(
-        lake, BRONZE, "topic", (COMMANDS_TOPIC,)
-    )[COMMANDS_TOPIC]:
+    for file in delta_tables.active_files(lake, BRONZE, "topic", (COMMANDS_TOPIC,))[COMMANDS_TOPIC]:
         path = file.removeprefix("file://")
         rows = pq.ParquetFile(path).read()
         offsets = rows["offset"].to_pylist()

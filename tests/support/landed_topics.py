@@ -26,7 +26,13 @@ WAIT_S = 60.0
 
 def land_records(root: Path, records: Sequence[TimedRecord]) -> Lake:
     """All of these, by topic, partition and offset, in a new lake at `root`."""
-    formed = decode(next(value for topic, _, offset, _, value in records if (topic, offset) == (COMMANDS_TOPIC, 0)))
+    formed = decode(
+        next(
+            value
+            for topic, _, offset, _, value in records
+            if (topic, offset) == (COMMANDS_TOPIC, 0)
+        )
+    )
     assert isinstance(formed, ClusterFormed)
     lake = lake_at(root, formed.envelope.cluster_id)
     delta_tables.ensure_tables(lake)
@@ -39,15 +45,21 @@ def whole_topics(bootstrap: str) -> list[TimedRecord]:
     """Every record that the log holds now, by topic, partition and offset."""
     ends = log_ends({"bootstrap.servers": bootstrap}, [spec.name for spec in TOPICS])
     left, found = sum(one.end - one.first for one in ends.values()), []
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "regent-test", "enable.auto.commit": False})
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "regent-test", ("enable.auto.commit"): False}
+    )
     try:
-        consumer.assign([TopicPartition(topic, number, one.first) for (topic, number), one in ends.items()])
+        consumer.assign(
+            [TopicPartition(topic, number, one.first) for (topic, number), one in ends.items()]
+        )
         until = time.monotonic() + WAIT_S
         while len(found) < left:
             assert time.monotonic() < until, f"{left - len(found)} records of the log did not come"
             for one in consumer.consume(10_000, 0.5):
                 assert one.error() is None, one.error()
-                found.append((one.topic(), one.partition(), one.offset(), one.timestamp()[1], one.value()))
+                found.append(
+                    (one.topic(), one.partition(), one.offset(), one.timestamp()[1], one.value())
+                )
                 until = time.monotonic() + WAIT_S
     finally:
         consumer.close()

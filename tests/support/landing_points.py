@@ -1,8 +1,10 @@
-"""A landing job that dies at a named point: `python -m tests.support.landing_points POINT TABLE PASSES FOLDER VERB...`.
+"""A landing job that dies at a named point: `python -m tests.support.landing_points POINT TABLE
+PASSES FOLDER VERB...`.
 
-Responsible for: wrapping the product's own append so that the process and its Java child are killed at the Nth append to a
-table: before Spark is asked, when the data file is on the disk and its commit is not, or when the commit is done and
-nothing else knows of it. Refuses to know: who starts it and what must hold afterwards. Product code knows nothing of it.
+Responsible for: wrapping the product's own append so that the process and its Java child are killed
+at the Nth append to a table: before Spark is asked, when the data file is on the disk and its
+commit is not, or when the commit is done and nothing else knows of it. Refuses to know: who starts
+it and what must hold afterwards. Product code knows nothing of it.
 
 `FOLDER/died-at` holds the point once it was reached.
 """
@@ -24,7 +26,9 @@ POLL_S = 0.0003
 
 
 class Point:
-    """Counts appends to the table and dies at the Nth; a chance that is missed is taken at the next append."""
+    """Counts appends to the table and dies at the Nth; a chance that is missed is taken at the next
+    append.
+    """
 
     def __init__(self, point: str, table: str, passes: int, folder: Path) -> None:
         self._point, self._table, self._left, self._note = point, table, passes, folder / DIED_AT
@@ -46,7 +50,9 @@ class Point:
     def _append_watched(self, real: Any, spark: Any, lake: Any, table: Any, rows: Any) -> None:
         done = threading.Event()
         folder = Path(lake.uri(table))
-        watching = threading.Thread(target=self._watch, args=(folder, _files(folder), _commits(folder), done))
+        watching = threading.Thread(
+            target=self._watch, args=(folder, _files(folder), _commits(folder), done)
+        )
         watching.start()
         try:
             real(spark, lake, table, rows)
@@ -54,8 +60,12 @@ class Point:
             done.set()
             watching.join()
 
-    def _watch(self, folder: Path, files: set[Path], commits: set[str], done: threading.Event) -> None:
-        """Stop Java as soon as the new file is whole; it dies there if it has not committed yet, else it goes on."""
+    def _watch(
+        self, folder: Path, files: set[Path], commits: set[str], done: threading.Event
+    ) -> None:
+        """Stop Java as soon as the new file is whole; it dies there if it has not committed yet,
+        else it goes on.
+        """
         while not done.is_set():
             if any(map(_is_whole, _files(folder) - files)):
                 os.kill(java_pid(), signal.SIGSTOP)

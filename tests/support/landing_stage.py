@@ -1,4 +1,5 @@
-"""A landing job under test on a real Kafka: what is produced, starts of the job, and whether the tables are the log.
+"""A landing job under test on a real Kafka: what is produced, starts of the job, and whether the
+tables are the log.
 
 Refuses to know: which blow hits whom.
 """
@@ -44,7 +45,9 @@ TOPIC_NAMES = tuple(spec.name for spec in TOPICS)
 
 def make_topics(bootstrap: str) -> None:
     """The three topics as the product makes them."""
-    create_topics(bootstrap, [NewTopic(t.name, t.partitions, 1, config=dict(t.created)) for t in TOPICS])
+    create_topics(
+        bootstrap, [NewTopic(t.name, t.partitions, 1, config=dict(t.created)) for t in TOPICS]
+    )
 
 
 def long_history(alterations: int) -> History:
@@ -68,12 +71,21 @@ def event(number: int) -> bytes:
 
 
 class Load:
-    """Produces commands, their outcomes and broker events, one of each in turn, up to a number that only grows."""
+    """Produces commands, their outcomes and broker events, one of each in turn, up to a number that
+    only grows.
+    """
 
     def __init__(self, bootstrap: str, history: History, pause_s: float = 0.04) -> None:
         self.commands = history.records
         self.outcomes = [value for *_, value in outcome_records(history.records)]
-        self._producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True, "log_level": 0})
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "acks": "all",
+                ("enable.idempotence"): True,
+                "log_level": 0,
+            }
+        )
         self._pause_s, self._up_to, self._done = pause_s, 0, 0
         self._changed = threading.Condition()
         self._ended = False
@@ -100,7 +112,9 @@ class Load:
         self.allow(self._up_to + count)
 
     def feed(self, job: Job, count: int) -> None:
-        """So many more if the job has landed all that was to come: how many batches it makes of a log goes with how busy the machine is."""
+        """So many more if the job has landed all that was to come: how many batches it makes of a
+        log goes with how busy the machine is.
+        """
         status = job.status
         if status is not None and status.landed.get(f"{COMMANDS_TOPIC}-0", 0) >= self._up_to:
             self.more(count)
@@ -108,7 +122,9 @@ class Load:
     def wait_fed(self, up_to: int) -> None:
         """Return when the log has so many of each, or all there are."""
         with self._changed:
-            self._changed.wait_for(lambda: self._done >= min(up_to, len(self.commands)) or self._ended)
+            self._changed.wait_for(
+                lambda: self._done >= min(up_to, len(self.commands)) or self._ended
+            )
 
     def all_of_it(self) -> None:
         """What is left, at once; returns when the log has it."""
@@ -139,25 +155,44 @@ class Job:
     """
     One start of `regent land`.
 
-    `dies_at`: point, table and number of the append, see `landing_points`; `care_every_s`: as the product has it unless given;
-    `gold_every_s`: 0 leaves gold to others.
+    `dies_at`: point, table and number of the append, see `landing_points`; `care_every_s`: as the
+    product has it unless given; `gold_every_s`: 0 leaves gold to others.
     """
 
     def __init__(
-        self, base: Path, bootstrap: str, name: str, dies_at: tuple[str, str, int] | None = None, tables: Path | None = None,
-        care_every_s: int | None = None, gold_every_s: int = 1,
-    ) -> None:  # fmt: skip
+        self,
+        base: Path,
+        bootstrap: str,
+        name: str,
+        dies_at: tuple[str, str, int] | None = None,
+        tables: Path | None = None,
+        care_every_s: int | None = None,
+        gold_every_s: int = 1,
+    ) -> None:
         self.tables, self.folder = tables or base / "tables", base / "land"
         self.log, self._note = base / f"{name}.log", base / DIED_AT
         self._note.unlink(missing_ok=True)
         armed = [] if dies_at is None else [*map(str, dies_at), str(base)]
         command = [
-            sys.executable, "-m", "tests.support.landing_points" if armed else "infra", *armed,
-            "land", "--kafka", f"bootstrap.servers={bootstrap}",
-            "--tables", str(self.tables), "--checkpoint-dir", str(self.folder / "checkpoints"), "--work-dir", str(self.folder),
-            "--jars-dir", str(jar_store.check("spark")), "--gold-every-s", str(gold_every_s),
+            sys.executable,
+            "-m",
+            "tests.support.landing_points" if armed else "infra",
+            *armed,
+            "land",
+            "--kafka",
+            f"bootstrap.servers={bootstrap}",
+            "--tables",
+            str(self.tables),
+            "--checkpoint-dir",
+            str(self.folder / "checkpoints"),
+            "--work-dir",
+            str(self.folder),
+            "--jars-dir",
+            str(jar_store.check("spark")),
+            "--gold-every-s",
+            str(gold_every_s),
             *([] if care_every_s is None else ["--maintain-every-s", str(care_every_s)]),
-        ]  # fmt: skip
+        ]
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
 
@@ -172,7 +207,9 @@ class Job:
         status = read_status(self.folder)
         return status if status is not None and status.pid == self.process.pid else None
 
-    def wait_until(self, done: Callable[[LandingStatus], bool], limit_s: float = WAIT_S) -> LandingStatus:
+    def wait_until(
+        self, done: Callable[[LandingStatus], bool], limit_s: float = WAIT_S
+    ) -> LandingStatus:
         """Wait for such a status of this very start."""
         deadline = time.monotonic() + limit_s
         while time.monotonic() < deadline:
@@ -200,7 +237,11 @@ class Job:
             with contextlib.suppress(OSError):
                 for task in Path(f"/proc/{self.process.pid}/task").iterdir():
                     for pid in map(int, (task / "children").read_text().split()):
-                        found.extend([pid] if b"java" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0] else [])
+                        found.extend(
+                            [pid]
+                            if b"java" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]
+                            else []
+                        )
             return bool(found)
 
         self.wait_until(runs)
@@ -233,14 +274,20 @@ def whole_log(bootstrap: str) -> list[LogRecord]:
 def _records(bootstrap: str) -> Iterator[LogRecord]:
     ends = log_ends({"bootstrap.servers": bootstrap}, TOPIC_NAMES)
     left = sum(one.end - one.first for one in ends.values())
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "regent-test", "enable.auto.commit": False})
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "regent-test", ("enable.auto.commit"): False}
+    )
     try:
-        consumer.assign([TopicPartition(topic, number, one.first) for (topic, number), one in ends.items()])
+        consumer.assign(
+            [TopicPartition(topic, number, one.first) for (topic, number), one in ends.items()]
+        )
         until = time.monotonic() + WAIT_S
         while left and time.monotonic() < until:
             for one in consumer.consume(10_000, 0.5):
                 assert one.error() is None, one.error()
-                yield LogRecord(CLUSTER_ID, one.topic(), one.partition(), one.offset(), None, one.value())  # type: ignore[arg-type]
+                yield LogRecord(
+                    CLUSTER_ID, one.topic(), one.partition(), one.offset(), None, one.value()
+                )  # type: ignore[arg-type]
                 left -= 1
         assert not left, f"{left} records of the log did not come"
     finally:
@@ -248,19 +295,39 @@ def _records(bootstrap: str) -> Iterator[LogRecord]:
 
 
 def differences(tables: Path, log: Sequence[LogRecord]) -> list[str]:
-    """How bronze and every silver table differ from what this log makes; empty when each row is there exactly once."""
+    """How bronze and every silver table differ from what this log makes; empty when each row is
+    there exactly once.
+    """
     lake = lake_at(tables, CLUSTER_ID)
-    bronze = delta_tables.read(lake, BRONZE, columns=["topic", "partition", "offset", "value"]).to_pylist()
-    landed = Counter((row["topic"], row["partition"], row["offset"], row["value"]) for row in bronze)
-    found = _told(BRONZE.name, Counter((one.topic, one.partition, one.offset, one.value) for one in log), landed)
-    wanted: dict[str, Counter[tuple[object, ...]]] = {table.name: Counter() for table in TABLES if table != BRONZE}
+    bronze = delta_tables.read(
+        lake, BRONZE, columns=["topic", "partition", "offset", "value"]
+    ).to_pylist()
+    landed = Counter(
+        (row["topic"], row["partition"], row["offset"], row["value"]) for row in bronze
+    )
+    found = _told(
+        BRONZE.name,
+        Counter((one.topic, one.partition, one.offset, one.value) for one in log),
+        landed,
+    )
+    wanted: dict[str, Counter[tuple[object, ...]]] = {
+        table.name: Counter() for table in TABLES if table != BRONZE
+    }
     for one in log:
         for name, _ in silver_rows(one):
             wanted[name][_position(one.topic, one.partition, one.offset, name)] += 1
     for name, rows in wanted.items():
-        columns = [*(["topic"] if BY_NAME[name].topic is None else []), "log_partition", "log_offset"]
+        columns = [
+            *(["topic"] if BY_NAME[name].topic is None else []),
+            "log_partition",
+            "log_offset",
+        ]
         silver = delta_tables.read(lake, BY_NAME[name], columns=columns)
-        found += _told(name, rows, Counter(zip(*(silver[column].to_pylist() for column in columns), strict=True)))
+        found += _told(
+            name,
+            rows,
+            Counter(zip(*(silver[column].to_pylist() for column in columns), strict=True)),
+        )
     return found
 
 
@@ -268,7 +335,18 @@ def _position(topic: str, partition: int, offset: int, table: str) -> tuple[obje
     return (topic, partition, offset) if BY_NAME[table].topic is None else (partition, offset)
 
 
-def _told(name: str, wanted: Counter[tuple[object, ...]], landed: Counter[tuple[object, ...]]) -> list[str]:
+def _told(
+    name: str, wanted: Counter[tuple[object, ...]], landed: Counter[tuple[object, ...]]
+) -> list[str]:
     missing, added = wanted - landed, landed - wanted
-    told = [f"{name} lacks {sum(missing.values())} rows, first {min(missing)[:3]}"] if missing else []
-    return [*told, *([f"{name} has {sum(added.values())} rows too many, first {min(added)[:3]}"] if added else [])]
+    told = (
+        [f"{name} lacks {sum(missing.values())} rows, first {min(missing)[:3]}"] if missing else []
+    )
+    return [
+        *told,
+        *(
+            [f"{name} has {sum(added.values())} rows too many, first {min(added)[:3]}"]
+            if added
+            else []
+        ),
+    ]

@@ -1,7 +1,8 @@
 """A local cluster through the command line's own verbs, as a person starts, hits and stops it.
 
-Everything it ever ran is ended by `end`, also after a failed test; the processes are known by pid and start stamp.
-Should the test itself be killed, a watchdog ends the supervisor, and with it all that it runs.
+Everything it ever ran is ended by `end`, also after a failed test; the processes are known by pid
+and start stamp. Should the test itself be killed, a watchdog ends the supervisor, and with it all
+that it runs.
 """
 
 from __future__ import annotations
@@ -30,16 +31,27 @@ POLL_S = 0.05
 
 
 def regent(
-    *words: str, limit_s: float = VERB_LIMIT_S, environ: dict[str, str] | None = None, prefix: Sequence[str] = (),
-) -> subprocess.CompletedProcess[str]:  # fmt: skip
+    *words: str,
+    limit_s: float = VERB_LIMIT_S,
+    environ: dict[str, str] | None = None,
+    prefix: Sequence[str] = (),
+) -> subprocess.CompletedProcess[str]:
     """Run one verb to its end; `prefix`: words before the command, which say where it runs."""
     return subprocess.run(
-        [*prefix, *COMMAND, *words], cwd=ROOT, env=environ, capture_output=True, text=True, timeout=limit_s, check=False,
+        [*prefix, *COMMAND, *words],
+        cwd=ROOT,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=limit_s,
+        check=False,
         stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    )
 
 
-def wait_until(condition: Callable[[], bool], what: str, limit_s: float = WAIT_S, poll_s: float = POLL_S) -> None:
+def wait_until(
+    condition: Callable[[], bool], what: str, limit_s: float = WAIT_S, poll_s: float = POLL_S
+) -> None:
     """Wait for a condition; fails after a time no healthy run needs."""
     deadline = time.monotonic() + limit_s
     while not condition():
@@ -79,7 +91,9 @@ class LocalCluster:
         self._unguard()
 
     def end(self) -> None:
-        """End whatever is left, the hard way; also what an interrupted `up` was about to start. Then nobody writes into the folder."""
+        """End whatever is left, the hard way; also what an interrupted `up` was about to start.
+        Then nobody writes into the folder.
+        """
         self._remember()
         end_starting(self.folder.root)
         wait_until(self._kill_living, "nothing lives that was killed")
@@ -91,7 +105,8 @@ class LocalCluster:
         for pid in living:
             children.kill_group(pid, signal.SIGCONT)
             children.kill_group(pid)
-            with suppress(ProcessLookupError):  # a group whose first process has ended is not found by it
+            # a group whose first process has ended is not found by it
+            with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         return not living
 
@@ -102,7 +117,7 @@ class LocalCluster:
             self._watchdog.close()
         self._guarded = None
 
-    # -- processes ----------------------------------------------------------------------------------------------------
+    # -- processes ---------------------------------------------------------------------------------
 
     @property
     def name_servers(self) -> list[str]:
@@ -128,16 +143,24 @@ class LocalCluster:
         return self.kill_all([name])[name]
 
     def kill_all(self, names: Sequence[str]) -> dict[str, int]:
-        """`kill -9` of these, as near to one instant as can be; the pids of those that lived, by name."""
+        """`kill -9` of these, as near to one instant as can be; the pids of those that lived, by
+        name.
+        """
         self._remember()
-        pids = {one["name"]: int(one["pid"]) for one in self.processes() if one["name"] in names and one["pid"] is not None}
+        pids = {
+            one["name"]: int(one["pid"])
+            for one in self.processes()
+            if one["name"] in names and one["pid"] is not None
+        }
         for pid in pids.values():
             with suppress(ProcessLookupError):  # it has just ended by itself
                 os.kill(pid, signal.SIGKILL)
         return pids
 
     def kill_supervisor(self) -> set[int]:
-        """`kill -9` the supervisor; gives every process that ran below it, spares and watchdog included."""
+        """`kill -9` the supervisor; gives every process that ran below it, spares and watchdog
+        included.
+        """
         self._remember()
         below = descendants(self.supervisor_pid)
         os.kill(self.supervisor_pid, signal.SIGKILL)
@@ -150,7 +173,11 @@ class LocalCluster:
 
     def living(self) -> list[int]:
         """Processes of this cluster that live."""
-        return [pid for pid, stamp in self._seen if children.is_alive(pid) and children.start_stamp(pid) == stamp]
+        return [
+            pid
+            for pid, stamp in self._seen
+            if children.is_alive(pid) and children.start_stamp(pid) == stamp
+        ]
 
     def _remember(self) -> None:
         found = self.folder.cluster()
@@ -159,10 +186,11 @@ class LocalCluster:
         known = [found["supervisor"], *found["processes"]]
         self._seen |= {(int(one["pid"]), str(one["stamp"])) for one in known if one.get("pid")}
         supervisor = int(found["supervisor"]["pid"])
-        if children.start_stamp(supervisor) == found["supervisor"]["stamp"]:  # else its number may be somebody else's by now
+        # else its number may be somebody else's by now
+        if children.start_stamp(supervisor) == found["supervisor"]["stamp"]:
             self._seen |= {(pid, children.start_stamp(pid)) for pid in descendants(supervisor)}
 
-    # -- the set ------------------------------------------------------------------------------------------------------
+    # -- the set -----------------------------------------------------------------------------------
 
     def set_view(self, what: str, condition: Callable[[SetView], bool]) -> SetView:
         """The set as the active controller has it, once it meets the condition."""
@@ -177,7 +205,9 @@ class LocalCluster:
         try:
             wait_until(met, what)
         except AssertionError as error:
-            raise AssertionError(f"{error}; last seen {self.view.last_view}\n{self.last_words()}") from None
+            raise AssertionError(
+                f"{error}; last seen {self.view.last_view}\n{self.last_words()}"
+            ) from None
         return found[0]
 
     def whole(self) -> SetView:
@@ -190,11 +220,15 @@ class LocalCluster:
     def last_words(self) -> str:
         """The end of every log file, for the text of a failure."""
         logs = sorted(self.folder.logs.glob("*.*")) if self.folder.logs.exists() else []
-        return "\n".join(f"{path.name} | {line}" for path in logs for line in children.last_lines(path, 4))
+        return "\n".join(
+            (f"{path.name} | {line}") for path in logs for line in children.last_lines(path, 4)
+        )
 
 
 def starting(root: Path) -> list[int]:
-    """Processes that run `regent up` on this folder, whether or not its files know of them yet (Linux)."""
+    """Processes that run `regent up` on this folder, whether or not its files know of them yet
+    (Linux).
+    """
     found = []
     for entry in Path("/proc").iterdir():
         with suppress(OSError, ValueError):
@@ -205,7 +239,9 @@ def starting(root: Path) -> list[int]:
 
 
 def end_starting(root: Path) -> None:
-    """Kill whatever `regent up` on this folder has begun; returns when it is gone: it might still write there."""
+    """Kill whatever `regent up` on this folder has begun; returns when it is gone: it might still
+    write there.
+    """
     killed: set[int] = set()
 
     def gone() -> bool:
@@ -224,12 +260,16 @@ def descendants(pid: int) -> set[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                parents[int(entry.name)] = int((entry / "stat").read_text(errors="replace").rsplit(")", 1)[-1].split()[1])
+                parents[int(entry.name)] = int(
+                    (entry / "stat").read_text(errors="replace").rsplit(")", 1)[-1].split()[1]
+                )
             except (OSError, IndexError):
                 continue  # it has just ended
     below: set[int] = set()
     while True:
-        more = {child for child, parent in parents.items() if parent == pid or parent in below} - below
+        more = {
+            child for child, parent in parents.items() if parent == pid or parent in below
+        } - below
         if not more:
             return below
         below |= more

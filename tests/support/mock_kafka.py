@@ -1,4 +1,6 @@
-"""A Kafka that lives in librdkafka: real TCP, in milliseconds, for tests of clients. It proves no durability."""
+"""A Kafka that lives in librdkafka: real TCP, in milliseconds, for tests of clients. It proves no
+durability.
+"""
 
 from __future__ import annotations
 

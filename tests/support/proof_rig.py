@@ -30,14 +30,20 @@ class ProofRig:
         """Ranges that the last proof folded."""
 
     def run(self, commands: Log, outcomes: Log, asked: Asked | None = None) -> Verdict:
-        commands, outcomes = sorted(commands, key=lambda one: one[0]), sorted(outcomes, key=lambda one: one[0])
+        commands, outcomes = (
+            sorted(commands, key=lambda one: one[0]),
+            sorted(outcomes, key=lambda one: one[0]),
+        )
         asked = asked or Asked(0, commands[-1][0])
         pieces = -(-(outcomes[-1][0] + 1) // self.size) if outcomes else 0
         names = {(COMMANDS_TOPIC, n): name for n, name in self._names(commands).items()}
         names |= {(OUTCOMES_TOPIC, n): name for n, name in self._names(outcomes).items()}
         landed = Landed(self.size, names, self.kept, pieces)
         published = pa.Table.from_batches(publish_batches([arrow(outcomes)])).to_pylist()
-        said = {n: self._said([row for row in published if row["log_offset"] // self.size == n]) for n in landed.unknown_pieces}
+        said = {
+            n: self._said([row for row in published if row["log_offset"] // self.size == n])
+            for n in landed.unknown_pieces
+        }
         distrusted: set[int] = set()
         while True:
             made = plan(landed, asked, said, distrusted)
@@ -58,23 +64,40 @@ class ProofRig:
     def _names(self, log: Log) -> dict[int, str]:
         rows = [("t", offset // self.size, offset, value) for offset, value in log]
         columns = [pa.array(column) for column in zip(*rows, strict=True)] if rows else []
-        batches = [pa.RecordBatch.from_arrays([*columns[:3], columns[3].cast(pa.binary())], names=["t", "n", "o", "v"])] if rows else []
+        batches = (
+            [
+                pa.RecordBatch.from_arrays(
+                    [*columns[:3], columns[3].cast(pa.binary())], names=["t", "n", "o", "v"]
+                )
+            ]
+            if rows
+            else []
+        )
         found = [row for batch in name_batches(batches) for row in batch.to_pylist()]
         return {row["number"]: row["bytes_name"] for row in found if row["records"] == self.size}
 
     def _said(self, rows: list[dict]) -> Said:  # type: ignore[type-arg]
         about = [row["offset"] for row in rows if row["offset"] is not None]
         ranges = frozenset(offset // self.size for offset in about)
-        return Said(min(about, default=-1), max(about, default=-1), ranges, sum(row["problem"] is not None for row in rows))
+        return Said(
+            min(about, default=-1),
+            max(about, default=-1),
+            ranges,
+            sum(row["problem"] is not None for row in rows),
+        )
 
     def _entries(self, made: Plan, commands: Log, published: list[dict]) -> list[Entry]:  # type: ignore[type-arg]
         size, boundary = self.size, made.boundary
         entries: list[Entry] = [
-            (start * size, start * size - 1, BEGIN, self.states[start - 1], None, None, None) for start in made.begins if start - 1 in self.states
+            (start * size, start * size - 1, BEGIN, self.states[start - 1], None, None, None)
+            for start in made.begins
+            if start - 1 in self.states
         ]
         for offset, value in commands:
             if offset // size in made.starts and offset <= made.asked.last:
-                entries.append((made.starts[offset // size] * size, offset, COMMAND, value, None, None, None))
+                entries.append(
+                    (made.starts[offset // size] * size, offset, COMMAND, value, None, None, None)
+                )
         for row in published:
             offset, said = row["offset"], (row["digest"], row["outcome_hash"], row["publisher"])
             if row["log_offset"] // size not in made.pieces or offset is None:
@@ -89,11 +112,15 @@ class ProofRig:
 def arrow(pairs: Log) -> pa.RecordBatch:
     """Offsets and values as Spark hands them over."""
     offsets, values = zip(*pairs, strict=True) if pairs else ((), ())
-    return pa.RecordBatch.from_arrays([pa.array(offsets, pa.int64()), pa.array(values, pa.binary())], names=["offset", "value"])
+    return pa.RecordBatch.from_arrays(
+        [pa.array(offsets, pa.int64()), pa.array(values, pa.binary())], names=["offset", "value"]
+    )
 
 
 def first_told(found: Verdict) -> int | None:
     """The first offset of the command log that a verdict names."""
     told = [first for first, _ in found.missing]
     told += [int(text.removeprefix("offset ").partition(":")[0]) for text in found.problems]
-    return min([*told, *([] if found.first_mismatch is None else [found.first_mismatch])], default=None)
+    return min(
+        [*told, *([] if found.first_mismatch is None else [found.first_mismatch])], default=None
+    )

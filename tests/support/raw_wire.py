@@ -80,9 +80,15 @@ def all_at_once(attack: Callable[[int], object], peers: int = PEERS_AT_ONCE) -> 
 
 def raw_frame(header: bytes, body: bytes = b"", serialization: int = 0) -> bytes:
     """A frame with any header."""
-    return struct.pack(">II", 4 + len(header) + len(body), serialization << 24 | len(header)) + header + body
+    return (
+        struct.pack(">II", 4 + len(header) + len(body), serialization << 24 | len(header))
+        + header
+        + body
+    )
 
 
 def half_a_frame() -> bytes:
-    whole = codec.encode(RemotingCommand.request(RequestCode.REGENT_PROCESS_STATUS, {"why": "x" * 1000}))
+    whole = codec.encode(
+        RemotingCommand.request(RequestCode.REGENT_PROCESS_STATUS, {"why": "x" * 1000})
+    )
     return whole[: len(whole) // 2]

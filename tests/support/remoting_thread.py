@@ -15,7 +15,9 @@ LIMIT_S = 10
 
 
 @contextmanager
-def serving(handler: Callable[[Connection, RemotingCommand], RemotingCommand | None]) -> Iterator[str]:
+def serving(
+    handler: Callable[[Connection, RemotingCommand], RemotingCommand | None],
+) -> Iterator[str]:
     """Serve until the end of the block; gives the address."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)

@@ -1,5 +1,6 @@
 """A replica with real sockets, a real store and a real epoch file, for tests: what a broker process
-holds besides client service. The test plays the controller."""
+holds besides client service. The test plays the controller.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ class ReplicaProcess:
     ) -> None:
         self.broker_id = broker_id
         self.root = root
-        self.store = MessageStore(root, StoreConfig(log_file_bytes=config.file_bytes), same_boot=True)
+        self.store = MessageStore(
+            root, StoreConfig(log_file_bytes=config.file_bytes), same_boot=True
+        )
         epoch_file = EpochFile(root / "epochFileCheckpoint")
         epochs, seen = epoch_file.load()
         core = ReplicaCore(
@@ -56,9 +59,13 @@ class ReplicaProcess:
         self.disk_errors: list[str] = []
         self._controller = controller
         hooks = ReplicaHooks(
-            self._on_role, self._propose, self.asked.append, self._on_confirm, self._report,
+            self._on_role,
+            self._propose,
+            self.asked.append,
+            self._on_confirm,
+            self._report,
             self.disk_errors.append,
-        )  # fmt: skip
+        )
         self.driver = ReplicaDriver(core, self.store, epoch_file, hooks, flush=flush)
         self.core = core
         self.port = self.driver.listen("127.0.0.1", 0)
@@ -89,7 +96,9 @@ class ReplicaProcess:
         return data
 
     def put(self, count: int = 1, body: bytes = b"x" * 100) -> int:
-        """As a broker sends: refusal, store, growth, without an await between; returns the log end."""
+        """As a broker sends: refusal, store, growth, without an await between; returns the log
+        end.
+        """
         refusal = self.driver.can_accept_writes()
         assert refusal is None, refusal
         for _ in range(count):

@@ -1,5 +1,7 @@
-"""A broker set in one process for tests: real ReplicaCores, byte-array logs, links as queues, a hand
-clock. It holds no rule of its own; the controller is the test, which hands out notices and answers."""
+"""A broker set in one process for tests: real ReplicaCores, byte-array logs, links as queues, a
+hand clock. It holds no rule of its own; the controller is the test, which hands out notices and
+answers.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +106,9 @@ class World:
 
     # -- the controller's part --------------------------------------------------------------------
 
-    def elect(self, master: int | None, epoch: int, members: tuple[int, ...], **kwargs: object) -> None:
+    def elect(
+        self, master: int | None, epoch: int, members: tuple[int, ...], **kwargs: object
+    ) -> None:
         for broker_id in self.nodes:
             self.notify(broker_id, master, epoch, members, **kwargs)
         self.settle()
@@ -141,7 +145,9 @@ class World:
         effects = node.core.on_alter_result(proposal.token, *answer, self.now_ms)
         self.perform(node, effects)
 
-    def answer(self, broker_id: int, code: int | None, members=None, set_epoch=None, master_epoch=None):
+    def answer(
+        self, broker_id: int, code: int | None, members=None, set_epoch=None, master_epoch=None
+    ):
         node = self.nodes[broker_id]
         token = node.proposals[-1].token
         self.perform(

@@ -1,4 +1,5 @@
-"""A controller of a few lines for tests of brokers: it says what the test wants, over a real socket.
+"""A controller of a few lines for tests of brokers: it says what the test wants, over a real
+socket.
 
 It is a peer, not a model: it checks no rule. Tests that want the real rules start real controllers.
 """
@@ -15,7 +16,9 @@ from brokers.remoting.server import RemotingServer
 
 
 class ScriptedController:
-    """Hands out ids, makes the first who asks master, accepts every proposal; `heard` keeps all requests."""
+    """Hands out ids, makes the first who asks master, accepts every proposal; `heard` keeps all
+    requests.
+    """
 
     def __init__(self) -> None:
         self.server = RemotingServer(self._handle)
@@ -32,7 +35,8 @@ class ScriptedController:
         self.silent_codes: set[int] = set()
         self.refuse: dict[int, int] = {}
         self._telling: asyncio.Future[None] | None = None
-        self.knows_ha_addresses = True  # False: as a Java controller, or a master that is a Java broker
+        # False: as a Java controller, or a master that is a Java broker
+        self.knows_ha_addresses = True
 
     async def start(self) -> str:
         await self.server.start()
@@ -61,18 +65,28 @@ class ScriptedController:
     async def _tell(self) -> None:
         ext, body = self._facts() | self._master(), self._body()
         for broker_id, (address, _) in self.addresses.items():
-            token = {"regentNoticeToken": self.tokens[broker_id]} if self.repeats_tokens and broker_id in self.tokens else {}
+            token = (
+                {"regentNoticeToken": self.tokens[broker_id]}
+                if self.repeats_tokens and broker_id in self.tokens
+                else {}
+            )
             try:
-                await self.client.send_oneway(address, RemotingCommand.request(1008, ext | token, body, oneway=True))
+                await self.client.send_oneway(
+                    address, RemotingCommand.request(1008, ext | token, body, oneway=True)
+                )
             except RemotingError:
                 continue
 
     def _facts(self) -> dict[str, str]:
         return {
-            "regentTerm": "1", "regentMasterEpoch": str(self.epoch), "regentSyncStateSetEpoch": str(self.set_epoch),
+            "regentTerm": "1",
+            "regentMasterEpoch": str(self.epoch),
+            "regentSyncStateSetEpoch": str(self.set_epoch),
             "regentSyncStateSet": ",".join(map(str, self.members)),
-            "regentReplicas": ";".join(f"{key}={address}" for key, (address, _) in self.addresses.items()),
-        }  # fmt: skip
+            "regentReplicas": ";".join(
+                f"{key}={address}" for key, (address, _) in self.addresses.items()
+            ),
+        }
 
     def _master(self) -> dict[str, str]:
         fields = {"masterEpoch": str(self.epoch), "syncStateSetEpoch": str(self.set_epoch)}
@@ -95,14 +109,19 @@ class ScriptedController:
             return request.reply(self.refuse[request.code])
         match request.code:
             case 1005:
-                return request.reply(ext={"controllerLeaderAddress": self.address, "isLeader": "true"})
+                return request.reply(
+                    ext={"controllerLeaderAddress": self.address, "isLeader": "true"}
+                )
             case 1012:
                 return request.reply(ext={"nextBrokerId": str(len(self.codes) + 1)})
             case 1013:
                 known = self.codes.setdefault(int(ext["appliedBrokerId"]), ext["registerCheckCode"])
                 return request.reply(0 if known == ext["registerCheckCode"] else 2014)
             case 1003:
-                self.addresses[int(ext["brokerId"])] = (ext["brokerAddress"], ext["regentHaAddress"])
+                self.addresses[int(ext["brokerId"])] = (
+                    ext["brokerAddress"],
+                    ext["regentHaAddress"],
+                )
                 self.tokens[int(ext["brokerId"])] = ext.get("regentNoticeToken", "")
                 master = self._master() if self.master not in (None, int(ext["brokerId"])) else {}
                 return request.reply(ext=self._facts() | master, body=self._body())

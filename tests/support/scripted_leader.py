@@ -1,4 +1,6 @@
-"""A leader of a few lines for tests of operators' verbs: it shows a document and accepts what is asked."""
+"""A leader of a few lines for tests of operators' verbs: it shows a document and accepts what is
+asked.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from tests.support.controller_document import document
 
 
 class ScriptedLeader:
-    """`shown` is the document; `heard` keeps what was asked beside it; `answers` gives other answers by code, `then` several in turn."""
+    """`shown` is the document; `heard` keeps what was asked beside it; `answers` gives other
+    answers by code, `then` several in turn.
+    """
 
     def __init__(self, shown: dict[str, Any] | None = None) -> None:
         self.shown = shown or document()

@@ -1,4 +1,6 @@
-"""A disk that can be filled: a memory file system of a few megabytes, mounted where the user may mount, skipped elsewhere."""
+"""A disk that can be filled: a memory file system of a few megabytes, mounted where the user may
+mount, skipped elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ class SmallDisk:
             while True:
                 space = os.statvfs(self.root)
                 try:
-                    os.posix_fallocate(file.fileno(), 0, max(space.f_bavail * space.f_frsize - left, 1))
+                    os.posix_fallocate(
+                        file.fileno(), 0, max(space.f_bavail * space.f_frsize - left, 1)
+                    )
                     return
                 except OSError:  # others take room as well
                     if left > space.f_blocks * space.f_frsize:
@@ -39,7 +43,10 @@ class SmallDisk:
 def small_disk(folder: Path, size: int = 8 << 20) -> Iterator[SmallDisk]:
     folder.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size}", "regent-test", str(folder)], capture_output=True, text=True, check=False
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "regent-test", str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         pytest.skip(f"a small disk needs the right to mount: {done.stderr.strip()[:100]}")

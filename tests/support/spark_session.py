@@ -1,4 +1,6 @@
-"""One Spark session for a whole test run, whichever folders take part: a start takes ten seconds."""
+"""One Spark session for a whole test run, whichever folders take part: a start takes ten
+seconds.
+"""
 
 import functools
 import shutil

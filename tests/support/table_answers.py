@@ -1,5 +1,5 @@
-"""
-What the tables answer to the questions of `lake_questions`, by each who reads them, and what a fold of the log answers.
+"""What the tables answer to the questions of `lake_questions`, by each who reads them, and what a
+fold of the log answers.
 
 Refuses to know what else could be asked.
 """

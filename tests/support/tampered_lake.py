@@ -1,4 +1,6 @@
-"""What a person with an editor does to the files of bronze: Delta's log knows nothing of it. Knows no rule."""
+"""What a person with an editor does to the files of bronze: Delta's log knows nothing of it. Knows
+no rule.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,11 @@ def with_changed_byte(lake: Lake, at: int) -> None:
 
     def change(rows: list[Row]) -> list[Row]:
         value = rows[at]["value"]
-        return [*rows[:at], rows[at] | {"value": value[:-1] + bytes([value[-1] ^ 1])}, *rows[at + 1 :]]
+        return [
+            *rows[:at],
+            rows[at] | {"value": value[:-1] + bytes([value[-1] ^ 1])},
+            *rows[at + 1 :],
+        ]
 
     tamper(lake, COMMANDS_TOPIC, at, change)
 
@@ -49,9 +55,16 @@ def with_missing_record(lake: Lake, at: int) -> None:
 
 def with_inserted_record(lake: Lake, at: int) -> None:
     """A copy of the command before it stands at its place, the rest moves down."""
-    tamper(lake, COMMANDS_TOPIC, at, lambda rows: renumbered([*rows[:at], rows[at - 1], *rows[at:]]))
+    tamper(
+        lake, COMMANDS_TOPIC, at, lambda rows: renumbered([*rows[:at], rows[at - 1], *rows[at:]])
+    )
 
 
 def with_reordered_pair(lake: Lake, at: int) -> None:
     """A command and the next one change places."""
-    tamper(lake, COMMANDS_TOPIC, at, lambda rows: renumbered([*rows[:at], rows[at + 1], rows[at], *rows[at + 2 :]]))
+    tamper(
+        lake,
+        COMMANDS_TOPIC,
+        at,
+        lambda rows: renumbered([*rows[:at], rows[at + 1], rows[at], *rows[at + 2 :]]),
+    )

@@ -22,14 +22,33 @@ class Workload:
     """One producer. `timeout_ms` bounds one call: what is not answered by then counts as failed."""
 
     def __init__(
-        self, home: Path, name_servers: Sequence[str], *, rate: float, topic: str = "T", queues: int = 4,
+        self,
+        home: Path,
+        name_servers: Sequence[str],
+        *,
+        rate: float,
+        topic: str = "T",
+        queues: int = 4,
         timeout_ms: int = 500,
-    ) -> None:  # fmt: skip
+    ) -> None:
         home.mkdir(parents=True, exist_ok=True)
         self.topic, self.queues = topic, queues
-        self.ledger_path, self._status, self._output = home / "ledger", home / "status.json", home / "producer.out"
+        self.ledger_path, self._status, self._output = (
+            home / "ledger",
+            home / "status.json",
+            home / "producer.out",
+        )
         self._name_servers = list(name_servers)
-        self._flags = ["--topic", topic, "--queues", str(queues), "--rate", str(rate), "--timeout-ms", str(timeout_ms)]
+        self._flags = [
+            "--topic",
+            topic,
+            "--queues",
+            str(queues),
+            "--rate",
+            str(rate),
+            "--timeout-ms",
+            str(timeout_ms),
+        ]
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -52,13 +71,17 @@ class Workload:
         """The producer's last figures; fails when it ended by itself."""
         if self._process is not None:
             code = self._process.poll()
-            assert code is None, f"the producer ended with {code}: {children.last_lines(self._output, 5)}"
+            assert code is None, (
+                f"the producer ended with {code}: {children.last_lines(self._output, 5)}"
+            )
         return read_status(self._status)
 
     def flows(self, messages: int, what: str) -> None:
         """Wait until so many more are acknowledged and no outage is open."""
         goal = self.acknowledged + messages
-        wait_until(lambda: self.acknowledged >= goal and not self.figures().get("outage", True), what)
+        wait_until(
+            lambda: self.acknowledged >= goal and not self.figures().get("outage", True), what
+        )
 
     def stop(self) -> LedgerContent:
         """End the producer; what it sent and what was acknowledged."""
@@ -71,8 +94,12 @@ class Workload:
             self._process = None
 
     def read_back(self) -> list[tuple[int, int, int]]:
-        """(queue, queue offset, sequence) of everything stored, in each queue's order; -1 for a body that is not as sent."""
+        """(queue, queue offset, sequence) of everything stored, in each queue's order; -1 for a
+        body that is not as sent.
+        """
         queues = asyncio.run(read_topic(self._name_servers, self.topic, "check", self.queues))
         for number, queue in enumerate(queues):
-            assert queue.stopped_at >= queue.end, f"queue {number} has nothing at {queue.stopped_at} although it ends at {queue.end}"
+            assert queue.stopped_at >= queue.end, (
+                f"queue {number} has nothing at {queue.stopped_at} although it ends at {queue.end}"
+            )
         return [record for queue in queues for record in queue.records]

@@ -1,7 +1,9 @@
-"""Broker send: 1 KiB messages, pipelined over one connection, at a set of one broker and at a set of three, all in sync.
+"""Broker send: 1 KiB messages, pipelined over one connection, at a set of one broker and at a set
+of three, all in sync.
 
-Peers of the same run: a Java 5.3.3 set of the same size on the same controllers, turn by turn with ours; for one broker also
-the store alone (`put`, one core), and an echo server over the same remoting that answers what a broker answers and stores nothing.
+Peers of the same run: a Java 5.3.3 set of the same size on the same controllers, turn by turn with
+ours; for one broker also the store alone (`put`, one core), and an echo server over the same
+remoting that answers what a broker answers and stores nothing.
 """
 
 from __future__ import annotations
@@ -54,13 +56,22 @@ class Sends:
     def refused(self) -> str:
         """How many sends were, and how many were made again."""
         turns = (*self.full, *self.paced)
-        return f"{sum(one.refused for one in turns)} refused, {sum(one.again for one in turns)} sent again because it was busy"
+        return (
+            f"{sum(one.refused for one in turns)} refused, {sum(one.again for one in turns)} sent "
+            "again because it was busy"
+        )
 
 
 def serve_echo(port: int) -> None:
     """Answers every request with what a stored send is answered with."""
-    ext = {"msgId": "7F00000100002A9F0000000000000000", "queueId": "0", "queueOffset": "123456", "MSG_REGION": "DefaultRegion",
-           "TRACE_ON": "true", "transactionId": "7F0000010A2B18B4AAC2000000000000"}  # fmt: skip
+    ext = {
+        "msgId": "7F00000100002A9F0000000000000000",
+        "queueId": "0",
+        "queueOffset": "123456",
+        "MSG_REGION": "DefaultRegion",
+        "TRACE_ON": "true",
+        "transactionId": "7F0000010A2B18B4AAC2000000000000",
+    }
 
     def answer(_connection: Connection, request: RemotingCommand) -> RemotingCommand:
         return request.reply(0, ext)
@@ -95,7 +106,10 @@ def echo_turns() -> list[float]:
     port = pick_block(1)
     with running(serve_echo, port):
         _wait_listening(port)
-        return [apart(send_load.send_all, ("127.0.0.1", port), MESSAGES, WINDOW).per_s for _ in range(TURNS)]
+        return [
+            apart(send_load.send_all, ("127.0.0.1", port), MESSAGES, WINDOW).per_s
+            for _ in range(TURNS)
+        ]
 
 
 def _wait_listening(port: int) -> None:
@@ -116,13 +130,19 @@ def turns(sets: Sequence[OwnSet | JavaBrokers], say: object) -> list[Sends]:
     for brokers in sets:
         brokers.create_topic(send_load.TOPIC)
         count = JAVA_WARM_UP if isinstance(brokers, JavaBrokers) else WARM_UP
-        warm = send_load.warmed_up(brokers.wait_whole(), brokers.members, send_load.send_all, count, WINDOW)
+        warm = send_load.warmed_up(
+            brokers.wait_whole(), brokers.members, send_load.send_all, count, WINDOW
+        )
         say(f"{brokers.name} warmed up with {warm} messages")  # type: ignore[operator]
     for _ in range(TURNS):
         for brokers, sends in zip(sets, found, strict=True):
             master = brokers.wait_whole()
-            sends.full.append(send_load.turn(master, brokers.members, send_load.send_all, MESSAGES, WINDOW))
-            sends.paced.append(send_load.turn(master, brokers.members, send_load.send_paced, PACED, PACED_PER_S))
+            sends.full.append(
+                send_load.turn(master, brokers.members, send_load.send_all, MESSAGES, WINDOW)
+            )
+            sends.paced.append(
+                send_load.turn(master, brokers.members, send_load.send_paced, PACED, PACED_PER_S)
+            )
     return found
 
 
@@ -132,8 +152,10 @@ def both(bench: Bench, replicas: int) -> tuple[Sends, Sends | None]:
     home = bench.folder(f"broker-send-{replicas}")
     name = f"{SET_NAME}-{replicas}"
     needed = ("--min-in-sync-replicas", str(min(2, replicas)))
-    with own_set(cluster, home, name, replicas, *needed) as ours, \
-         java_brokers.beside(cluster, home / "java", f"{name}-java", replicas) as java:
+    with (
+        own_set(cluster, home, name, replicas, *needed) as ours,
+        java_brokers.beside(cluster, home / "java", f"{name}-java", replicas) as java,
+    ):
         bench.say(f"{replicas} broker(s): warmed up, then {TURNS} x {MESSAGES}, {WINDOW} under way")
         found = turns([ours, java] if java else [ours], bench.say)
     shutil.rmtree(home)
@@ -147,39 +169,83 @@ def figures(row: str, replicas: int, ours: Sends, java: Sends | None) -> list[Fi
     def figure(what: str, unit: str, name: str, *, paced: bool = False, **more: object) -> Figure:
         samples = ours.of(name, paced)
         peers = java.of(name, paced) if java else []
-        return Figure(row, f"{what}, {said}", unit, median(samples), PEER if java else "no Java here", median(peers) if java else None,
-                      samples=[round(one, 2) for one in samples], details={"peer_samples": [round(one, 2) for one in peers]}, **more)  # type: ignore[arg-type]
+        return Figure(
+            row,
+            f"{what}, {said}",
+            unit,
+            median(samples),
+            PEER if java else "no Java here",
+            median(peers) if java else None,
+            samples=[round(one, 2) for one in samples],
+            details={"peer_samples": [round(one, 2) for one in peers]},
+            **more,
+        )  # type: ignore[arg-type]
 
     found = [
         figure("send 1 KiB", "messages/s", "per_s", note=_note(replicas, ours, java)),
-        figure("messages per core-second", "messages/core-s", "per_core_s", goal=share_at_least(1.0) if java else None,
-               note="processor time of the master's process, user and system, all threads, as /proc/PID/stat has it"),
+        figure(
+            "messages per core-second",
+            "messages/core-s",
+            "per_core_s",
+            goal=share_at_least(1.0) if java else None,
+            note=(
+                "processor time of the master's process, user and system, all threads, as "
+                "/proc/PID/stat has it"
+            ),
+        ),
         figure(f"p99, {WINDOW} under way", "ms", "p99_ms"),
-        figure(f"p99 at {PACED_PER_S:.0f} messages/s", "ms", "p99_ms", paced=True,
-               note="sent at their times whatever is answered; a delay counts from the moment a message was due"),
-    ]  # fmt: skip
-    found.append(figure("memory of the master's own", "MiB", "own_mib", note=_memory_note(ours, java)))
+        figure(
+            f"p99 at {PACED_PER_S:.0f} messages/s",
+            "ms",
+            "p99_ms",
+            paced=True,
+            note=(
+                "sent at their times whatever is answered; a delay counts from the moment a "
+                "message was due"
+            ),
+        ),
+    ]
+    found.append(
+        figure("memory of the master's own", "MiB", "own_mib", note=_memory_note(ours, java))
+    )
     if replicas > 1:
-        found.insert(2, figure("messages per core-second of the whole set", "messages/core-s", "per_set_core_s"))
+        found.insert(
+            2,
+            figure(
+                "messages per core-second of the whole set", "messages/core-s", "per_set_core_s"
+            ),
+        )
     return found
 
 
 def _note(replicas: int, ours: Sends, java: Sends | None) -> str:
     rules = "all-ack, minInSyncReplicas 2" if replicas > 1 else "minInSyncReplicas 1"
-    beside = f"; Java's broker: {java_brokers.JVM_NAMED}, RocketMQ's own defaults elsewhere, {java.refused}" if java else ""
+    beside = (
+        (
+            f"; Java's broker: {java_brokers.JVM_NAMED}, RocketMQ's own defaults elsewhere, "
+            f"{java.refused}"
+        )
+        if java
+        else ""
+    )
     return (
-        f"median of {TURNS} turns of {MESSAGES}, ours and Java's in turn on the same cores, each warmed up until {JAVA_WARM_UP} more (ours "
-        f"{WARM_UP}) cost nearly what the last ones did; own "
-        f"client in a process of its own, one connection, {WINDOW} under way, {rules}, flush in the background; ours {ours.refused}"
-        f"{beside}"
+        f"median of {TURNS} turns of {MESSAGES}, ours and Java's in turn on the same cores, each "
+        f"warmed up until {JAVA_WARM_UP} more (ours {WARM_UP}) cost nearly what the last ones did; "
+        f"own client in a process of its own, one connection, {WINDOW} under way, {rules}, flush "
+        f"in the background; ours {ours.refused}{beside}"
     )
 
 
 def _memory_note(ours: Sends, java: Sends | None) -> str:
     """What the kernel counts with files that are mapped."""
     mapped = f"with mapped files: ours {median(ours.of('all_mib')):.0f} MiB"
-    beside = f", Java's {median(java.of('all_mib')):.0f} MiB; its heap is set to 1 GiB" if java else ""
-    return f"right after a turn at full load, heap and buffers without mapped files (RssAnon); {mapped}{beside}"
+    beside = (
+        (f", Java's {median(java.of('all_mib')):.0f} MiB; its heap is set to 1 GiB") if java else ""
+    )
+    return (
+        "right after a turn at full load, heap and buffers without mapped files (RssAnon); "
+        f"{mapped}{beside}"
+    )
 
 
 def measure(bench: Bench) -> list[Figure]:
@@ -192,12 +258,28 @@ def measure(bench: Bench) -> list[Figure]:
     shutil.rmtree(home)
     rates = ours.of("per_s")
     return [
-        Figure("broker-send", "send 1 KiB, one broker process", "messages/s", median(rates), "echo server, same remoting", median(echo),
-               floor=at_least(12_000), samples=[round(one) for one in rates], details={"echo": [round(e) for e in echo]}),
-        Figure("broker-send", "the same against the store", "messages/s", median(rates), "store.put alone, one core", single,
-               note=f"puts of 64 at a time: {grouped:.0f}/s"),
+        Figure(
+            "broker-send",
+            "send 1 KiB, one broker process",
+            "messages/s",
+            median(rates),
+            "echo server, same remoting",
+            median(echo),
+            floor=at_least(12_000),
+            samples=[round(one) for one in rates],
+            details={"echo": [round(e) for e in echo]},
+        ),
+        Figure(
+            "broker-send",
+            "the same against the store",
+            "messages/s",
+            median(rates),
+            "store.put alone, one core",
+            single,
+            note=f"puts of 64 at a time: {grouped:.0f}/s",
+        ),
         *figures("broker-send", 1, ours, java),
-    ]  # fmt: skip
+    ]
 
 
 def measure_three(bench: Bench) -> list[Figure]:

@@ -1,4 +1,6 @@
-"""The active controller is killed: how long one who asks for a decision waits, and whether sending notices."""
+"""The active controller is killed: how long one who asks for a decision waits, and whether sending
+notices.
+"""
 
 from __future__ import annotations
 
@@ -31,18 +33,39 @@ def measure(bench: Bench) -> list[Figure]:
             struck.append(blow)
             failed_sends += sends.seen.failed_calls
             gaps.append(round(sends.seen.longest_gap_ms / 1000, 3))
-            bench.say(f"kill {number}: {blow.target}, {blow.seen.rto_ms or 0:.0f} ms for one who asks, {sends.seen.failed_calls} failed sends")
+            bench.say(
+                f"kill {number}: {blow.target}, {blow.seen.rto_ms or 0:.0f} ms for one who asks, "
+                f"{sends.seen.failed_calls} failed sends"
+            )
     times = blows.recovery_times(struck)
     note = (
-        f"longest of {KILLS} kills, median {median(times):.2f} s; two askers, one at each controller, the slower one counts; timeout "
-        f"{asker.TIMEOUT_MS} ms, then the next controller; each question is a record of the log; peer: a client whose server dies and "
+        f"longest of {KILLS} kills, median {median(times):.2f} s; two askers, one at each "
+        f"controller, the slower one counts; timeout {asker.TIMEOUT_MS} ms, then the next "
+        "controller; each question is a record of the log; peer: a client whose server dies and "
         "who knows another, idle one"
     )
     return [
-        Figure(ROW, "active controller kill -9, one who asks", "s", max(times), "bare detection, longest", max(bare_s),
-               floor=at_most(3.0), goal=at_most(1.0), note=note, samples=times,
-               details={"blows": [blow.document() for blow in struck]}),
-        Figure(ROW, "failed sends meanwhile", "sends", failed_sends, goal=at_most(0),
-               note=f"500 messages/s; longest gap between answers {max(gaps):.2f} s", samples=gaps),
+        Figure(
+            ROW,
+            "active controller kill -9, one who asks",
+            "s",
+            max(times),
+            "bare detection, longest",
+            max(bare_s),
+            floor=at_most(3.0),
+            goal=at_most(1.0),
+            note=note,
+            samples=times,
+            details={"blows": [blow.document() for blow in struck]},
+        ),
+        Figure(
+            ROW,
+            "failed sends meanwhile",
+            "sends",
+            failed_sends,
+            goal=at_most(0),
+            note=f"500 messages/s; longest gap between answers {max(gaps):.2f} s",
+            samples=gaps,
+        ),
         blows.loss(ROW, sending, cluster.name_server),
-    ]  # fmt: skip
+    ]

@@ -1,6 +1,8 @@
-"""Start of a controller on a long history: without a snapshot (everything is folded), and with the one of its last end.
+"""Start of a controller on a long history: without a snapshot (everything is folded), and with the
+one of its last end.
 
-The peers of the same run: a bare consumer that only reads those records, and the fold of the same bytes in memory.
+The peers of the same run: a bare consumer that only reads those records, and the fold of the same
+bytes in memory.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ LIMIT_S = 1_800.0
 
 def read_bare(kafka: Mapping[str, str], records: int) -> float:
     """Seconds for one consumer to read that many records and do nothing with them."""
-    consumer = Consumer({**kafka, "group.id": "bench-read", "enable.auto.commit": False, "log_level": 2})
+    consumer = Consumer(
+        {**kafka, "group.id": "bench-read", ("enable.auto.commit"): False, "log_level": 2}
+    )
     try:
         consumer.assign([TopicPartition(COMMANDS_TOPIC, 0, 0)])
         began, read = time.monotonic(), 0
@@ -45,7 +49,10 @@ def measure_one(bench: Bench, records: int) -> list[Figure]:
         settings = {"bootstrap.servers": kafka.bootstrap}
         bench.say(f"writing a history of {records:,} commands")
         written = apart(history_writer.write, settings, records)
-        bench.say(f"written ({written.record_bytes:.0f} bytes each, folded in {written.fold_s:.1f} s); reading it bare")
+        bench.say(
+            f"written ({written.record_bytes:.0f} bytes each, folded in {written.fold_s:.1f} s); "
+            "reading it bare"
+        )
         bare_s = apart(read_bare, settings, records)
         controller = LoneController(home / "c1", settings, history_writer.CLUSTER_ID)
         times = []
@@ -56,18 +63,30 @@ def measure_one(bench: Bench, records: int) -> list[Figure]:
     return figures(records, times[0], times[1], bare_s, written)
 
 
-def figures(records: int, whole_s: float, snapshot_s: float, bare_s: float, written: history_writer.Written) -> list[Figure]:
+def figures(
+    records: int, whole_s: float, snapshot_s: float, bare_s: float, written: history_writer.Written
+) -> list[Figure]:
     """The figures of one length of history."""
     name = f"{records / 1_000_000:g} M commands"
     note = (
-        f"process start to serving with all applied; {written.record_bytes:.0f} bytes a command, {history_writer.SETS} sets of 3; folding "
-        f"the same bytes in memory took {written.fold_s:.1f} s"
+        f"process start to serving with all applied; {written.record_bytes:.0f} bytes a command, "
+        f"{history_writer.SETS} sets of 3; folding the same bytes in memory took "
+        f"{written.fold_s:.1f} s"
     )
     return [
-        Figure(ROW, f"start, {name}, no snapshot", "s", whole_s, "reading alone", bare_s, note=note),
-        Figure(ROW, f"start, {name}, own snapshot", "s", snapshot_s, "the same without snapshot", whole_s,
-               note="the snapshot was written at the orderly end; only what came after it is read"),
-    ]  # fmt: skip
+        Figure(
+            ROW, f"start, {name}, no snapshot", "s", whole_s, "reading alone", bare_s, note=note
+        ),
+        Figure(
+            ROW,
+            f"start, {name}, own snapshot",
+            "s",
+            snapshot_s,
+            "the same without snapshot",
+            whole_s,
+            note="the snapshot was written at the orderly end; only what came after it is read",
+        ),
+    ]
 
 
 def measure(bench: Bench) -> list[Figure]:

@@ -1,4 +1,6 @@
-"""HA copy between whole broker processes: a new slave with an empty disk takes 4 GiB from its master, ours and Java's, against sendfile."""
+"""HA copy between whole broker processes: a new slave with an empty disk takes 4 GiB from its
+master, ours and Java's, against sendfile.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +38,10 @@ TURNS = 2
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """One copy: MB/s between the first and the last acknowledgement seen, seconds from the start of the slave's process to the end,
-    processor seconds of both, memory of the slave's own in MiB at the end."""
+    """One copy: MB/s between the first and the last acknowledgement seen, seconds from the start of
+    the slave's process to the end, processor seconds of both, memory of the slave's own in MiB at
+    the end.
+    """
 
     mb_per_s: float
     seconds: float
@@ -47,9 +51,13 @@ class Copied:
 
 
 def progress(body: bytes) -> tuple[int, int]:
-    """(end of the master's log, what its one slave has acknowledged; 0 without a slave) of a 907's body."""
+    """(end of the master's log, what its one slave has acknowledged; 0 without a slave) of a 907's
+    body.
+    """
     found = json.loads(body)
-    return int(found["masterCommitLogMaxOffset"]), max((int(one["slaveAckOffset"]) for one in found["haConnectionInfo"]), default=0)
+    return int(found["masterCommitLogMaxOffset"]), max(
+        (int(one["slaveAckOffset"]) for one in found["haConnectionInfo"]), default=0
+    )
 
 
 def _watched(master: Replica, slave: Replica) -> list[tuple[float, int]]:
@@ -66,12 +74,17 @@ def _watched(master: Replica, slave: Replica) -> list[tuple[float, int]]:
         if acknowledged >= end:
             return seen
         if now - seen[0][0] > WITHIN_S or not slave.is_running:
-            raise BenchFailed(f"{slave.name} has {acknowledged} of {end} bytes after {now - seen[0][0]:.0f} s: {' | '.join(slave.logs(2))}")
+            raise BenchFailed(
+                f"{slave.name} has {acknowledged} of {end} bytes after {now - seen[0][0]:.0f} s: "
+                f"{' | '.join(slave.logs(2))}"
+            )
         time.sleep(POLL_S)
 
 
 def rate(seen: list[tuple[float, int]]) -> float:
-    """MB/s from the first moment with something acknowledged on; of the whole time when there was only one such moment."""
+    """MB/s from the first moment with something acknowledged on; of the whole time when there was
+    only one such moment.
+    """
     moving = [one for one in seen if one[1] > 0]
     first = moving[0] if len(moving) > 1 else seen[0]
     last = moving[-1]
@@ -86,7 +99,13 @@ def _copied(make: Callable[[str, Path | None], Replica], label: str, store: Path
     os.sync()
     before = cpu_seconds(master.pid)
     seen = _watched(master, slave)
-    found = Copied(rate(seen), seen[-1][0] - seen[0][0], cpu_seconds(master.pid) - before, cpu_seconds(slave.pid), memory.resident(slave.pid).own)
+    found = Copied(
+        rate(seen),
+        seen[-1][0] - seen[0][0],
+        cpu_seconds(master.pid) - before,
+        cpu_seconds(slave.pid),
+        memory.resident(slave.pid).own,
+    )
     slave.kill()
     master.stop()
     shutil.rmtree(slave.store)
@@ -138,15 +157,50 @@ def figures(turns: list[Copied], java: Copied | None, plain: list[float]) -> lis
     ours = sorted(turns, key=lambda one: one.mb_per_s)[(len(turns) - 1) // 2]
     peer = "Java to Java" if java else "no Java here"
     note = (
-        f"{COUNT // MB} MB of 1 KiB messages; broker processes, from the first acknowledgement to the last as the master tells (907), files of "
-        f"{FILE_BYTES >> 20} MiB, page cache warm; processor time of ours: master {ours.master_cpu_s:.1f} s, slave {ours.slave_cpu_s:.1f} s"
-        + (f"; Java's: {java.master_cpu_s:.1f} s and {java.slave_cpu_s:.1f} s ({JVM_NAMED})" if java else "")
+        f"{COUNT // MB} MB of 1 KiB messages; broker processes, from the first acknowledgement to "
+        f"the last as the master tells (907), files of {FILE_BYTES >> 20} MiB, page cache warm; "
+        f"processor time of ours: master {ours.master_cpu_s:.1f} s, slave {ours.slave_cpu_s:.1f} s"
+    ) + (
+        (f"; Java's: {java.master_cpu_s:.1f} s and {java.slave_cpu_s:.1f} s ({JVM_NAMED})")
+        if java
+        else ""
     )
     return [
-        Figure(ROW, "HA copy of 4 GiB, brokers", "MB/s", round(ours.mb_per_s, 1), "sendfile -> recv -> file write", round(median(plain), 1),
-               floor=share_at_least(0.4), goal=share_at_least(0.7), note=note, samples=[round(one.mb_per_s, 1) for one in turns],
-               details={"peer_samples": [round(one, 1) for one in plain]}),
-        Figure(ROW, "the same beside Java", "MB/s", round(ours.mb_per_s, 1), peer, round(java.mb_per_s, 1) if java else None),
-        Figure(ROW, "from the slave's start to the last byte", "s", round(ours.seconds, 2), peer, round(java.seconds, 2) if java else None),
-        Figure(ROW, "the slave's own memory after it", "MiB", round(ours.slave_mib), peer, round(java.slave_mib) if java else None),
-    ]  # fmt: skip
+        Figure(
+            ROW,
+            "HA copy of 4 GiB, brokers",
+            "MB/s",
+            round(ours.mb_per_s, 1),
+            "sendfile -> recv -> file write",
+            round(median(plain), 1),
+            floor=share_at_least(0.4),
+            goal=share_at_least(0.7),
+            note=note,
+            samples=[round(one.mb_per_s, 1) for one in turns],
+            details={"peer_samples": [round(one, 1) for one in plain]},
+        ),
+        Figure(
+            ROW,
+            "the same beside Java",
+            "MB/s",
+            round(ours.mb_per_s, 1),
+            peer,
+            round(java.mb_per_s, 1) if java else None,
+        ),
+        Figure(
+            ROW,
+            "from the slave's start to the last byte",
+            "s",
+            round(ours.seconds, 2),
+            peer,
+            round(java.seconds, 2) if java else None,
+        ),
+        Figure(
+            ROW,
+            "the slave's own memory after it",
+            "MiB",
+            round(ours.slave_mib),
+            peer,
+            round(java.slave_mib) if java else None,
+        ),
+    ]

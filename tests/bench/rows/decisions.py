@@ -1,7 +1,8 @@
-"""Durable decisions per second through Kafka and Faust, against a bare idempotent producer and consumer on that Kafka.
+"""Durable decisions per second through Kafka and Faust, against a bare idempotent producer and
+consumer on that Kafka.
 
-A decision here is a registration that changes the state (1003): request on a real socket, command in the log, fold,
-digest, answer, published outcome.
+A decision here is a registration that changes the state (1003): request on a real socket, command
+in the log, fold, digest, answer, published outcome.
 """
 
 from __future__ import annotations
@@ -37,16 +38,22 @@ STALL_S = 30.0
 
 
 def introduction(number: int) -> controller_messages.Introduction:
-    return controller_messages.Introduction("regent", f"bench-{number:02d}", "127.0.0.1:1", "127.0.0.1:2", "bench")
+    return controller_messages.Introduction(
+        "regent", f"bench-{number:02d}", "127.0.0.1:1", "127.0.0.1:2", "bench"
+    )
 
 
 def registrations(count: int, first: int) -> list[bytes]:
-    """Frames of 1003, each with another end offset and command id, so that each changes the state."""
+    """Frames of 1003, each with another end offset and command id, so that each changes the
+    state.
+    """
     frames = []
     for number in range(first, first + count):
         position = controller_messages.LogPosition(-1, number + 1, 0)
         me = introduction(number % SETS)
-        request = controller_messages.register_broker(me, 1, position, True, uuid.uuid4().hex, 1_700_000_000_000)
+        request = controller_messages.register_broker(
+            me, 1, position, True, uuid.uuid4().hex, 1_700_000_000_000
+        )
         frames.append(codec.encode(request, opaque=pipelined.FIRST_OPAQUE + number))
     return frames
 
@@ -64,7 +71,12 @@ class BareLog:
 
     def __init__(self, kafka: Mapping[str, str]) -> None:
         self._producer = Producer({**PRODUCER_SETTINGS, **kafka, "log_level": 0})
-        reading = {"group.id": "bench-bare", "enable.auto.commit": "false", "auto.offset.reset": "earliest", "log_level": 0}
+        reading = {
+            "group.id": "bench-bare",
+            ("enable.auto.commit"): "false",
+            "auto.offset.reset": "earliest",
+            "log_level": 0,
+        }
         self._consumer = Consumer({**reading, **kafka})
         end = self._consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=10)[1]
         self._consumer.assign([TopicPartition(TOPIC, 0, end)])
@@ -87,7 +99,9 @@ class BareLog:
 
     def _read(self, most: int) -> int:
         # One at a time is what the Python client is quickest in giving when few are there.
-        messages = self._consumer.consume(1 if most == 1 else min(most, 64), POLL_S if most == 1 else 0.001)
+        messages = self._consumer.consume(
+            1 if most == 1 else min(most, 64), POLL_S if most == 1 else 0.001
+        )
         for message in messages:
             error = message.error()
             if error is not None and error.code() != KafkaError._PARTITION_EOF:
@@ -98,7 +112,9 @@ class BareLog:
         self._consumer.close()
 
 
-def bare(kafka: Mapping[str, str], record: bytes, count: int, alone: int) -> tuple[list[float], list[float]]:
+def bare(
+    kafka: Mapping[str, str], record: bytes, count: int, alone: int
+) -> tuple[list[float], list[float]]:
     """(records/s of each turn with the same window, ms of single records one after the other)."""
     log = BareLog(kafka)
     try:
@@ -113,16 +129,22 @@ def bare(kafka: Mapping[str, str], record: bytes, count: int, alone: int) -> tup
 def _prepare(address: str) -> None:
     """The sets and ids that are then registered again and again."""
     for number in range(SETS):
-        request = controller_messages.apply_broker_id(introduction(number), 1, "127.0.0.1:1;bench", uuid.uuid4().hex)
+        request = controller_messages.apply_broker_id(
+            introduction(number), 1, "127.0.0.1:1;bench", uuid.uuid4().hex
+        )
         answer = asyncio.run(call(address, request))
         if answer.code:
             raise BenchFailed(f"no broker id from the controller: {answer.code} {answer.remark}")
 
 
 def _run_decisions(address: tuple[str, int]) -> tuple[list[float], list[float], int]:
-    """(decisions/s of each turn, ms of single ones, answers that were no decision: the outcome was unknown in time)."""
+    """(decisions/s of each turn, ms of single ones, answers that were no decision: the outcome was
+    unknown in time).
+    """
     times = apart(decide_alone, address, ALONE, 0)
-    loads = [apart(decide_many, address, DECISIONS, turn * 1_000_000) for turn in range(1, TURNS + 1)]
+    loads = [
+        apart(decide_many, address, DECISIONS, turn * 1_000_000) for turn in range(1, TURNS + 1)
+    ]
     return [load.good_per_s for load in loads], times, sum(sum(load.bad.values()) for load in loads)
 
 
@@ -149,19 +171,45 @@ def _record() -> bytes:
 
 
 def figures(
-    rates: Sequence[float], times: Sequence[float], bare_rates: Sequence[float], bare_times: Sequence[float], unknown: int
+    rates: Sequence[float],
+    times: Sequence[float],
+    bare_rates: Sequence[float],
+    bare_times: Sequence[float],
+    unknown: int,
 ) -> list[Figure]:
     """The figures of the row from what was measured."""
     note = (
-        f"median of {TURNS} turns of {DECISIONS}; one connection to the active controller, {WINDOW} under way, one Kafka node; each "
-        "changes the state and its outcome is published; the peer writes and reads records of that size, idempotent, acks=all, same window"
+        f"median of {TURNS} turns of {DECISIONS}; one connection to the active controller, "
+        f"{WINDOW} under way, one Kafka node; each changes the state and its outcome is published; "
+        "the peer writes and reads records of that size, idempotent, acks=all, same window"
     )
     if unknown:
-        note += f"; {unknown} requests were answered with 'unknown' after the deadline and do not count"
+        note += (
+            f"; {unknown} requests were answered with 'unknown' after the deadline and do not count"
+        )
     return [
-        Figure("decisions", "durable decisions", "decisions/s", median(rates), "bare producer + consumer", median(bare_rates),
-               floor=at_least(1_000), goal=at_least(5_000), note=note, samples=[round(one) for one in rates],
-               details={"peer_samples": [round(one) for one in bare_rates]}),
-        Figure("decisions", "one decision, unloaded, p50", "ms", median(times), "bare record, p50", median(bare_times),
-               goal=at_most(5.0), note=f"{len(times)} one after the other", samples=[round(one, 2) for one in times]),
-    ]  # fmt: skip
+        Figure(
+            "decisions",
+            "durable decisions",
+            "decisions/s",
+            median(rates),
+            "bare producer + consumer",
+            median(bare_rates),
+            floor=at_least(1_000),
+            goal=at_least(5_000),
+            note=note,
+            samples=[round(one) for one in rates],
+            details={"peer_samples": [round(one) for one in bare_rates]},
+        ),
+        Figure(
+            "decisions",
+            "one decision, unloaded, p50",
+            "ms",
+            median(times),
+            "bare record, p50",
+            median(bare_times),
+            goal=at_most(5.0),
+            note=(f"{len(times)} one after the other"),
+            samples=[round(one, 2) for one in times],
+        ),
+    ]

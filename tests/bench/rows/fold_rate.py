@@ -1,6 +1,8 @@
-"""Fold: bytes of the log to state and digest, on one core, against decoding alone of the same bytes.
+"""Fold: bytes of the log to state and digest, on one core, against decoding alone of the same
+bytes.
 
-In bulk, as every start does, and beside it one by one with an `Outcome` of each, as the log is followed.
+In bulk, as every start does, and beside it one by one with an `Outcome` of each, as the log is
+followed.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ def _rate(work: Callable[[Sequence[bytes]], None], records: Sequence[bytes]) -> 
 
 
 def measure_both() -> tuple[list[float], list[float], list[float], float, float]:
-    """(bulk, one by one, decoding alone: records/s; mean record bytes, share refused), in turns on the same machine."""
+    """(bulk, one by one, decoding alone: records/s; mean record bytes, share refused), in turns on
+    the same machine.
+    """
     log = ControlLog()
     log.grow(RECORDS, SETS)
     folds, followed, decodes = [], [], []
@@ -53,21 +57,35 @@ def measure_both() -> tuple[list[float], list[float], list[float], float, float]
         decodes.append(_rate(decode_all, log.records))
         folds.append(_rate(fold_all, log.records))
         followed.append(_rate(fold_one_by_one, log.records))
-    return folds, followed, decodes, sum(map(len, log.records)) / len(log.records), log.refused / len(log.records)
+    return (
+        folds,
+        followed,
+        decodes,
+        sum(map(len, log.records)) / len(log.records),
+        log.refused / len(log.records),
+    )
 
 
 def measure(bench: Bench) -> list[Figure]:
     bench.say(f"folding {RECORDS} records {ROUNDS} times")
     folds, followed, decodes, size, refused = apart(measure_both)
     note = (
-        f"best of {ROUNDS} turns; {RECORDS} commands of {size:.0f} bytes for {SETS} sets of 3, {refused:.0%} refused, "
-        f"each with what its outcome says and a chained digest, in bulk as at a start; one by one {max(followed):.0f}/s; "
-        "the goal is 60 % of decoding alone"
+        f"best of {ROUNDS} turns; {RECORDS} commands of {size:.0f} bytes for {SETS} sets of 3, "
+        f"{refused:.0%} refused, each with what its outcome says and a chained digest, in bulk as "
+        f"at a start; one by one {max(followed):.0f}/s; the goal is 60 % of decoding alone"
     )
     return [
         Figure(
-            "fold", "fold, one core", "records/s", max(folds), "decoding alone", max(decodes), floor=at_least(40_000),
-            goal=share_at_least(0.6), note=note, samples=[round(one) for one in folds],
+            "fold",
+            "fold, one core",
+            "records/s",
+            max(folds),
+            "decoding alone",
+            max(decodes),
+            floor=at_least(40_000),
+            goal=share_at_least(0.6),
+            note=note,
+            samples=[round(one) for one in folds],
             details={
                 "decode_samples": [round(one) for one in decodes],
                 "one_by_one_samples": [round(one) for one in followed],

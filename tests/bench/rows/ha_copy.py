@@ -1,4 +1,6 @@
-"""HA copy: a slave with an empty disk takes the master's log over loopback, against sendfile -> recv -> file write."""
+"""HA copy: a slave with an empty disk takes the master's log over loopback, against sendfile ->
+recv -> file write.
+"""
 
 from __future__ import annotations
 
@@ -69,19 +71,40 @@ def _rates(copies: list[ends.Copied]) -> list[float]:
     return [round(one.count / one.readable_s / MB, 1) for one in copies]
 
 
-def figures(ours: list[ends.Copied], bytes_only: list[ends.Copied], theirs: list[ends.Copied]) -> list[Figure]:
+def figures(
+    ours: list[ends.Copied], bytes_only: list[ends.Copied], theirs: list[ends.Copied]
+) -> list[Figure]:
     """The figures of the row from the copies."""
     rates, bare = _rates(ours), _rates(theirs)
     peer = ("sendfile -> recv -> file write", median(bare))
     note = (
-        f"median of {len(rates)} turns; {ours[0].count // MB} MB of 1 KiB messages, packets of {ends.BATCH_BYTES // 1024} KiB, two "
-        "driver processes, page cache warm, no fsync on either side; until every message is readable by queue, which is done "
-        f"beside the copying as in a broker (the key index follows later); processor time of the slave {median([one.cpu_s for one in ours]):.2f} s, of the peer's receiver "
+        f"median of {len(rates)} turns; {ours[0].count // MB} MB of 1 KiB messages, packets of "
+        f"{ends.BATCH_BYTES // 1024} KiB, two driver processes, page cache warm, no fsync on "
+        "either side; until every message is readable by queue, which is done beside the copying "
+        "as in a broker (the key index follows later); processor time of the slave "
+        f"{median([one.cpu_s for one in ours]):.2f} s, of the peer's receiver "
         f"{median([one.cpu_s for one in theirs]):.2f} s"
     )
     return [
-        Figure("ha-copy", "HA copy, empty slave", "MB/s", median(rates), *peer, floor=share_at_least(0.4), goal=share_at_least(0.7),
-               note=note, samples=rates, details={"peer_samples": bare}),
-        Figure("ha-copy", "the same, bytes only", "MB/s", median(_rates(bytes_only)), *peer, samples=_rates(bytes_only),
-               note="the log alone, consume queues left for later: what the link itself gives"),
-    ]  # fmt: skip
+        Figure(
+            "ha-copy",
+            "HA copy, empty slave",
+            "MB/s",
+            median(rates),
+            *peer,
+            floor=share_at_least(0.4),
+            goal=share_at_least(0.7),
+            note=note,
+            samples=rates,
+            details={"peer_samples": bare},
+        ),
+        Figure(
+            "ha-copy",
+            "the same, bytes only",
+            "MB/s",
+            median(_rates(bytes_only)),
+            *peer,
+            samples=_rates(bytes_only),
+            note="the log alone, consume queues left for later: what the link itself gives",
+        ),
+    ]

@@ -1,7 +1,9 @@
-"""Landing a long history: records a second against reading the topics alone, bytes a command against the topics', and
-how long a command takes to be a row that can be queried, at one a second and at a thousand.
+"""Landing a long history: records a second against reading the topics alone, bytes a command
+against the topics', and how long a command takes to be a row that can be queried, at one a second
+and at a thousand.
 
-One Kafka and one landing job serve all figures: first the job meets a backlog, then the same history goes on live.
+One Kafka and one landing job serve all figures: first the job meets a backlog, then the same
+history goes on live.
 """
 
 from __future__ import annotations
@@ -38,12 +40,18 @@ ORDERLY = 15
 
 
 def read_alone(kafka: Mapping[str, str]) -> tuple[int, float]:
-    """Records of the three topics, and seconds for one consumer to read them all and do nothing with them."""
+    """Records of the three topics, and seconds for one consumer to read them all and do nothing
+    with them.
+    """
     ends = log_ends(dict(kafka), TOPIC_NAMES)
     left = total = sum(one.end - one.first for one in ends.values())
-    consumer = Consumer({**kafka, "group.id": "bench-read", "enable.auto.commit": False, "log_level": 2})
+    consumer = Consumer(
+        {**kafka, "group.id": "bench-read", ("enable.auto.commit"): False, "log_level": 2}
+    )
     try:
-        consumer.assign([TopicPartition(topic, number, one.first) for (topic, number), one in ends.items()])
+        consumer.assign(
+            [TopicPartition(topic, number, one.first) for (topic, number), one in ends.items()]
+        )
         began = time.monotonic()
         while left and time.monotonic() - began < LIMIT_S:
             left -= sum(message.error() is None for message in consumer.consume(10_000, 1.0))
@@ -78,41 +86,88 @@ def measure(bench: Bench) -> list[Figure]:
 
 
 def _caught_up(job: Job, bootstrap: str) -> tuple[float, float]:
-    """Seconds from the first row until all of the log is in bronze and decisions, and until it is in all tables: Spark's start is not in it."""
+    """Seconds from the first row until all of the log is in bronze and decisions, and until it is
+    in all tables: Spark's start is not in it.
+    """
     ends = ends_of(bootstrap)
     job.wait_until(lambda status: any(status.landed.values()), LIMIT_S)
     began = time.monotonic()
-    job.wait_until(lambda status: all(status.landed.get(name, 0) >= end for name, end in ends.items()), LIMIT_S)
+    job.wait_until(
+        lambda status: all(status.landed.get(name, 0) >= end for name, end in ends.items()), LIMIT_S
+    )
     first_s = time.monotonic() - began
-    job.wait_until(lambda status: all(status.detailed.get(name, 0) >= end for name, end in ends.items()), LIMIT_S)
+    job.wait_until(
+        lambda status: all(status.detailed.get(name, 0) >= end for name, end in ends.items()),
+        LIMIT_S,
+    )
     return first_s, time.monotonic() - began
 
 
 def _rates(records: int, first_s: float, all_s: float, alone_s: float) -> list[Figure]:
     note = (
-        f"{records} records of a generated history of {SETS} sets as a backlog, from the first batch to the last, Spark already up, gold made "
-        "beside every second; the peer is one consumer that reads the same topics and does nothing"
+        f"{records} records of a generated history of {SETS} sets as a backlog, from the first "
+        "batch to the last, Spark already up, gold made beside every second; the peer is one "
+        "consumer that reads the same topics and does nothing"
     )
     peer = ("reading alone", records / alone_s)
     return [
-        Figure("landing-rate", "landing a backlog, bronze and decisions", "records/s", records / first_s, *peer, note=note),
-        Figure("landing-rate", "landing a backlog, every silver table", "records/s", records / all_s, *peer, note=note),
+        Figure(
+            "landing-rate",
+            "landing a backlog, bronze and decisions",
+            "records/s",
+            records / first_s,
+            *peer,
+            note=note,
+        ),
+        Figure(
+            "landing-rate",
+            "landing a backlog, every silver table",
+            "records/s",
+            records / all_s,
+            *peer,
+            note=note,
+        ),
     ]
 
 
 def _sizes(home: Path, lake: Lake) -> list[Figure]:
-    note = f"files as they stand after landing {BACKLOG} commands, compressed, not yet merged; the topic's segments as Kafka keeps them"
-    commands, outcomes, events = (_topic_bytes(home, topic) / BACKLOG for topic in (COMMANDS_TOPIC, OUTCOMES_TOPIC, BROKER_EVENTS_TOPIC))
+    note = (
+        f"files as they stand after landing {BACKLOG} commands, compressed, not yet merged; the "
+        "topic's segments as Kafka keeps them"
+    )
+    commands, outcomes, events = (
+        _topic_bytes(home, topic) / BACKLOG
+        for topic in (COMMANDS_TOPIC, OUTCOMES_TOPIC, BROKER_EVENTS_TOPIC)
+    )
     silver = sum(_table_bytes(lake, table) for table in (*COMMAND_TABLES, DECISIONS)) / BACKLOG
     return [
-        Figure("landing-rate", "bronze, bytes a command", "B", _table_bytes(lake, BRONZE) / BACKLOG, "topics, events included",
-               commands + outcomes + events, note=note),
-        Figure("landing-rate", "silver of commands and decisions, bytes a command", "B", silver, "topics of both", commands + outcomes, note=note),
-    ]  # fmt: skip
+        Figure(
+            "landing-rate",
+            "bronze, bytes a command",
+            "B",
+            _table_bytes(lake, BRONZE) / BACKLOG,
+            "topics, events included",
+            commands + outcomes + events,
+            note=note,
+        ),
+        Figure(
+            "landing-rate",
+            "silver of commands and decisions, bytes a command",
+            "B",
+            silver,
+            "topics of both",
+            commands + outcomes,
+            note=note,
+        ),
+    ]
 
 
 def _topic_bytes(home: Path, topic: str) -> int:
-    return sum(path.stat().st_size for path in (home / "kafka").rglob("*.log") if path.parent.name.rpartition("-")[0] == topic)
+    return sum(
+        path.stat().st_size
+        for path in (home / "kafka").rglob("*.log")
+        if path.parent.name.rpartition("-")[0] == topic
+    )
 
 
 def _table_bytes(lake: Lake, table: object) -> int:
@@ -121,7 +176,10 @@ def _table_bytes(lake: Lake, table: object) -> int:
 
 
 def _queryable(lake: Lake, log: HistoryLog, rate: float, count: int) -> list[Figure]:
-    tails = {"bronze": TableTail(lake, BRONZE, "value"), "decisions": TableTail(lake, DECISIONS, "command_offset")}
+    tails = {
+        "bronze": TableTail(lake, BRONZE, "value"),
+        "decisions": TableTail(lake, DECISIONS, "command_offset"),
+    }
     first = log.written
     handed: dict[int, float] = {}
     places: dict[bytes, list[int]] = {}
@@ -133,22 +191,39 @@ def _queryable(lake: Lake, log: HistoryLog, rate: float, count: int) -> list[Fig
     limit = time.monotonic() + count / rate + LIMIT_S
     while any(len(found) < count for found in seen.values()):
         if time.monotonic() > limit:
-            raise BenchFailed(f"of {count} commands at {rate:g}/s so many became rows: { {name: len(found) for name, found in seen.items()} }")
+            raise BenchFailed(
+                f"of {count} commands at {rate:g}/s so many became rows: "
+                f"{ {name: len(found) for name, found in seen.items()} }"
+            )
         for name, tail in tails.items():
             news, now = tail.news(), time.monotonic()
-            offsets = news if name == "decisions" else [at for one in news if one is not None for at in places.get(bytes(one), ())]  # type: ignore[arg-type]
+            offsets = (
+                news
+                if name == "decisions"
+                else [at for one in news if one is not None for at in places.get(bytes(one), ())]
+            )  # type: ignore[arg-type]
             for offset in offsets:
                 if isinstance(offset, int) and first <= offset < first + count:
                     seen[name].setdefault(offset, now)
         time.sleep(POLL_S)
     writing.join()
-    both = [max(found[offset] for found in seen.values()) - handed[offset] for offset in sorted(handed)]
+    both = [
+        max(found[offset] for found in seen.values()) - handed[offset] for offset in sorted(handed)
+    ]
     note = (
-        f"{count} commands and their outcomes appended to Kafka at {rate:g}/s, handed to the producer until a Delta reader that looks every "
-        f"{POLL_S * 1000:.0f} ms sees the row in bronze and in decisions; gold, checks and care of the tables run beside as always"
+        f"{count} commands and their outcomes appended to Kafka at {rate:g}/s, handed to the "
+        f"producer until a Delta reader that looks every {POLL_S * 1000:.0f} ms sees the row in "
+        "bronze and in decisions; gold, checks and care of the tables run beside as always"
     )
     return [
-        Figure("landing-rate", f"command to queryable row at {rate:g}/s, {name}", "s", round(percentile(both, share), 3), floor=at_most(5.0),
-               goal=at_most(2.0), note=note)
+        Figure(
+            "landing-rate",
+            f"command to queryable row at {rate:g}/s, {name}",
+            "s",
+            round(percentile(both, share), 3),
+            floor=at_most(5.0),
+            goal=at_most(2.0),
+            note=note,
+        )
         for name, share in (("p50", 0.5), ("p95", 0.95))
-    ]  # fmt: skip
+    ]

@@ -1,7 +1,8 @@
-"""Opening a table after 10,000 commits, each with a file of its own, before and after a round of care: a fresh table beside.
+"""Opening a table after 10,000 commits, each with a file of its own, before and after a round of
+care: a fresh table beside.
 
-The commits are made by the Rust library alone, one row of `decisions` each; its checkpoints come as the table's own
-settings say, so this is what a landing job leaves that nobody cared for.
+The commits are made by the Rust library alone, one row of `decisions` each; its checkpoints come as
+the table's own settings say, so this is what a landing job leaves that nobody cared for.
 """
 
 from __future__ import annotations
@@ -50,7 +51,14 @@ def commit(lake: Lake, count: int) -> None:
     for number in range(count):
         path = f"{folder}/part-{number:05d}.parquet"
         shutil.copyfile(model, Path(lake.uri(DECISIONS)) / path)
-        action = AddAction(path, size, {"cluster_id": CLUSTER}, time.time_ns() // 1_000_000, True, json.dumps({"numRecords": 1}))
+        action = AddAction(
+            path,
+            size,
+            {"cluster_id": CLUSTER},
+            time.time_ns() // 1_000_000,
+            True,
+            json.dumps({"numRecords": 1}),
+        )
         table.create_write_transaction([action], "append", table.schema(), ["cluster_id"])
         table.update_incremental()
     model.unlink()
@@ -93,12 +101,30 @@ def measure(bench: Bench) -> list[Figure]:
     took_s = time.perf_counter() - began
     new, new_read = opened_ms(lake), read_ms(lake)
     note = (
-        f"{done.files_before} files became {done.files_after} in {took_s:.1f} s, of which nobody else could commit for "
-        f"{done.longest_hold_ms / 1000:.1f} s; one column of all rows read in {worn_read:.0f} ms before and {new_read:.0f} ms after"
+        f"{done.files_before} files became {done.files_after} in {took_s:.1f} s, of which nobody "
+        f"else could commit for {done.longest_hold_ms / 1000:.1f} s; one column of all rows read "
+        f"in {worn_read:.0f} ms before and {new_read:.0f} ms after"
     )
     peer = "a table of two commits"
     return [
-        Figure("lake-open", f"open a table after {COMMITS} commits, without care", "ms", median(worn), peer, median(fresh), samples=worn),
-        Figure("lake-open", "the same after a round of care", "ms", median(new), peer, median(fresh), note=note, samples=new,
-               details={"problem": done.problem, "rows": COMMITS + 1}),
-    ]  # fmt: skip
+        Figure(
+            "lake-open",
+            f"open a table after {COMMITS} commits, without care",
+            "ms",
+            median(worn),
+            peer,
+            median(fresh),
+            samples=worn,
+        ),
+        Figure(
+            "lake-open",
+            "the same after a round of care",
+            "ms",
+            median(new),
+            peer,
+            median(fresh),
+            note=note,
+            samples=new,
+            details={"problem": done.problem, "rows": COMMITS + 1},
+        ),
+    ]

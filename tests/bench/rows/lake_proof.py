@@ -1,7 +1,8 @@
-"""The proof over long histories, and questions to them: `verify` from the start, its slope, and `explain` of one election.
+"""The proof over long histories, and questions to them: `verify` from the start, its slope, and
+`explain` of one election.
 
-Tables are written without Kafka; Spark has started before the clock runs. The peer of the proof is the fold of the same
-bytes in memory on one core, which reads no table and compares nothing.
+Tables are written without Kafka; Spark has started before the clock runs. The peer of the proof is
+the fold of the same bytes in memory on one core, which reads no table and compares nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ TIMES = 5
 
 
 def prove(laid: Laid, scratch: Path) -> float:
-    """Seconds for Spark to fold and compare all of it from the start. RuntimeError when it is not proven."""
+    """Seconds for Spark to fold and compare all of it from the start. RuntimeError when it is not
+    proven.
+    """
     settings = SparkSettings(jar_store.check("spark"), scratch, jvm_log=scratch / "spark.log")
     spark = build_session(settings, "regent-bench")
     try:
@@ -55,7 +58,9 @@ def measure_long(bench: Bench) -> list[Figure]:
 
 
 def measure_question(bench: Bench) -> list[Figure]:
-    """One election of a history of 1 M commands explained, of tables as they landed and after a round of care."""
+    """One election of a history of 1 M commands explained, of tables as they landed and after a
+    round of care.
+    """
     bench.quiet()
     bench.say(f"laying down {LONG:,} commands and their outcomes, in silver too")
     laid = apart(laid_lake.lay, bench.folder("explain") / "tables", LONG, True)
@@ -68,7 +73,16 @@ def measure_question(bench: Bench) -> list[Figure]:
 def _two(bench: Bench, first: int, second: int) -> list[Figure]:
     bench.quiet()
     short, long = _proven(bench, first), _proven(bench, second)
-    return [short, replace(long, note=f"{long.note}; {(long.value or 0) / (short.value or 1):.2f} times the rate of the shorter history")]
+    return [
+        short,
+        replace(
+            long,
+            note=(
+                f"{long.note}; {(long.value or 0) / (short.value or 1):.2f} times the rate of the "
+                "shorter history"
+            ),
+        ),
+    ]
 
 
 def _proven(bench: Bench, commands: int) -> Figure:
@@ -79,8 +93,19 @@ def _proven(bench: Bench, commands: int) -> Figure:
     scratch.mkdir()
     bench.say("Spark proves them")
     rate = commands / apart(prove, laid, scratch)
-    note = "all of history from bronze, in ranges, every digest compared; Spark's start is not in it; the peer folds the bytes in bulk on one core"
-    return Figure("verify", f"verify, {_name(commands)}", "commands/s", rate, "fold in memory", commands / laid.fold_s, note=note)
+    note = (
+        "all of history from bronze, in ranges, every digest compared; Spark's start is not in it; "
+        "the peer folds the bytes in bulk on one core"
+    )
+    return Figure(
+        "verify",
+        f"verify, {_name(commands)}",
+        "commands/s",
+        rate,
+        "fold in memory",
+        commands / laid.fold_s,
+        note=note,
+    )
 
 
 def _name(commands: int) -> str:
@@ -90,7 +115,10 @@ def _name(commands: int) -> str:
 def _asked(bench: Bench, laid: Laid, state: str) -> Figure:
     bench.say(f"regent {' '.join(ASKED)}, {TIMES} times, {state}")
     times = [_regent(*ASKED, "--tables", laid.root) for _ in range(TIMES)]
-    note = f"the whole command, process start included, median of {TIMES}, {_name(laid.commands)} of {laid_lake.SETS} sets, {state}"
+    note = (
+        f"the whole command, process start included, median of {TIMES}, {_name(laid.commands)} of "
+        f"{laid_lake.SETS} sets, {state}"
+    )
     title = f"regent explain of one election, {_name(laid.commands)}, {state}"
     return Figure("explain", title, "s", median(times), goal=at_most(1.0), note=note, samples=times)
 
@@ -98,7 +126,13 @@ def _asked(bench: Bench, laid: Laid, state: str) -> Figure:
 def _regent(*words: str) -> float:
     """Seconds that a verb takes. Raises `BenchFailed` with what it said."""
     began = time.perf_counter()
-    done = subprocess.run([sys.executable, "-m", "infra", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "infra", *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         raise BenchFailed(f"{' '.join(words)}: {done.stderr.strip()}")
     return round(time.perf_counter() - began, 3)

@@ -1,4 +1,6 @@
-"""Three Kafka nodes, the node that leads the command log is killed or paused: one who asks, and sending meanwhile."""
+"""Three Kafka nodes, the node that leads the command log is killed or paused: one who asks, and
+sending meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,11 @@ class KafkaView:
 
     def leader_and_in_sync(self) -> tuple[int, list[int]]:
         """(node id, node ids); -1 while nobody leads."""
-        partition = self._admin.list_topics(COMMANDS_TOPIC, timeout=METADATA_S).topics[COMMANDS_TOPIC].partitions[0]
+        partition = (
+            self._admin.list_topics(COMMANDS_TOPIC, timeout=METADATA_S)
+            .topics[COMMANDS_TOPIC]
+            .partitions[0]
+        )
         return partition.leader, list(partition.isrs)
 
     def wait_whole(self) -> int:
@@ -50,42 +56,74 @@ class KafkaView:
         raise BenchFailed(f"no process for Kafka node {node}")
 
 
-def _both_saw(askers: list[Caller], sending: Caller, at_ns: int, target: str) -> tuple[blows.Blow, blows.Blow]:
+def _both_saw(
+    askers: list[Caller], sending: Caller, at_ns: int, target: str
+) -> tuple[blows.Blow, blows.Blow]:
     asked = blows.longest([blows.seen_by(one, at_ns, target) for one in askers])
     return asked, blows.seen_by(sending, at_ns, target)
 
 
 def _figure(what: str, struck: list[blows.Blow], floor: Bound, goal: Bound) -> Figure:
     times = blows.recovery_times(struck)
-    note = f"longest of {len(times)}, median {median(times):.2f} s; two askers, timeout {asker.TIMEOUT_MS} ms, the slower one counts"
+    note = (
+        f"longest of {len(times)}, median {median(times):.2f} s; two askers, timeout "
+        f"{asker.TIMEOUT_MS} ms, the slower one counts"
+    )
     return Figure(
-        ROW, what, "s", max(times), "Kafka alone, fast settings (measured elsewhere): 2.4 to 3.3 s", floor=floor, goal=goal,
-        note=note, samples=times, details={"blows": [blow.document() for blow in struck]},
-    )  # fmt: skip
+        ROW,
+        what,
+        "s",
+        max(times),
+        "Kafka alone, fast settings (measured elsewhere): 2.4 to 3.3 s",
+        floor=floor,
+        goal=goal,
+        note=note,
+        samples=times,
+        details={"blows": [blow.document() for blow in struck]},
+    )
 
 
 def measure(bench: Bench) -> list[Figure]:
-    cluster = bench.cluster("three-kafka", "--replicas", "3", "--controllers", "2", "--kafka-nodes", "3", "--no-land")
+    cluster = bench.cluster(
+        "three-kafka", "--replicas", "3", "--controllers", "2", "--kafka-nodes", "3", "--no-land"
+    )
     log = KafkaView(cluster)
     killed, stopped, sends = [], [], []
     with cluster.sending(TOPIC) as sending, cluster.asking() as askers:
         for _ in range(KILLS):
             victim = log.process(log.wait_whole())
-            asked, sent = _both_saw(askers, sending, kill(int(str(victim["pid"]))), str(victim["name"]))
+            asked, sent = _both_saw(
+                askers, sending, kill(int(str(victim["pid"]))), str(victim["name"])
+            )
             killed.append(asked)
             sends.append(sent)
-            bench.say(f"{victim['name']} killed: {asked.seen.rto_ms or 0:.0f} ms for one who asks, {sent.seen.failed_calls} failed sends")
+            bench.say(
+                f"{victim['name']} killed: {asked.seen.rto_ms or 0:.0f} ms for one who asks, "
+                f"{sent.seen.failed_calls} failed sends"
+            )
         for _ in range(PAUSES):
             victim = log.process(log.wait_whole())
             with paused(int(str(victim["pid"]))) as at_ns:
                 asked, sent = _both_saw(askers, sending, at_ns, str(victim["name"]))
             stopped.append(asked)
             sends.append(sent)
-            bench.say(f"{victim['name']} paused: {asked.seen.rto_ms or 0:.0f} ms for one who asks, {sent.seen.failed_calls} failed sends")
+            bench.say(
+                f"{victim['name']} paused: {asked.seen.rto_ms or 0:.0f} ms for one who asks, "
+                f"{sent.seen.failed_calls} failed sends"
+            )
     return [
         _figure("log's leader kill -9, one who asks", killed, at_most(6.0), at_most(3.5)),
         _figure("log's leader paused, one who asks", stopped, at_most(10.0), at_most(5.0)),
-        Figure(ROW, "failed sends meanwhile", "sends", sum(one.seen.failed_calls for one in sends), goal=at_most(0),
-               note=f"500 messages/s; longest gap between answers {max(one.seen.longest_gap_ms for one in sends) / 1000:.2f} s"),
+        Figure(
+            ROW,
+            "failed sends meanwhile",
+            "sends",
+            sum(one.seen.failed_calls for one in sends),
+            goal=at_most(0),
+            note=(
+                "500 messages/s; longest gap between answers "
+                f"{max(one.seen.longest_gap_ms for one in sends) / 1000:.2f} s"
+            ),
+        ),
         blows.loss(ROW, sending, cluster.name_server),
-    ]  # fmt: skip
+    ]

@@ -1,5 +1,7 @@
-"""Memory and processor time of brokers that serve for a long time: three in sync under a steady load, ours and Java's in turn, looked at all
-the while; and what they use of the processors once nothing is sent any more."""
+"""Memory and processor time of brokers that serve for a long time: three in sync under a steady
+load, ours and Java's in turn, looked at all the while; and what they use of the processors once
+nothing is sent any more.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ SET_NAME = "bench-memory"
 PER_S = 1_000.0
 LOOK_S = 2.0
 WARM_SHARE = 0.3
-"""Of the time, in the beginning, which does not count for growth and processor time: caches fill, Java compiles."""
+"""Of the time, in the beginning, which does not count for growth and processor time: caches fill,
+Java compiles.
+"""
 ANSWERED_WITHIN_S = 30.0
 """After the end of the time, what was sent by then."""
 IDLE_S = 5.0
@@ -32,8 +36,9 @@ SPINS_FROM = 0.5
 
 @dataclass(slots=True)
 class Held:
-    """What was seen of one broker: (seconds, MiB) of its own memory, (seconds, processor seconds so far), the last look with mapped files,
-    cores once nothing was sent."""
+    """What was seen of one broker: (seconds, MiB) of its own memory, (seconds, processor seconds so
+    far), the last look with mapped files, cores once nothing was sent.
+    """
 
     samples: list[tuple[float, float]] = field(default_factory=list)
     spent: list[tuple[float, float]] = field(default_factory=list)
@@ -90,10 +95,14 @@ def watched(brokers: OwnSet | JavaBrokers, seconds: float) -> Watched:
     if refused > PER_S * seconds * send_load.REFUSED_MOST:
         raise BenchFailed(f"{refused} sends at {master.name} were refused")
     _look_idle(found)
-    return Watched(found[master.pid], [held for pid, held in found.items() if pid != master.pid], load)
+    return Watched(
+        found[master.pid], [held for pid, held in found.items() if pid != master.pid], load
+    )
 
 
-def _look_while(sending: Running, members: Sequence[Member | JavaMember], found: dict[int, Held], seconds: float) -> None:
+def _look_while(
+    sending: Running, members: Sequence[Member | JavaMember], found: dict[int, Held], seconds: float
+) -> None:
     began = time.monotonic()
     while (at_s := time.monotonic() - began) < seconds and not sending.is_done:
         for member in members:
@@ -115,7 +124,10 @@ def measure(bench: Bench) -> list[Figure]:
     cluster = bench.broker_cluster()
     home = bench.folder(ROW)
     seconds = bench.minutes * 60
-    bench.say(f"{PER_S:.0f} messages/s at three brokers for {bench.minutes:g} minutes, ours and then Java's")
+    bench.say(
+        f"{PER_S:.0f} messages/s at three brokers for {bench.minutes:g} minutes, ours and then "
+        "Java's"
+    )
     with own_set(cluster, home, SET_NAME, 3) as ours:
         own = watched(ours, seconds)
     bench.say(_used(own))
@@ -136,32 +148,52 @@ WHAT: tuple[tuple[str, str, int, Callable[[Held], float]], ...] = (
 
 
 def figures(ours: Watched, java: Watched | None, minutes: float) -> list[Figure]:
-    """Master and larger slave: what they hold at the end, how it grew, what they used of the processors."""
+    """Master and larger slave: what they hold at the end, how it grew, what they used of the
+    processors.
+    """
     found = []
     for role in ("master", "slave"):
         mine, peer = getattr(ours, role), getattr(java, role, None)
         for name, unit, places, of in WHAT:
             found.append(
-                Figure(ROW, name.format(role), unit, round(of(mine), places), "Java broker" if peer else "no Java here",
-                       round(of(peer), places) if peer else None, note="" if found else _note(ours, java, minutes),
-                       details={"samples": [(round(at), round(mib, 1)) for at, mib in mine.samples]})
-            )  # fmt: skip
+                Figure(
+                    ROW,
+                    name.format(role),
+                    unit,
+                    round(of(mine), places),
+                    "Java broker" if peer else "no Java here",
+                    round(of(peer), places) if peer else None,
+                    note="" if found else _note(ours, java, minutes),
+                    details={"samples": [(round(at), round(mib, 1)) for at, mib in mine.samples]},
+                )
+            )
     return found
 
 
 def _note(ours: Watched, java: Watched | None, minutes: float) -> str:
     words = (
-        f"{PER_S:.0f} messages/s of 1 KiB for {minutes:g} minutes, three in sync, all-ack; RssAnon of the process; growth by least squares and "
-        f"processors without the first {WARM_SHARE * 100:.0f} %; with mapped files at the end: ours {ours.master.mapped_mib:.0f} MiB"
+        f"{PER_S:.0f} messages/s of 1 KiB for {minutes:g} minutes, three in sync, all-ack; RssAnon "
+        "of the process; growth by least squares and processors without the first "
+        f"{WARM_SHARE * 100:.0f} %; with mapped files at the end: ours "
+        f"{ours.master.mapped_mib:.0f} MiB"
     )
     if java is None:
         return f"{words}. {_used(ours)}"
-    return f"{words}, Java's {java.master.mapped_mib:.0f} MiB ({java_brokers.JVM_NAMED}). {_used(ours)}. {_used(java)}"
+    return (
+        f"{words}, Java's {java.master.mapped_mib:.0f} MiB ({java_brokers.JVM_NAMED}). "
+        f"{_used(ours)}. {_used(java)}"
+    )
 
 
 def _used(one: Watched) -> str:
-    """What each broker of a set used of the processors, and whether one of them is busy with nothing."""
+    """What each broker of a set used of the processors, and whether one of them is busy with
+    nothing.
+    """
     each = ", ".join(f"{held.name} {held.cores():.2f} ({held.idle_cores:.2f})" for held in one.all)
     words = f"cores under {one.load.per_s:.0f} messages/s (in {IDLE_S:.0f} s without any): {each}"
-    spinning = [f"{held.name} used {held.idle_cores:.2f} cores with nothing to do" for held in one.all if held.idle_cores >= SPINS_FROM]
+    spinning = [
+        (f"{held.name} used {held.idle_cores:.2f} cores with nothing to do")
+        for held in one.all
+        if held.idle_cores >= SPINS_FROM
+    ]
     return "; ".join([words, *spinning])

@@ -1,7 +1,9 @@
-"""How long a start takes after a loss of power, with many queues and with a large log; Java's on copies of the same folder.
+"""How long a start takes after a loss of power, with many queues and with a large log; Java's on
+copies of the same folder.
 
-Each start gets a copy of its own, with nothing of it in memory. Beside it what cannot be done without: each queue file opened
-and one page of it read, and the part of the log read that the start read.
+Each start gets a copy of its own, with nothing of it in memory. Beside it what cannot be done
+without: each queue file opened and one page of it read, and the part of the log read that the start
+read.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ JAVA_QUEUES_MAX = 2_000
 
 @dataclass(slots=True)
 class Starts:
-    """Seconds until a broker listens, of each start; the store alone, and what it cannot do without."""
+    """Seconds until a broker listens, of each start; the store alone, and what it cannot do
+    without.
+    """
 
     ours: list[float] = field(default_factory=list)
     java: list[float] = field(default_factory=list)
@@ -78,10 +82,18 @@ def started(folder: Folder, ours: Replica, java: Replica | None, times: int) -> 
 
 
 def _measure(
-    bench: Bench, row: str, filling: Callable[..., object], arguments: tuple[object, ...], *, beside_java: bool = True, times: int = STARTS,
+    bench: Bench,
+    row: str,
+    filling: Callable[..., object],
+    arguments: tuple[object, ...],
+    *,
+    beside_java: bool = True,
+    times: int = STARTS,
     checkpoints: tuple[bool, ...] = (True,),
-) -> list[Starts]:  # fmt: skip
-    """The starts of a folder laid by `filling`; with and without its checkpoint, as `checkpoints` says."""
+) -> list[Starts]:
+    """The starts of a folder laid by `filling`; with and without its checkpoint, as `checkpoints`
+    says.
+    """
     cluster = bench.broker_cluster()
     home = bench.folder(row)
     with ExitStack() as stack:
@@ -92,7 +104,9 @@ def _measure(
         java = _java(bench, stack, one, home, place) if beside_java else None
         ours = one.ours(f"{row}-ours", place)
         bench.say("opened in turn")
-        found = [started(Folder(laid, place, checkpoint=has), ours, java, times) for has in checkpoints]
+        found = [
+            started(Folder(laid, place, checkpoint=has), ours, java, times) for has in checkpoints
+        ]
     shutil.rmtree(home)
     return found
 
@@ -106,23 +120,55 @@ def _java(bench: Bench, stack: ExitStack, one: OneSet, home: Path, place: Path) 
     return one.java(world, "java", place)
 
 
-def figures(row: str, what: str, found: Starts, goal: Bound | None = None, more: str = "") -> list[Figure]:
+def figures(
+    row: str, what: str, found: Starts, goal: Bound | None = None, more: str = ""
+) -> list[Figure]:
     """A broker's start beside Java's, and the store alone beside what it cannot do without."""
-    java, floor, alone = median(found.java) if found.java else None, found.floors[-1], found.alone[-1]
+    java, floor, alone = (
+        median(found.java) if found.java else None,
+        found.floors[-1],
+        found.alone[-1],
+    )
     floor_s = median([one.seconds for one in found.floors])
     note = (
-        f"from the start of the process until it listens, which is after recovery; median of {len(found.ours)}, Java's of {len(found.java)}"
-        f" ({JVM_NAMED}); at least: {floor_s:.2f} s for a page of {floor.queue_files} queue files and {floor.log_bytes / GIB:.2f} GiB of log;"
-        f" another boot id, no end in order, nothing in memory{more}"
+        "from the start of the process until it listens, which is after recovery; median of "
+        f"{len(found.ours)}, Java's of {len(found.java)} ({JVM_NAMED}); at least: {floor_s:.2f} s "
+        f"for a page of {floor.queue_files} queue files and {floor.log_bytes / GIB:.2f} GiB of "
+        f"log; another boot id, no end in order, nothing in memory{more}"
     )
-    alone_note = f"{alone.messages} messages in {(alone.end - alone.read_from) / GIB:.2f} GiB read of a log of {alone.end / GIB:.2f} GiB"
+    alone_note = (
+        f"{alone.messages} messages in {(alone.end - alone.read_from) / GIB:.2f} GiB read of a log "
+        f"of {alone.end / GIB:.2f} GiB"
+    )
     return [
-        Figure(row, f"start after a loss of power, {what}", "s", median(found.ours), PEER if java else "no Java beside", java, goal=goal,
-               samples=_rounded(found.ours), details={"peer_samples": _rounded(found.java)}, note=note),
-        Figure(row, f"of that the store alone, {what}", "s", median([one.seconds for one in found.alone]), FLOOR, floor_s,
-               samples=_rounded([one.seconds for one in found.alone]), note=alone_note,
-               details={"peer_samples": _rounded([one.seconds for one in found.floors]), "queues_s": floor.queues_s, "log_s": floor.log_s}),
-    ]  # fmt: skip
+        Figure(
+            row,
+            f"start after a loss of power, {what}",
+            "s",
+            median(found.ours),
+            PEER if java else "no Java beside",
+            java,
+            goal=goal,
+            samples=_rounded(found.ours),
+            details={"peer_samples": _rounded(found.java)},
+            note=note,
+        ),
+        Figure(
+            row,
+            f"of that the store alone, {what}",
+            "s",
+            median([one.seconds for one in found.alone]),
+            FLOOR,
+            floor_s,
+            samples=_rounded([one.seconds for one in found.alone]),
+            note=alone_note,
+            details={
+                "peer_samples": _rounded([one.seconds for one in found.floors]),
+                "queues_s": floor.queues_s,
+                "log_s": floor.log_s,
+            },
+        ),
+    ]
 
 
 def _rounded(samples: list[float]) -> list[float]:
@@ -132,14 +178,20 @@ def _rounded(samples: list[float]) -> list[float]:
 def _of_queues(bench: Bench, row: str, queues: int, rounds: int, times: int) -> list[Figure]:
     arguments = (queues, rounds, FILE_BYTES)
     beside = queues <= JAVA_QUEUES_MAX
-    found, = _measure(bench, f"{row}-{queues}", lost_power.fill_queues, arguments, beside_java=beside, times=times)  # fmt: skip
+    (found,) = _measure(
+        bench, f"{row}-{queues}", lost_power.fill_queues, arguments, beside_java=beside, times=times
+    )
     goal = at_most(GOALS_S[queues]) if queues in GOALS_S else None
     more = f"; {rounds} entries in each queue before the last checkpoint, one behind it"
     return figures(row, f"{queues:,} queues", found, goal, more)
 
 
 def measure_queues(bench: Bench) -> list[Figure]:
-    return [figure for queues in (1_000, 10_000) for figure in _of_queues(bench, "power-loss-queues", queues, 10, STARTS)]
+    return [
+        figure
+        for queues in (1_000, 10_000)
+        for figure in _of_queues(bench, "power-loss-queues", queues, 10, STARTS)
+    ]
 
 
 def measure_queues_long(bench: Bench) -> list[Figure]:
@@ -147,14 +199,27 @@ def measure_queues_long(bench: Bench) -> list[Figure]:
 
 
 def _of_bytes(bench: Bench, row: str, gib: int, times: int) -> list[Figure]:
-    kept, without = _measure(bench, row, fill, (gib * GIB - SPARE_BYTES, FILE_BYTES), times=times, checkpoints=(True, False))
+    kept, without = _measure(
+        bench,
+        row,
+        fill,
+        (gib * GIB - SPARE_BYTES, FILE_BYTES),
+        times=times,
+        checkpoints=(True, False),
+    )
     without_it = f"{gib} GiB without a checkpoint"
     return [
         *figures(row, f"{gib} GiB", kept, more="; checkpoints as a broker writes them"),
         *figures(row, without_it, without, more="; so that all of the log is read"),
-        Figure(row, f"a GiB read, {without_it}", "s/GiB", median(without.ours) / gib, PEER if without.java else "no Java beside",
-               median(without.java) / gib if without.java else None),
-    ]  # fmt: skip
+        Figure(
+            row,
+            f"a GiB read, {without_it}",
+            "s/GiB",
+            median(without.ours) / gib,
+            PEER if without.java else "no Java beside",
+            median(without.java) / gib if without.java else None,
+        ),
+    ]
 
 
 def measure_bytes(bench: Bench) -> list[Figure]:

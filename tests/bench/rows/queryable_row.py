@@ -1,4 +1,5 @@
-"""From a command to rows in Delta that can be queried, in bronze and in decisions, with the landing job at work.
+"""From a command to rows in Delta that can be queried, in bronze and in decisions, with the landing
+job at work.
 
 The reader is a plain Delta reader: it follows the tables' own logs and opens the files they name.
 """
@@ -51,7 +52,13 @@ class TableTail:
         self._table.update_incremental()
         fresh = [path for path in self._table.file_uris() if path not in self._seen]
         self._seen.update(fresh)
-        return [value for path in fresh for value in pq.read_table(path, columns=[self._column], partitioning=None)[self._column].to_pylist()]
+        return [
+            value
+            for path in fresh
+            for value in pq.read_table(path, columns=[self._column], partitioning=None)[
+                self._column
+            ].to_pylist()
+        ]
 
 
 async def watch(lake: Lake, controllers: list[str], count: int) -> list[float]:
@@ -66,7 +73,9 @@ async def watch(lake: Lake, controllers: list[str], count: int) -> list[float]:
     try:
         while len(done) < count:
             if time.monotonic() > deadline:
-                raise BenchFailed(f"{count - len(done)} of {count} commands did not become rows in time")
+                raise BenchFailed(
+                    f"{count - len(done)} of {count} commands did not become rows in time"
+                )
             values = [bytes(value) for value in bronze.news() if value is not None]  # type: ignore[arg-type]
             ids = set(decisions.news())
             for command_id in [one for one in begun if one not in done]:
@@ -85,7 +94,9 @@ async def watch(lake: Lake, controllers: list[str], count: int) -> list[float]:
     return [done[command_id] for command_id in begun]
 
 
-async def _issue(client: RemotingClient, controllers: list[str], count: int, begun: dict[bytes, float]) -> None:
+async def _issue(
+    client: RemotingClient, controllers: list[str], count: int, begun: dict[bytes, float]
+) -> None:
     chance, me = random.Random(SEED), asker.applicant()
     for number in range(count):
         command_id = uuid.uuid4().bytes
@@ -98,7 +109,9 @@ async def _issue(client: RemotingClient, controllers: list[str], count: int, beg
 
 
 def bare_appends(config: LandConfig, home: Path) -> list[float]:
-    """Seconds of single appends of one row by the same Spark settings, with nothing else at work."""
+    """Seconds of single appends of one row by the same Spark settings, with nothing else at
+    work.
+    """
     settings = replace(config.spark_settings(home / "scratch"), jvm_log=home / "spark.log")
     spark = build_session(settings, "regent-bench")
     try:
@@ -118,7 +131,11 @@ def _row() -> dict[str, object]:
     values: dict[str, object] = {}
     for field in DECISIONS.schema:
         if not field.nullable:
-            values[field.name] = [] if pa.types.is_list(field.type) or pa.types.is_map(field.type) else _filled(field.type)
+            values[field.name] = (
+                []
+                if pa.types.is_list(field.type) or pa.types.is_map(field.type)
+                else _filled(field.type)
+            )
     return values
 
 
@@ -141,13 +158,32 @@ def measure(bench: Bench) -> list[Figure]:
     bench.say("bare appends of one row by Spark alone")
     bare = [round(one, 3) for one in apart(bare_appends, config, bench.folder("bare-append"))]
     note = (
-        f"{len(times)} commands at random pauses of {PAUSE_S[0]} to {PAUSE_S[1]} s, request to the row being visible to a Delta reader "
-        f"in both tables, reader looks every {POLL_S * 1000:.0f} ms; trigger {config.decisions_trigger_ms} ms; the peer is one append "
+        f"{len(times)} commands at random pauses of {PAUSE_S[0]} to {PAUSE_S[1]} s, request to the "
+        "row being visible to a Delta reader in both tables, reader looks every "
+        f"{POLL_S * 1000:.0f} ms; trigger {config.decisions_trigger_ms} ms; the peer is one append "
         "of one row by the same Spark settings, without Kafka, trigger and other tables"
     )
     common = {"samples": times, "details": {"peer_samples": bare}}
     return [
-        Figure("queryable-row", "command to queryable row, p50", "s", median(times), "one bare append, p50", median(bare), **common),
-        Figure("queryable-row", "command to queryable row, p95", "s", percentile(times, 0.95), "one bare append, p95",
-               percentile(bare, 0.95), floor=at_most(5.0), goal=at_most(2.0), note=note, **common),
-    ]  # fmt: skip
+        Figure(
+            "queryable-row",
+            "command to queryable row, p50",
+            "s",
+            median(times),
+            "one bare append, p50",
+            median(bare),
+            **common,
+        ),
+        Figure(
+            "queryable-row",
+            "command to queryable row, p95",
+            "s",
+            percentile(times, 0.95),
+            "one bare append, p95",
+            percentile(bare, 0.95),
+            floor=at_most(5.0),
+            goal=at_most(2.0),
+            note=note,
+            **common,
+        ),
+    ]

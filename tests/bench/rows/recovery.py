@@ -1,4 +1,6 @@
-"""How long a broker takes to open a large store, after `kill -9` under load and after an orderly end; Java's beside on the same folder."""
+"""How long a broker takes to open a large store, after `kill -9` under load and after an orderly
+end; Java's beside on the same folder.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ PEER = "Java broker, same folder"
 
 @dataclass(slots=True)
 class Opened:
-    """Seconds from the start of the process: until it listens (the store is open then), until it takes writes."""
+    """Seconds from the start of the process: until it listens (the store is open then), until it
+    takes writes.
+    """
 
     killed: list[float] = field(default_factory=list)
     ended: list[float] = field(default_factory=list)
@@ -43,7 +47,9 @@ def _start(broker: Replica) -> tuple[float, float]:
 
 
 def opened(broker: Replica, broker_store: Path, empty: Replica) -> Opened:
-    """As the folder was left, then kills under load, then orderly ends. The broker does not run in the end, and ended in order."""
+    """As the folder was left, then kills under load, then orderly ends. The broker does not run in
+    the end, and ended in order.
+    """
     found = Opened()
     killed = (broker_store / "abort").exists()
     (found.killed if killed else found.ended).append(_start(broker)[0])
@@ -81,7 +87,9 @@ def _measure(bench: Bench, row: str, gib: int) -> list[Figure]:
     return figures(row, gib, ours, java)
 
 
-def _java(bench: Bench, stack: ExitStack, one: OneSet, other: OneSet, home: Path, store: Path) -> Opened | None:
+def _java(
+    bench: Bench, stack: ExitStack, one: OneSet, other: OneSet, home: Path, store: Path
+) -> Opened | None:
     try:
         world = stack.enter_context(JavaWorld(home / "java", bench.say))
     except Problem as problem:
@@ -97,17 +105,33 @@ def figures(row: str, gib: int, ours: Opened, java: Opened | None) -> list[Figur
     def figure(what: str, name: str, note: str = "") -> Figure:
         samples = getattr(ours, name)
         peers = getattr(java, name) if java else []
-        return Figure(row, f"{what}, {gib} GiB", "s", median(samples), PEER if java else "no Java here", median(peers) if java else None,
-                      samples=[round(one, 3) for one in samples], details={"peer_samples": [round(one, 3) for one in peers]}, note=note)  # fmt: skip
+        return Figure(
+            row,
+            f"{what}, {gib} GiB",
+            "s",
+            median(samples),
+            PEER if java else "no Java here",
+            median(peers) if java else None,
+            samples=[round(one, 3) for one in samples],
+            details={"peer_samples": [round(one, 3) for one in peers]},
+            note=note,
+        )
 
-    empty = f"an empty store: ours {median(ours.empty):.2f} s" + (f", Java's {median(java.empty):.2f} s ({JVM_NAMED})" if java else "")
+    empty = (f"an empty store: ours {median(ours.empty):.2f} s") + (
+        f", Java's {median(java.empty):.2f} s ({JVM_NAMED})" if java else ""
+    )
     note = (
-        f"median of {len(ours.killed)}; from the start of the process until it listens, which is after recovery; killed right after {LOAD} "
-        f"messages or while it was filled; files of 1 GiB, index on, page cache warm as after a kill; {empty}"
+        f"median of {len(ours.killed)}; from the start of the process until it listens, which is "
+        f"after recovery; killed right after {LOAD} messages or while it was filled; files of 1 "
+        f"GiB, index on, page cache warm as after a kill; {empty}"
     )
     return [
         figure("recovery after kill -9", "killed", note),
-        figure("the same until it takes writes", "writable", "set of one: its controller has to make it master again"),
+        figure(
+            "the same until it takes writes",
+            "writable",
+            "set of one: its controller has to make it master again",
+        ),
         figure("start after an orderly end", "ended"),
     ]
 

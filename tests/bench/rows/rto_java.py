@@ -1,4 +1,6 @@
-"""RTO of the released Java client, tuned and stock: `tests/interop/run.py` measures, this row shows it beside its floors."""
+"""RTO of the released Java client, tuned and stock: `tests/interop/run.py` measures, this row shows
+it beside its floors.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,22 @@ NAMES = {"tuned": "RTO, kill -9, tuned Java client", "default": "RTO, kill -9, s
 
 def measure(bench: Bench) -> list[Figure]:
     bench.quiet()
-    bench.say(f"tests/interop with {MESSAGES} messages for each of two client settings, two kills each")
-    command = [sys.executable, str(ROOT / "tests/interop/run.py"), "client", "--json", "--messages", str(MESSAGES)]
-    # A session of its own: Ctrl-C comes to it once, through this process, and it stops its own cluster.
-    child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    bench.say(
+        f"tests/interop with {MESSAGES} messages for each of two client settings, two kills each"
+    )
+    command = [
+        sys.executable,
+        str(ROOT / ("tests/interop/run.py")),
+        "client",
+        "--json",
+        "--messages",
+        str(MESSAGES),
+    ]
+    # A session of its own: Ctrl-C comes to it once, through this process, and it stops its own
+    # cluster.
+    child = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
     try:
         output, _ = child.communicate(timeout=LIMIT_S)
     except subprocess.TimeoutExpired:
@@ -39,7 +53,10 @@ def measure(bench: Bench) -> list[Figure]:
         _end(child)
     if child.returncode == NO_JAVA:
         why = "tests/interop needs a JDK and the client's jars, see above"
-        return [not_measured(ROW, NAMES[label], "s", why, required=True, floor=BOUNDS[label][0]) for label in BOUNDS]
+        return [
+            not_measured(ROW, NAMES[label], "s", why, required=True, floor=BOUNDS[label][0])
+            for label in BOUNDS
+        ]
     return figures(_document(output, child.returncode))
 
 
@@ -67,12 +84,22 @@ def figures(document: dict[str, Any]) -> list[Figure]:
     for result in document["results"]:
         floor, goal, elsewhere = BOUNDS[result["settings"]]
         found += _outages(result, floor, goal, elsewhere)
-    incomplete = "" if document["complete"] else "; NOT COMPLETE: not every message was acknowledged in the end"
+    incomplete = (
+        ""
+        if document["complete"]
+        else ("; NOT COMPLETE: not every message was acknowledged in the end")
+    )
     acknowledged = sum(result["acknowledged"] for result in document["results"])
     lost = Figure(
-        ROW, "acknowledged messages lost, Java client", "messages", document["lost"], floor=at_most(0), goal=at_most(0), required=True,
+        ROW,
+        "acknowledged messages lost, Java client",
+        "messages",
+        document["lost"],
+        floor=at_most(0),
+        goal=at_most(0),
+        required=True,
         note=f"of {acknowledged} acknowledged, as its consumer received them{incomplete}",
-    )  # fmt: skip
+    )
     return [*found, lost]
 
 
@@ -88,5 +115,16 @@ def _outages(result: dict[str, Any], floor: Bound, goal: Bound, elsewhere: str) 
     )
     return [
         Figure(ROW, f"{name}, median", "s", median(times), PEER, goal=goal, samples=times),
-        Figure(ROW, f"{name}, longest", "s", max(times), PEER, floor=floor, required=True, note=note, samples=times, details=result),
+        Figure(
+            ROW,
+            f"{name}, longest",
+            "s",
+            max(times),
+            PEER,
+            floor=floor,
+            required=True,
+            note=note,
+            samples=times,
+            details=result,
+        ),
     ]

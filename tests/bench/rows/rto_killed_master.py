@@ -1,4 +1,6 @@
-"""RTO: the master dies by `kill -9`, again and again, under the load of our own client; nothing acknowledged is lost."""
+"""RTO: the master dies by `kill -9`, again and again, under the load of our own client; nothing
+acknowledged is lost.
+"""
 
 from __future__ import annotations
 
@@ -34,25 +36,51 @@ def figures(struck: list[blows.Blow], whole_s: list[float], bare_s: list[float])
     """The figures of the row from what was measured."""
     times = blows.recovery_times(struck)
     note = (
-        f"{blows.CLIENT}; {len(times)} kills at 500 messages/s of 1 KiB over 4 queues; the peer is no broker: a client that already "
-        "knows a second, idle server sees its connection close and gets an answer there, so the ratio says how much of the time is "
-        f"election, relink and route; set whole again after {median(whole_s):.1f} s (median); Java RocketMQ takes minutes and is beside in "
-        "rto-kills-java (make bench-long)"
+        f"{blows.CLIENT}; {len(times)} kills at 500 messages/s of 1 KiB over 4 queues; the peer is "
+        "no broker: a client that already knows a second, idle server sees its connection close "
+        "and gets an answer there, so the ratio says how much of the time is election, relink and "
+        f"route; set whole again after {median(whole_s):.1f} s (median); Java RocketMQ takes "
+        "minutes and is beside in rto-kills-java (make bench-long)"
     )
-    details = {"blows": [blow.document() for blow in struck], "whole_again_s": whole_s, "peer_samples": bare_s}
+    details = {
+        "blows": [blow.document() for blow in struck],
+        "whole_again_s": whole_s,
+        "peer_samples": bare_s,
+    }
     worst = Figure(
-        ROW, "RTO, master kill -9, longest", "s", max(times), "bare detection, longest", max(bare_s), floor=at_most(FLOOR_S), required=True,
-        note=note, samples=times, details=details,
-    )  # fmt: skip
+        ROW,
+        "RTO, master kill -9, longest",
+        "s",
+        max(times),
+        "bare detection, longest",
+        max(bare_s),
+        floor=at_most(FLOOR_S),
+        required=True,
+        note=note,
+        samples=times,
+        details=details,
+    )
     middle = replace(
-        worst, what="RTO, master kill -9, median", value=median(times), peer="bare detection, median", peer_value=median(bare_s),
-        floor=None, goal=at_most(GOAL_S), required=False, note="", details={},
-    )  # fmt: skip
+        worst,
+        what=("RTO, master kill -9, median"),
+        value=median(times),
+        peer="bare detection, median",
+        peer_value=median(bare_s),
+        floor=None,
+        goal=at_most(GOAL_S),
+        required=False,
+        note="",
+        details={},
+    )
     return [middle, worst]
 
 
-def struck_again(bench: Bench, topic: str, kills: int) -> tuple[list[blows.Blow], list[float], Caller, str]:
-    """So many kills under one sender: what it saw of each, seconds until the set was whole again, the sender, its name server."""
+def struck_again(
+    bench: Bench, topic: str, kills: int
+) -> tuple[list[blows.Blow], list[float], Caller, str]:
+    """So many kills under one sender: what it saw of each, seconds until the set was whole again,
+    the sender, its name server.
+    """
     cluster = bench.plain_cluster()
     struck, whole_s = [], []
     with cluster.sending(topic) as sending:
@@ -60,7 +88,10 @@ def struck_again(bench: Bench, topic: str, kills: int) -> tuple[list[blows.Blow]
             blow, seconds = strike(cluster, sending)
             struck.append(blow)
             whole_s.append(round(seconds, 2))
-            bench.say(f"kill {number}: {blow.target}, RTO {blow.seen.rto_ms or 0:.0f} ms, whole again after {seconds:.1f} s")
+            bench.say(
+                f"kill {number}: {blow.target}, RTO {blow.seen.rto_ms or 0:.0f} ms, whole again "
+                f"after {seconds:.1f} s"
+            )
     return struck, whole_s, sending, cluster.name_server
 
 

@@ -1,4 +1,6 @@
-"""RTO: the master is stopped (SIGSTOP) and nobody closes a connection; only timers can see it. Fast timers, own client."""
+"""RTO: the master is stopped (SIGSTOP) and nobody closes a connection; only timers can see it. Fast
+timers, own client.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,13 @@ TOPIC = "bench-paused-master"
 ROW = "rto-paused-master"
 HEARTBEAT_MS, TIMEOUT_MS = 200, 1_000
 FAST_TIMERS = (
-    "--heartbeat-interval-ms", str(HEARTBEAT_MS), "--controller-heartbeat-timeout-ms", str(TIMEOUT_MS), "--commit-log-file-bytes",
+    "--heartbeat-interval-ms",
+    str(HEARTBEAT_MS),
+    "--controller-heartbeat-timeout-ms",
+    str(TIMEOUT_MS),
+    "--commit-log-file-bytes",
     str(16 * 1024 * 1024),
-)  # fmt: skip
+)
 
 
 def struck_again(bench: Bench, topic: str, pauses: int) -> tuple[list[blows.Blow], Figure]:
@@ -33,7 +39,9 @@ def struck_again(bench: Bench, topic: str, pauses: int) -> tuple[list[blows.Blow
                 sending.wait_calm()
                 with paused(master.child.pid) as at_ns:
                     struck.append(blows.seen_by(sending, at_ns, master.name))
-                bench.say(f"pause {number}: {master.name}, RTO {struck[-1].seen.rto_ms or 0:.0f} ms")
+                bench.say(
+                    f"pause {number}: {master.name}, RTO {struck[-1].seen.rto_ms or 0:.0f} ms"
+                )
             brokers.wait_whole()
         return struck, blows.loss(ROW, sending, cluster.name_server)
 
@@ -42,12 +50,23 @@ def measure(bench: Bench) -> list[Figure]:
     struck, loss = struck_again(bench, TOPIC, PAUSES)
     times = blows.recovery_times(struck)
     note = (
-        f"longest of {PAUSES}, median {median(times):.2f} s; {blows.CLIENT}; broker heartbeat {HEARTBEAT_MS} ms, controllers give a "
-        f"silent broker {TIMEOUT_MS} ms; the peer is that timeout: nothing can know of the pause before; Java RocketMQ with the same "
-        "timers is beside in rto-pauses-java (make bench-long)"
+        f"longest of {PAUSES}, median {median(times):.2f} s; {blows.CLIENT}; broker heartbeat "
+        f"{HEARTBEAT_MS} ms, controllers give a silent broker {TIMEOUT_MS} ms; the peer is that "
+        "timeout: nothing can know of the pause before; Java RocketMQ with the same timers is "
+        "beside in rto-pauses-java (make bench-long)"
     )
     worst = Figure(
-        ROW, "RTO, master paused, fast timers", "s", max(times), "heartbeat timeout", TIMEOUT_MS / 1000, floor=at_most(6.0),
-        goal=at_most(2.0), required=True, note=note, samples=times, details={"blows": [blow.document() for blow in struck]},
-    )  # fmt: skip
+        ROW,
+        "RTO, master paused, fast timers",
+        "s",
+        max(times),
+        "heartbeat timeout",
+        TIMEOUT_MS / 1000,
+        floor=at_most(6.0),
+        goal=at_most(2.0),
+        required=True,
+        note=note,
+        samples=times,
+        details={"blows": [blow.document() for blow in struck]},
+    )
     return [worst, loss]

@@ -1,6 +1,8 @@
-"""RTO of the released Java client with its default settings (route read every 30 s, 3 s for a call): at our brokers, and at a Java set.
+"""RTO of the released Java client with its default settings (route read every 30 s, 3 s for a
+call): at our brokers, and at a Java set.
 
-The old process is started again at once, as a supervisor does: a client that knows no other address waits for it.
+The old process is started again at once, as a supervisor does: a client that knows no other address
+waits for it.
 """
 
 from __future__ import annotations
@@ -32,7 +34,15 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _struck(bench: Bench, stage: Stage, name_servers: str, label: str, count: int, strike: Strike, whole: Callable[[], object]) -> Struck:
+def _struck(
+    bench: Bench,
+    stage: Stage,
+    name_servers: str,
+    label: str,
+    count: int,
+    strike: Strike,
+    whole: Callable[[], object],
+) -> Struck:
     """`strike` kills the master and gives its name; `whole` waits until the set is."""
     producer = Producer(stage, name_servers, TOPIC, settings={}, name=f"{TOPIC}-{label}")
     blows: list[tuple[str, int, int]] = []
@@ -52,10 +62,15 @@ def _struck(bench: Bench, stage: Stage, name_servers: str, label: str, count: in
     finally:
         producer.end()
     ends = [at for _, at, _ in blows[1:]] + [max(row[2] for row in rows) + 1]
-    outages: list[Outage] = [outage_after(rows, name, at, end, gone) for (name, at, gone), end in zip(blows, ends, strict=True)]
+    outages: list[Outage] = [
+        outage_after(rows, name, at, end, gone)
+        for (name, at, gone), end in zip(blows, ends, strict=True)
+    ]
     found = read_back(stage, name_servers, TOPIC, rows, name=f"{TOPIC}-{label}-back")
     failed = sum(one.failed_calls for one in outages)
-    return Struck([one.rto_ms / 1000 for one in outages], whole_s, f"{failed} failed calls, lost {found}")
+    return Struck(
+        [one.rto_ms / 1000 for one in outages], whole_s, f"{failed} failed calls, lost {found}"
+    )
 
 
 def _ours(bench: Bench, stage: Stage) -> Struck:
@@ -69,7 +84,9 @@ def _ours(bench: Bench, stage: Stage) -> Struck:
         one.wait_done(victim["pid"])
         return str(victim["name"])
 
-    return _struck(bench, stage, one.name_server, "ours", bench.times(KILLS), strike, one.wait_whole)
+    return _struck(
+        bench, stage, one.name_server, "ours", bench.times(KILLS), strike, one.wait_whole
+    )
 
 
 def _java(bench: Bench, stage: Stage) -> Struck:
@@ -82,7 +99,15 @@ def _java(bench: Bench, stage: Stage) -> Struck:
             master.process.start(wait=False)
             return master.name
 
-        return _struck(bench, stage, brokers.name_servers, "Java", bench.times(JAVA_KILLS), strike, brokers.wait_whole)
+        return _struck(
+            bench,
+            stage,
+            brokers.name_servers,
+            "Java",
+            bench.times(JAVA_KILLS),
+            strike,
+            brokers.wait_whole,
+        )
 
 
 def measure(bench: Bench) -> list[Figure]:
@@ -104,14 +129,33 @@ def measure(bench: Bench) -> list[Figure]:
 
 def figures(ours: Struck, java: Struck) -> list[Figure]:
     note = (
-        f"{len(ours.times)} kills, Java's {len(java.times)}; rocketmq-client 5.3.3, defaults (route every 30 s, 3 s a call, 2 retries), 200 "
-        f"messages/s; the killed process is started again at once; Java's brokers and controller have fast timers; ours: {ours.said}, whole "
-        f"again after {median(ours.whole_s):.1f} s; Java's: {java.said}, whole again after {median(java.whole_s):.1f} s"
+        f"{len(ours.times)} kills, Java's {len(java.times)}; rocketmq-client 5.3.3, defaults "
+        "(route every 30 s, 3 s a call, 2 retries), 200 messages/s; the killed process is started "
+        f"again at once; Java's brokers and controller have fast timers; ours: {ours.said}, whole "
+        f"again after {median(ours.whole_s):.1f} s; Java's: {java.said}, whole again after "
+        f"{median(java.whole_s):.1f} s"
     )
     return [
-        Figure(ROW, f"{WHAT}, median", "s", median(ours.times), PEER, median(java.times), goal=at_most(1.0), note=note, samples=ours.times,
-               details={"peer_samples": java.times}),
-        Figure(ROW, f"{WHAT}, longest", "s", max(ours.times), PEER, max(java.times), floor=at_most(3.0), samples=ours.times),
-    ]  # fmt: skip
-
-
+        Figure(
+            ROW,
+            f"{WHAT}, median",
+            "s",
+            median(ours.times),
+            PEER,
+            median(java.times),
+            goal=at_most(1.0),
+            note=note,
+            samples=ours.times,
+            details={"peer_samples": java.times},
+        ),
+        Figure(
+            ROW,
+            f"{WHAT}, longest",
+            "s",
+            max(ours.times),
+            PEER,
+            max(java.times),
+            floor=at_most(3.0),
+            samples=ours.times,
+        ),
+    ]

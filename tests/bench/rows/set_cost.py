@@ -1,7 +1,9 @@
-"""What a broker set costs a controller that has nothing to decide: heartbeats of three brokers a second, and the scans.
+"""What a broker set costs a controller that has nothing to decide: heartbeats of three brokers a
+second, and the scans.
 
-Over sockets for 10, 100 and 1,000 sets, each broker on a connection of its own, and for 10,000 sets in process. The slope
-says what one more set costs; the peer is the same number of frames decoded and thrown away.
+Over sockets for 10, 100 and 1,000 sets, each broker on a connection of its own, and for 10,000 sets
+in process. The slope says what one more set costs; the peer is the same number of frames decoded
+and thrown away.
 """
 
 from __future__ import annotations
@@ -37,18 +39,26 @@ def slope(points: Sequence[tuple[float, float]]) -> float:
 
 
 def over_sockets(bench: Bench, sets: int) -> tuple[float, float]:
-    """(processor seconds a second, seconds until all had a master) of a controller with that many sets."""
+    """(processor seconds a second, seconds until all had a master) of a controller with that many
+    sets.
+    """
     home = bench.folder(f"fleet-{sets}")
     with LocalKafka(home / "kafka", 1) as kafka:
-        with LoneController(home / "c1", {"bootstrap.servers": kafka.bootstrap}, "bench-fleet") as controller:
+        with LoneController(
+            home / "c1", {"bootstrap.servers": kafka.bootstrap}, "bench-fleet"
+        ) as controller:
             controller.wait_active()
             ours, theirs = SPAWN.Pipe()
-            child = SPAWN.Process(target=fleet.live, args=(controller.address, sets, theirs), daemon=True)
+            child = SPAWN.Process(
+                target=fleet.live, args=(controller.address, sets, theirs), daemon=True
+            )
             child.start()
             theirs.close()
             try:
                 if not ours.poll(JOINED_WITHIN_S):
-                    raise BenchFailed(f"{sets} sets had not registered after {JOINED_WITHIN_S:.0f} s")
+                    raise BenchFailed(
+                        f"{sets} sets had not registered after {JOINED_WITHIN_S:.0f} s"
+                    )
                 joined_s = float(ours.recv())
                 return _load(controller, sets), joined_s
             except EOFError:
@@ -72,12 +82,16 @@ def _load(controller: LoneController, sets: int) -> float:
 
 
 def in_process(sets: int) -> tuple[float, float]:
-    """(seconds of work for one second of heartbeats and ticks, seconds to decode those frames alone)."""
+    """(seconds of work for one second of heartbeats and ticks, seconds to decode those frames
+    alone).
+    """
     rig = Rig("c1").lead()
     for number in range(sets):
         _arrive(rig, f"fleet-{number:05d}")
     frames = [
-        codec.encode(_beat(f"fleet-{number:05d}", broker)) for number in range(sets) for broker in fleet.MEMBERS
+        codec.encode(_beat(f"fleet-{number:05d}", broker))
+        for number in range(sets)
+        for broker in fleet.MEMBERS
     ]
     began = time.perf_counter()
     for frame in frames:
@@ -97,11 +111,22 @@ def _arrive(rig: Rig, name: str) -> None:
     for broker in fleet.MEMBERS:
         names = {"clusterName": fleet.CLUSTER, "brokerName": name}
         code = f"b{broker}:10911;1"
-        rig.request(1013, {**names, "appliedBrokerId": str(broker), "registerCheckCode": code}, conn=broker)
-        more = {"brokerId": str(broker), "brokerAddress": f"b{broker}:10911", "regentIncarnation": "life", "regentClean": "true",
-                "regentHaAddress": f"b{broker}:10912", "regentLastEpoch": "0", "regentEndOffset": "0"}  # fmt: skip
+        rig.request(
+            1013, {**names, "appliedBrokerId": str(broker), "registerCheckCode": code}, conn=broker
+        )
+        more = {
+            "brokerId": str(broker),
+            "brokerAddress": f"b{broker}:10911",
+            "regentIncarnation": "life",
+            "regentClean": "true",
+            "regentHaAddress": f"b{broker}:10912",
+            "regentLastEpoch": "0",
+            "regentEndOffset": "0",
+        }
         rig.request(1003, {**names, **more}, conn=broker)
-        rig.perform(rig.core.on_request(broker, "peer:1", _beat(name, broker), rig.now_ms, rig.wall_ms))
+        rig.perform(
+            rig.core.on_request(broker, "peer:1", _beat(name, broker), rig.now_ms, rig.wall_ms)
+        )
     rig.request(1002, {"clusterName": fleet.CLUSTER, "brokerName": name, "brokerId": "1"}, conn=1)
     rig.published.clear()
     rig.sent.clear()
@@ -109,9 +134,16 @@ def _arrive(rig: Rig, name: str) -> None:
 
 def _beat(name: str, broker: int) -> RemotingCommand:
     ext = {
-        "clusterName": fleet.CLUSTER, "brokerName": name, "brokerAddr": f"b{broker}:10911", "brokerId": str(broker),
-        "epoch": "1", "maxOffset": "0", "confirmOffset": "0", "heartbeatTimeoutMills": "3600000", "regentIncarnation": "life",
-    }  # fmt: skip
+        "clusterName": fleet.CLUSTER,
+        "brokerName": name,
+        "brokerAddr": f"b{broker}:10911",
+        "brokerId": str(broker),
+        "epoch": "1",
+        "maxOffset": "0",
+        "confirmOffset": "0",
+        "heartbeatTimeoutMills": "3600000",
+        "regentIncarnation": "life",
+    }
     return RemotingCommand.request(904, ext, oneway=True)
 
 
@@ -120,7 +152,9 @@ def measure(bench: Bench) -> list[Figure]:
     points, joined = [], []
     for sets in OVER_SOCKETS:
         load, joined_s = over_sockets(bench, sets)
-        bench.say(f"{sets} sets: {load * 100:.1f} % of a core; registered and elected in {joined_s:.1f} s")
+        bench.say(
+            f"{sets} sets: {load * 100:.1f} % of a core; registered and elected in {joined_s:.1f} s"
+        )
         points.append((float(sets), load))
         joined.append((sets, joined_s))
     bench.say(f"{IN_PROCESS} sets in process")
@@ -129,7 +163,10 @@ def measure(bench: Bench) -> list[Figure]:
 
 
 def figures(
-    points: Sequence[tuple[float, float]], joined: Sequence[tuple[int, float]], inside_s: float, decoding_s: float
+    points: Sequence[tuple[float, float]],
+    joined: Sequence[tuple[int, float]],
+    inside_s: float,
+    decoding_s: float,
 ) -> list[Figure]:
     """The figures from what was measured."""
     per_set_us = slope(points) * 1_000_000
@@ -137,12 +174,36 @@ def figures(
     sets, joined_s = joined[-1]
     decisions = sets * (2 * len(fleet.MEMBERS) + 1)
     return [
-        Figure(ROW, "one more set, over sockets", "us of a core per s", per_set_us, "three frames decoded", decoding_s / IN_PROCESS * 1e6,
-               note=f"slope over {loads}; three brokers a set, each on its own connection, one heartbeat a second",
-               details={"loads": [list(point) for point in points]}),
-        Figure(ROW, f"{IN_PROCESS:,} sets in process", "us of a core per s and set", inside_s / IN_PROCESS * 1e6, "frames decoded alone",
-               decoding_s / IN_PROCESS * 1e6, note=f"heartbeats and {TICKS_PER_S} ticks of one second, no sockets"),
-        Figure(ROW, f"{sets:,} sets register at once", "s", joined_s,
-               note=f"{decisions} decisions ({decisions / joined_s:.0f}/s): three ids, three registrations and an election each; "
-               f"{fleet.AT_ONCE} sets at a time"),
-    ]  # fmt: skip
+        Figure(
+            ROW,
+            "one more set, over sockets",
+            "us of a core per s",
+            per_set_us,
+            "three frames decoded",
+            decoding_s / IN_PROCESS * 1e6,
+            note=(
+                f"slope over {loads}; three brokers a set, each on its own connection, one "
+                "heartbeat a second"
+            ),
+            details={"loads": [list(point) for point in points]},
+        ),
+        Figure(
+            ROW,
+            f"{IN_PROCESS:,} sets in process",
+            "us of a core per s and set",
+            inside_s / IN_PROCESS * 1e6,
+            "frames decoded alone",
+            decoding_s / IN_PROCESS * 1e6,
+            note=(f"heartbeats and {TICKS_PER_S} ticks of one second, no sockets"),
+        ),
+        Figure(
+            ROW,
+            f"{sets:,} sets register at once",
+            "s",
+            joined_s,
+            note=(
+                f"{decisions} decisions ({decisions / joined_s:.0f}/s): three ids, three "
+                f"registrations and an election each; {fleet.AT_ONCE} sets at a time"
+            ),
+        ),
+    ]

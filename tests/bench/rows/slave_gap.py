@@ -1,4 +1,6 @@
-"""A slave dies or is paused: the longest gap between two answers that a sender sees until the set goes on without it."""
+"""A slave dies or is paused: the longest gap between two answers that a sender sees until the set
+goes on without it.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,12 @@ def _normal_gap_s(sending: Caller) -> float:
     sending.wait_calm()  # what the last blow held up has been sent
     began = time.monotonic_ns()
     sending.wait_calm(CALM_CALLS)
-    return longest_gap_ms((call for call in sending.calls() if call.ended_ns >= began), began, time.monotonic_ns()) / 1000
+    return (
+        longest_gap_ms(
+            (call for call in sending.calls() if call.ended_ns >= began), began, time.monotonic_ns()
+        )
+        / 1000
+    )
 
 
 def measure(bench: Bench) -> list[Figure]:
@@ -40,22 +47,37 @@ def measure(bench: Bench) -> list[Figure]:
             normal.append(_normal_gap_s(sending))
             killed.append(blows.seen_by(sending, kill(victim["pid"]), victim["name"]))
             cluster.wait_done(victim["pid"])
-            bench.say(f"{victim['name']} killed: longest gap {killed[-1].seen.longest_gap_ms:.0f} ms")
+            bench.say(
+                f"{victim['name']} killed: longest gap {killed[-1].seen.longest_gap_ms:.0f} ms"
+            )
             victim = _slave(cluster)
             sending.wait_calm()
             with paused(victim["pid"]) as at_ns:
                 stopped.append(blows.seen_by(sending, at_ns, victim["name"]))
-            bench.say(f"{victim['name']} paused: longest gap {stopped[-1].seen.longest_gap_ms:.0f} ms")
+            bench.say(
+                f"{victim['name']} paused: longest gap {stopped[-1].seen.longest_gap_ms:.0f} ms"
+            )
         cluster.wait_whole()
-    return [_figure("slave kill -9", killed, max(normal)), _figure("slave paused", stopped, max(normal)),
-            blows.loss(ROW, sending, cluster.name_server)]
+    return [
+        _figure("slave kill -9", killed, max(normal)),
+        _figure("slave paused", stopped, max(normal)),
+        blows.loss(ROW, sending, cluster.name_server),
+    ]
 
 
 def _figure(what: str, struck: list[blows.Blow], normal_s: float) -> Figure:
     gaps = [round(blow.seen.longest_gap_ms / 1000, 3) for blow in struck]
     failed = sum(blow.seen.failed_calls for blow in struck)
     return Figure(
-        ROW, f"longest gap, {what}", "s", max(gaps), "longest gap with nobody hit", round(normal_s, 3), floor=at_most(3.0),
-        goal=at_most(1.2), note=f"longest of {len(gaps)}; {failed} failed calls; {blows.CLIENT}; ackWaitShrink 1 s",
-        samples=gaps, details={"blows": [blow.document() for blow in struck]},
-    )  # fmt: skip
+        ROW,
+        f"longest gap, {what}",
+        "s",
+        max(gaps),
+        "longest gap with nobody hit",
+        round(normal_s, 3),
+        floor=at_most(3.0),
+        goal=at_most(1.2),
+        note=(f"longest of {len(gaps)}; {failed} failed calls; {blows.CLIENT}; ackWaitShrink 1 s"),
+        samples=gaps,
+        details={"blows": [blow.document() for blow in struck]},
+    )

@@ -1,8 +1,9 @@
-"""A log of a terabyte and 100,000 queues under the limit of 1,024 descriptors: a start after a loss of power, a message into each
-queue, new files of the log, and a message read from each of its files.
+"""A log of a terabyte and 100,000 queues under the limit of 1,024 descriptors: a start after a loss
+of power, a message into each queue, new files of the log, and a message read from each of its
+files.
 
-The log is the store's own, files of 1 GiB. Each holds a message of a hundred queues and a blank record to its end; what the
-blank record passes over takes no room on the disk.
+The log is the store's own, files of 1 GiB. Each holds a message of a hundred queues and a blank
+record to its end; what the blank record passes over takes no room on the disk.
 """
 
 from __future__ import annotations
@@ -43,11 +44,18 @@ class Life:
 
 
 def lay(root: Path, files: int, queues: int, file_bytes: int) -> None:
-    """In a process of its own: that many files, the messages of which are spread over the queues; nothing ends in order."""
-    store = MessageStore(root, StoreConfig(log_file_bytes=file_bytes, message_index=False), same_boot=True)
+    """In a process of its own: that many files, the messages of which are spread over the queues;
+    nothing ends in order.
+    """
+    store = MessageStore(
+        root, StoreConfig(log_file_bytes=file_bytes, message_index=False), same_boot=True
+    )
     each = queues // files
     for number in range(files):
-        messages = [(lost_power.queue_message(queue),) for queue in range(number * each, (number + 1) * each)]
+        messages = [
+            (lost_power.queue_message(queue),)
+            for queue in range(number * each, (number + 1) * each)
+        ]
         store.put_many(messages, time.time_ns() // 1_000_000)
         store.dispatch_to(store.log_end)
         if number < files - 1:
@@ -72,12 +80,20 @@ def make_sparse(store: MessageStore, end: int) -> None:
 
 
 def live(root: Path, files: int, queues: int, file_bytes: int, descriptors_max: int) -> Life:
-    """In a process of its own, which never has more descriptors than that. ValueError when a message is not read as it was sent."""
+    """In a process of its own, which never has more descriptors than that. ValueError when a
+    message is not read as it was sent.
+    """
     resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors_max, descriptors_max))
     times, most = [time.perf_counter()], open_count()
     store = MessageStore(root, StoreConfig(log_file_bytes=file_bytes, message_index=False))
-    if not store.recovery.abnormal or len(store.queue_ids()) != queues or len(store.log.file_starts) != files:
-        raise ValueError(f"{len(store.queue_ids())} queues and {len(store.log.file_starts)} files were found")
+    if (
+        not store.recovery.abnormal
+        or len(store.queue_ids()) != queues
+        or len(store.log.file_starts) != files
+    ):
+        raise ValueError(
+            f"{len(store.queue_ids())} queues and {len(store.log.file_starts)} files were found"
+        )
     times, most = [*times, time.perf_counter()], max(most, open_count())
     store.rebuild_queue_offsets()
     lost_power.put_round(store, queues)
@@ -90,7 +106,9 @@ def live(root: Path, files: int, queues: int, file_bytes: int, descriptors_max: 
     read = sum(_read(store, queue) for queue in range(0, queues, queues // files))
     times, most = [*times, time.perf_counter()], max(most, open_count())
     store.close()
-    start, sends, rolls, reads = (after - before for before, after in zip(times, times[1:], strict=False))
+    start, sends, rolls, reads = (
+        after - before for before, after in zip(times, times[1:], strict=False)
+    )
     return Life(start, sends, rolls, reads, most, read)
 
 
@@ -118,8 +136,16 @@ def measure(bench: Bench) -> list[Figure]:
 def figure(life: Life) -> Figure:
     """The start is what is judged; the rest is told."""
     note = (
-        f"{FILES:,} files of 1 GiB, {QUEUES:,} queues, {life.descriptors} of {DESCRIPTORS_MAX:,} descriptors at most; then a message into each"
-        f" queue {life.sends_s:.1f} s, {NEW_FILES} new files of the log, each with a checkpoint, {life.rolls_s:.1f} s, {life.read:,} messages"
-        f" read from all of its files {life.reads_s:.1f} s"
+        f"{FILES:,} files of 1 GiB, {QUEUES:,} queues, {life.descriptors} of {DESCRIPTORS_MAX:,} "
+        f"descriptors at most; then a message into each queue {life.sends_s:.1f} s, {NEW_FILES} "
+        f"new files of the log, each with a checkpoint, {life.rolls_s:.1f} s, {life.read:,} "
+        f"messages read from all of its files {life.reads_s:.1f} s"
     )
-    return Figure(ROW, "store of a terabyte opened after a loss of power", "s", round(life.start_s, 2), goal=at_most(GOAL_S), note=note)
+    return Figure(
+        ROW,
+        "store of a terabyte opened after a loss of power",
+        "s",
+        round(life.start_s, 2),
+        goal=at_most(GOAL_S),
+        note=note,
+    )

@@ -2,9 +2,9 @@
 Writes the golden histories: `python tests/golden/folds/regenerate.py` from the project's root.
 
 `history.jsonl` is told under rules 1, `history-2.jsonl` under rules 2, `history-upgrade.jsonl`
-begins under 1 and goes on under 2, `history-3.jsonl` begins under 2 and goes on under 3. Each has one record of the command log per line: its offset,
-its bytes in hex, what it is there for, and the digest after it. `expected*.json` have the last
-digest and the canonical state.
+begins under 1 and goes on under 2, `history-3.jsonl` begins under 2 and goes on under 3. Each has
+one record of the command log per line: its offset, its bytes in hex, what it is there for, and the
+digest after it. `expected*.json` have the last digest and the canonical state.
 
 Run it only to lengthen a history, by adding to the end of its story: lines that stand in a
 released file must come out as they were. The script says so and stops if they do not.
@@ -31,7 +31,12 @@ from events.commands import (  # noqa: E402
 from processors import canonical  # noqa: E402
 from processors.state import SETTING_DEDUPE_WINDOW, SETTING_UNCLEAN  # noqa: E402
 from tests.support.control_history import (  # noqa: E402
-    CLUSTER, FIRST_FINGERPRINTS, NAME, SECOND_FINGERPRINTS, History, seen,
+    CLUSTER,
+    FIRST_FINGERPRINTS,
+    NAME,
+    SECOND_FINGERPRINTS,
+    History,
+    seen,
 )
 
 NEW_SETTING = "commandsPerSetPerSecond"
@@ -122,22 +127,39 @@ def tell_third(story: Story) -> None:
     story.note("with its minimum the set remembers nobody")
     h.alter((1, 2, 3), up[1], up[2], up[3]), h.alter((1, 2, 3), up[1], up[2], lost=(3,))
     h.alter((1, 2), up[1], up[2], lost=(3,)), h.alter((1, 2), up[1], up[2], lost=(1,))
-    story.note("a member leaves that the master proved to have lost data, once and never the master")
+    story.note(
+        "a member leaves that the master proved to have lost data, once and never the master"
+    )
     h.alter((1,), up[1]), h.clean((2,))
     story.note("a holder is not cleaned")
     h.register(2, "v2", last_epoch=0, end_offset=5)
     h.register(3, "v3", last_epoch=2**31 - 5)
     story.note("a log that went back, and an epoch out of reach")
     h.register(1, "v1", clean=False, last_epoch=4, end_offset=50)
-    h.elect(-1, seen(1, incarnation="v1", offset=50, epoch=4), seen(2, incarnation="v2", epoch=0, offset=5))
-    dark = (seen(1, incarnation="v1", offset=50, epoch=4), seen(2, incarnation="v2", epoch=0, offset=5))
+    h.elect(
+        -1,
+        seen(1, incarnation="v1", offset=50, epoch=4),
+        seen(2, incarnation="v2", epoch=0, offset=5),
+    )
+    dark = (
+        seen(1, incarnation="v1", offset=50, epoch=4),
+        seen(2, incarnation="v2", epoch=0, offset=5),
+    )
     h.setting("atRiskWaitMs", "60000"), h.elect(-1, *dark, waited_ms=59_999)
-    h.elect(-1, seen(1, incarnation="v1", offset=50, epoch=4), seen(2, incarnation="v2", epoch=0, offset=5), up[3])
+    h.elect(
+        -1,
+        seen(1, incarnation="v1", offset=50, epoch=4),
+        seen(2, incarnation="v2", epoch=0, offset=5),
+        up[3],
+    )
     story.note("at risk: every former member is waited for and compared")
     now = h.set.master_epoch
     h.alter((1, 2), *(seen(i, incarnation=f"v{i}", offset=60, epoch=now) for i in (1, 2)))
     h.register(2, "w2", last_epoch=now, end_offset=59), h.register_java(3)
-    h.alter((1, 2), *(seen(i, incarnation=start, offset=60, epoch=now) for i, start in ((1, "v1"), (2, "w2"))))
+    h.alter(
+        (1, 2),
+        *(seen(i, incarnation=start, offset=60, epoch=now) for i, start in ((1, "v1"), (2, "w2"))),
+    )
     h.register(2, "w3", last_epoch=now, end_offset=65, heard_epoch=now, heard_offset=66)
     java = seen(3, incarnation=None, epoch=now, offset=70)
     h.alter((1, 3), seen(1, incarnation="v1", offset=70, epoch=now), java)
@@ -146,7 +168,9 @@ def tell_third(story: Story) -> None:
     story.note("starts below what members showed, told and untold")
     for broker_id in (1, 2, 3):
         h.register(broker_id, f"x{broker_id}", clean=False, last_epoch=8, end_offset=80)
-    h.elect(-1, *(seen(i, incarnation=f"x{i}", epoch=8, offset=80) for i in (1, 2)), waited_ms=60_000)
+    h.elect(
+        -1, *(seen(i, incarnation=f"x{i}", epoch=8, offset=80) for i in (1, 2)), waited_ms=60_000
+    )
     story.note("at risk: waited for as long as the setting says, and no longer")
     h.clean(None, seen(3)), h.clean((1, 2, 3), living=True)
     h.apply_id(4), h.apply_id(5), h.register(4, min_in_sync=3), h.register(5, min_in_sync=3)
@@ -288,12 +312,19 @@ def _imports(story: Story) -> None:
     h.import_set(2, 1, 4, broker_name="broker-b", evidence_epoch=9, sync_state_set_epoch=10)
     h.import_set(1, 2, 4, broker_name="broker-b", evidence_epoch=9)
     story.note("a set comes over, is read again, and does not fall back")
-    h.do(ElectMaster(h.envelope(), CLUSTER, "broker-b", 4, False, evidence=(seen(4, incarnation=None),)))
+    h.do(
+        ElectMaster(
+            h.envelope(), CLUSTER, "broker-b", 4, False, evidence=(seen(4, incarnation=None),)
+        )
+    )
     h.import_set(2, 1, 4, broker_name="broker-b", master_epoch=50, sync_state_set_epoch=50)
     story.note("once it is run from here nothing is imported over it")
     h.do(ApplyBrokerId(h.envelope(), CLUSTER, "broker-b", 4, ""))
     h.clean(None, living=True)
-    h.import_set(1, 2, master_epoch=9), h.import_set(6, 7, next_broker_id=8, master_epoch=90, sync_state_set_epoch=90)
+    (
+        h.import_set(1, 2, master_epoch=9),
+        h.import_set(6, 7, next_broker_id=8, master_epoch=90, sync_state_set_epoch=90),
+    )
     story.note("a tombstone is not undercut")
 
 
@@ -305,8 +336,14 @@ def _doubts(story: Story) -> None:
     h.doubt()
     epoch = h.set.master_epoch
     four, five = seen(4, epoch=8, offset=20), seen(5, epoch=8, offset=30)
-    h.elect(-1, five), h.alter((4, 5), four, five, master_epoch=8), h.register(4, "w4", last_epoch=8, end_offset=20)
-    story.note("a set that is doubted waits for all its replicas, whoever leads according to himself")
+    (
+        h.elect(-1, five),
+        h.alter((4, 5), four, five, master_epoch=8),
+        h.register(4, "w4", last_epoch=8, end_offset=20),
+    )
+    story.note(
+        "a set that is doubted waits for all its replicas, whoever leads according to himself"
+    )
     h.elect(-1, seen(4, incarnation="w4", epoch=8, offset=20), five)
     story.note(f"all are there, above epoch {epoch}: the longest leads without risk")
     h.doubt(5), h.register(4, "x4", clean=False, last_epoch=8, end_offset=10)
@@ -333,13 +370,21 @@ def _told_apart(story: Story) -> None:
     h.elect(-1, seen(second, epoch=70, incarnation="before"))
     h.elect(first, seen(second, epoch=80, incarnation="before"))
     story.note("an epoch above what an earlier start reported")
-    h.setting(SETTING_UNCLEAN, "true"), h.elect(-1, seen(second, epoch=81)), h.setting(SETTING_UNCLEAN, "false")
+    (
+        h.setting(SETTING_UNCLEAN, "true"),
+        h.elect(-1, seen(second, epoch=81)),
+        h.setting(SETTING_UNCLEAN, "false"),
+    )
     h.alter((java, second), seen(java, incarnation=None), seen(second))
     story.note("a mastership at risk is in the state")
     h.elect(-1, seen(java, incarnation=None))
     story.note("and not any more")
     h.elect(-1)
-    h.setting("massSilenceHoldMs", "600001"), h.setting(NEW_SETTING, "9"), h.setting("isProcessReadEvent", "true")
+    (
+        h.setting("massSilenceHoldMs", "600001"),
+        h.setting(NEW_SETTING, "9"),
+        h.setting("isProcessReadEvent", "true"),
+    )
     story.note("settings of rules 2")
 
 

@@ -5,7 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from events.changes import CHANGES, BrokerSetImported, MasterAtRisk, MembersRemembered, MinimumTold, PositionsShown, SetDoubted, SyncStateSetAltered
+from events.changes import (
+    CHANGES,
+    BrokerSetImported,
+    MasterAtRisk,
+    MembersRemembered,
+    MinimumTold,
+    PositionsShown,
+    SetDoubted,
+    SyncStateSetAltered,
+)
 from events.codec import decode, encode
 from events.commands import COMMANDS
 from events.outcomes import LABEL_REMEMBERED, LABELS
@@ -58,7 +67,12 @@ def test_the_state_at_the_end_is_what_it_was(story):
 @pytest.mark.parametrize(
     ("story", "no_kinds", "no_changes", "no_refusals"),
     [
-        ("", {"ImportBrokerSet", "DoubtBrokerSet"}, {MasterAtRisk, BrokerSetImported, SetDoubted, *OF_MEMORY}, OF_IMPORTS | OF_DOUBTS),
+        (
+            "",
+            {"ImportBrokerSet", "DoubtBrokerSet"},
+            {MasterAtRisk, BrokerSetImported, SetDoubted, *OF_MEMORY},
+            OF_IMPORTS | OF_DOUBTS,
+        ),
         ("-2", {"DoubtBrokerSet"}, {SetDoubted, *OF_MEMORY}, {"IMPORT_UNKNOWN"} | OF_DOUBTS),
     ],
     ids=TOLD[:2],
@@ -85,16 +99,22 @@ def test_the_upgrade_happens_in_the_middle():
 
 def test_the_third_history_remembers_waits_and_compares():
     outcomes = outcomes_of("-3")
-    assert {SetDoubted, *OF_MEMORY} <= {type(change) for outcome in outcomes for change in outcome.changes}
+    assert {SetDoubted, *OF_MEMORY} <= {
+        type(change) for outcome in outcomes for change in outcome.changes
+    }
     labels = {label for outcome in outcomes for label in outcome.labels}
     assert {LABEL_REMEMBERED, "AT_RISK"} <= labels
     said = {row.verdict for outcome in outcomes for row in outcome.candidates}
     assert {"WAITING", "AWAITED", "WAIT_OVER"} <= said
     reasons = {c.reason for o in outcomes for c in o.changes if isinstance(c, SyncStateSetAltered)}
     assert {"LOSS_PROVEN", "WENT_BACK"} <= reasons
-    assert {"UNKNOWN_SCHEMA", "INVALID_FINGERPRINTS", "CLEAN_IS_ALIVE", "INVALID_REGISTRATION", *OF_DOUBTS} <= {
-        outcome.refusal for outcome in outcomes
-    }
+    assert {
+        "UNKNOWN_SCHEMA",
+        "INVALID_FINGERPRINTS",
+        "CLEAN_IS_ALIVE",
+        "INVALID_REGISTRATION",
+        *OF_DOUBTS,
+    } <= {outcome.refusal for outcome in outcomes}
 
 
 def test_a_release_that_knows_rules_2_stops_where_rules_3_begin():
@@ -117,7 +137,10 @@ def test_a_release_that_knows_rules_1_alone_stops_where_rules_2_begin(story):
 def test_the_first_history_is_the_same_to_a_release_that_knows_rules_1_alone():
     folder = Folder(supported_rules=(1,))
     for line in lines_of(""):
-        assert folder.apply(line["offset"], bytes.fromhex(line["record"])).outcome.digest.hex() == line["digest"]
+        assert (
+            folder.apply(line["offset"], bytes.fromhex(line["record"])).outcome.digest.hex()
+            == line["digest"]
+        )
 
 
 @pytest.mark.parametrize("story", STORIES, ids=TOLD)

@@ -9,8 +9,22 @@ import pytest
 
 from brokers.ha.epoch_file import parse_epochs
 from brokers.ha.epochs import EpochHistory
-from brokers.ha.frames import MasterFrameDecoder, MasterHandshake, SlaveAck, SlaveFrameDecoder, SlaveHandshake, Transfer
-from brokers.ha.master_link import LinkLimits, LogView, MasterLink, RangeToSend, SlaveAcknowledged, SlaveIntroduced
+from brokers.ha.frames import (
+    MasterFrameDecoder,
+    MasterHandshake,
+    SlaveAck,
+    SlaveFrameDecoder,
+    SlaveHandshake,
+    Transfer,
+)
+from brokers.ha.master_link import (
+    LinkLimits,
+    LogView,
+    MasterLink,
+    RangeToSend,
+    SlaveAcknowledged,
+    SlaveIntroduced,
+)
 from brokers.ha.slave_link import AckDue, BytesReceived, HandshakeAgreed, SlaveLink
 from brokers.ha.truncation import consistent_offset
 
@@ -48,11 +62,19 @@ LINKS = [*conversations().values(), *conversations("epoch-collision-rejoin.jsonl
 
 
 def test_the_recording_holds_every_kind_of_packet() -> None:
-    assert {packet["packet"] for packet in ALL} == {"handshake", "handshake_reply", "ack", "heartbeat", "transfer"}
+    assert {packet["packet"] for packet in ALL} == {
+        "handshake",
+        "handshake_reply",
+        "ack",
+        "heartbeat",
+        "transfer",
+    }
     assert len(LINKS) >= 6
 
 
-@pytest.mark.parametrize("packet", [p for p in ALL if from_slave(p)], ids=lambda p: f"{p['conn']}-{p['t']}")
+@pytest.mark.parametrize(
+    "packet", [p for p in ALL if from_slave(p)], ids=lambda p: f"{p['conn']}-{p['t']}"
+)
 def test_every_packet_of_a_slave_reads_and_writes_byte_equal(packet: dict) -> None:
     (frame,) = SlaveFrameDecoder().feed(raw(packet))
     assert frame.encode() == raw(packet)
@@ -64,13 +86,17 @@ def test_every_packet_of_a_slave_reads_and_writes_byte_equal(packet: dict) -> No
         assert frame == SlaveHandshake(fields["slaveBrokerId"], *flags)
 
 
-@pytest.mark.parametrize("packet", [p for p in ALL if not from_slave(p)], ids=lambda p: f"{p['conn']}-{p['t']}")
+@pytest.mark.parametrize(
+    "packet", [p for p in ALL if not from_slave(p)], ids=lambda p: f"{p['conn']}-{p['t']}"
+)
 def test_every_packet_of_a_master_reads_and_writes_byte_equal(packet: dict) -> None:
     (frame,) = MasterFrameDecoder().feed(raw(packet))
     fields = packet["fields"]
     if packet["packet"] == "handshake_reply":
         assert frame.encode() == raw(packet)
-        assert frame == MasterHandshake(fields["maxPhyOffset"], EpochHistory.from_pairs(fields["entries"]))
+        assert frame == MasterHandshake(
+            fields["maxPhyOffset"], EpochHistory.from_pairs(fields["entries"])
+        )
         return
     labels = fields["offset"], fields["epoch"], fields["epochStartOffset"], fields["confirmOffset"]
     assert (frame.offset, frame.epoch, frame.epoch_start, frame.confirm_offset) == labels
@@ -82,7 +108,8 @@ def test_every_packet_of_a_master_reads_and_writes_byte_equal(packet: dict) -> N
 @pytest.mark.parametrize("said", LINKS, ids=lambda said: f"conn-{said[0]['conn']}")
 def test_our_master_serves_the_recorded_slave(said: list[dict]) -> None:
     """The slave's packets as recorded; the log grows as the recorded master's did. Our answers: the
-    very reply, and packets that bring the slave exactly the bytes the recorded ones brought."""
+    very reply, and packets that bring the slave exactly the bytes the recorded ones brought.
+    """
     recorded_reply = next(p for p in said if p["packet"] == "handshake_reply")
     reply = recorded_reply["fields"]
     epochs, end = EpochHistory.from_pairs(reply["entries"]), reply["maxPhyOffset"]
@@ -108,18 +135,28 @@ def test_our_master_serves_the_recorded_slave(said: list[dict]) -> None:
             assert events == [SlaveAcknowledged(fields["maxPhyOffset"], sent_to is None)]
             ranges = link.data_to_send(log, now_ms=0)
             assert all(isinstance(item, RangeToSend) for item in ranges)
-            assert sum(item.count for item in ranges) == end - max(sent_to or 0, fields["maxPhyOffset"])
+            assert sum(item.count for item in ranges) == end - max(
+                sent_to or 0, fields["maxPhyOffset"]
+            )
             sent_to = end
 
 
 @pytest.mark.parametrize("said", LINKS, ids=lambda said: f"conn-{said[0]['conn']}")
 def test_our_slave_follows_the_recorded_master(said: list[dict]) -> None:
-    """The master's packets as recorded, to a slave with the log and history the recorded one had."""
+    """The master's packets as recorded, to a slave with the log and history the recorded one
+    had.
+    """
     reply = next(p for p in said if p["packet"] == "handshake_reply")["fields"]
     first_ack = next((p for p in said if p["packet"] == "ack"), None)
     had = first_ack["fields"]["maxPhyOffset"] if first_ack else 0
     epochs = EpochHistory.from_pairs(reply["entries"]).truncate_suffix(had)
-    link = SlaveLink(LIMITS, broker_id=said[0]["fields"]["slaveBrokerId"], epochs=epochs, end_offset=had, now_ms=0)
+    link = SlaveLink(
+        LIMITS,
+        broker_id=said[0]["fields"]["slaveBrokerId"],
+        epochs=epochs,
+        end_offset=had,
+        now_ms=0,
+    )
     assert link.open() == raw(said[0])
     end, acked = had, -1
     for packet in said:
@@ -127,7 +164,9 @@ def test_our_slave_follows_the_recorded_master(said: list[dict]) -> None:
         fields = packet["fields"]
         if from_slave(packet):
             continue
-        if packet["packet"] == "transfer" and (fields["offset"] != end or CUT_BY_THE_RECORDER in packet["note"]):
+        if packet["packet"] == "transfer" and (
+            fields["offset"] != end or CUT_BY_THE_RECORDER in packet["note"]
+        ):
             break
         for event in link.receive_data(raw(packet), now_ms=0):
             if isinstance(event, BytesReceived):
@@ -153,13 +192,19 @@ def test_the_one_packet_early_label_of_the_recording_is_understood() -> None:
     said = conversations()[61]
     early = next(p for p in said if p["packet"] == "transfer")
     fields = early["fields"]
-    assert (fields["offset"], fields["bodySize"], fields["epoch"], fields["epochStartOffset"]) == (0, 6002, 2, 6002)
+    assert (fields["offset"], fields["bodySize"], fields["epoch"], fields["epochStartOffset"]) == (
+        0,
+        6002,
+        2,
+        6002,
+    )
     reply = raw(next(p for p in said if p["packet"] == "handshake_reply"))
     link = SlaveLink(LIMITS, broker_id=4, epochs=EpochHistory(), end_offset=0, now_ms=0)
     link.open()
     link.receive_data(reply, now_ms=0)
     header = Transfer(0, 2, 6002, 7302).header(6002)
-    link.receive_data(header + b"x" * 6002, now_ms=0)  # without the heartbeat that saved the Java slave
+    # without the heartbeat that saved the Java slave
+    link.receive_data(header + b"x" * 6002, now_ms=0)
     assert link.epochs == EpochHistory.of((1, 0), (2, 6002))
     second = [p for p in said if p["packet"] == "transfer"][1]
     link.receive_data(raw(second), now_ms=0)
@@ -169,12 +214,17 @@ def test_the_one_packet_early_label_of_the_recording_is_understood() -> None:
 
 def test_the_epoch_collision_is_cut_where_it_began_once_epochs_supersede() -> None:
     """epoch-collision-rejoin.jsonl: with Java's histories nothing is cut although the bytes differ;
-    the same story told with superseded entries cuts at the offset where both masters began."""
+    the same story told with superseded entries cuts at the offset where both masters began.
+    """
     master_log = (HERE / "epoch-collision-master__commitlog").read_bytes()[:448]
     returned_log = (HERE / "epoch-collision-returned__commitlog").read_bytes()[:448]
-    differ_at = next(i for i, (a, b) in enumerate(zip(master_log, returned_log, strict=True)) if a != b)
+    differ_at = next(
+        i for i, (a, b) in enumerate(zip(master_log, returned_log, strict=True)) if a != b
+    )
     java = parse_epochs((HERE / "epoch-collision-master__epochFileCheckpoint").read_text())
-    assert java == parse_epochs((HERE / "epoch-collision-returned__epochFileCheckpoint").read_text())
+    assert java == parse_epochs(
+        (HERE / "epoch-collision-returned__epochFileCheckpoint").read_text()
+    )
     assert consistent_offset(java, 448, java, 448) == 448  # Java's mistake, in one line
 
     x = java.entries[1].start_offset

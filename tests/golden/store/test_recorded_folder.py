@@ -1,4 +1,5 @@
-"""A store folder of a Java 5.3.3 master, put together again from its recorded files, opened by ours as a whole.
+"""A store folder of a Java 5.3.3 master, put together again from its recorded files, opened by ours
+as a whole.
 
 What ours has no use for stays as it was, byte for byte: a Java broker opens the folder again.
 """
@@ -24,9 +25,28 @@ LOG_FILE_BYTES = 16 * 1024 * 1024
 QUEUE_FILE_BYTES = 1_000_000
 LOG_END = 7302
 FIRST_FILE = f"{0:020d}"
-CONFIG = ("topics.json", "subscriptionGroup.json", "consumerOffset.json", "delayOffset.json", "messageRequestMode.json", "timermetrics", "timercheck")
-NOT_OURS = ("consumerFilter.json", "consumerOrderInfo.json", "topicQueueMapping.json", "transactionMetrics")
-TOP = ("abort.bak", "brokerIdentity", "checkpoint", "epochFileCheckpoint", "epochFileCheckpoint.bak")
+CONFIG = (
+    "topics.json",
+    "subscriptionGroup.json",
+    "consumerOffset.json",
+    "delayOffset.json",
+    "messageRequestMode.json",
+    "timermetrics",
+    "timercheck",
+)
+NOT_OURS = (
+    "consumerFilter.json",
+    "consumerOrderInfo.json",
+    "topicQueueMapping.json",
+    "transactionMetrics",
+)
+TOP = (
+    "abort.bak",
+    "brokerIdentity",
+    "checkpoint",
+    "epochFileCheckpoint",
+    "epochFileCheckpoint.bak",
+)
 
 
 def place(source: str, target: Path, size: int | None = None) -> None:
@@ -40,7 +60,9 @@ def place(source: str, target: Path, size: int | None = None) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """As the Java broker left it after its orderly end; the slot table of its index was not recorded, so that has none."""
+    """As the Java broker left it after its orderly end; the slot table of its index was not
+    recorded, so that has none.
+    """
     root = tmp_path / "store"
     place("commitlog_first_8k", root / "commitlog" / FIRST_FILE, LOG_FILE_BYTES)
     for path in sorted(HERE.glob("consumequeue__*")):
@@ -57,12 +79,20 @@ def folder(tmp_path: Path) -> Path:
 
 
 def opened(folder: Path) -> LocalReplica:
-    sizes = {"commit_log_file_bytes": LOG_FILE_BYTES, "consume_queue_file_entries": QUEUE_FILE_BYTES // 20, "message_index": False}
+    sizes = {
+        "commit_log_file_bytes": LOG_FILE_BYTES,
+        "consume_queue_file_entries": QUEUE_FILE_BYTES // 20,
+        "message_index": False,
+    }
     return LocalReplica(broker_config(folder, ["127.0.0.1:1"], **sizes))
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def test_it_is_opened_as_a_clean_folder_with_log_queues_and_history(folder: Path) -> None:
@@ -73,8 +103,14 @@ def test_it_is_opened_as_a_clean_folder_with_log_queues_and_history(folder: Path
         assert replica.store.recovery.cut_bytes == replica.store.recovery.missing_bytes == 0
         assert replica.store.confirm_offset == LOG_END
         assert replica.epochs == EpochHistory.of((1, 0), (2, 6002))
-        bounds = {path.name: replica.store.queue_bounds(*_queue(path)) for path in HERE.glob("consumequeue__*")}
-        recorded = {path.name: (0, sum(any(path.read_bytes()[at : at + 20]) for at in range(0, 400, 20))) for path in HERE.glob("consumequeue__*")}
+        bounds = {
+            path.name: replica.store.queue_bounds(*_queue(path))
+            for path in HERE.glob("consumequeue__*")
+        }
+        recorded = {
+            path.name: (0, sum(any(path.read_bytes()[at : at + 20]) for at in range(0, 400, 20)))
+            for path in HERE.glob("consumequeue__*")
+        }
         assert bounds == recorded and max(end for _, end in bounds.values()) > 3
     finally:
         replica.store.close()
@@ -104,7 +140,9 @@ def test_identity_and_tables_are_the_java_brokers(folder: Path) -> None:
     assert IdentityFiles(folder).read_identity() == Identity("DefaultCluster", "g", 1)
     tables = TableFiles(folder)
     assert tables.topics.get("Life") is not None
-    assert any(key.startswith("Life@") for key in fastjson.loads(tables.offsets.text())["offsetTable"])
+    assert any(
+        key.startswith("Life@") for key in fastjson.loads(tables.offsets.text())["offsetTable"]
+    )
 
 
 async def test_opened_used_and_closed_the_rest_is_untouched(folder: Path) -> None:
@@ -114,10 +152,13 @@ async def test_opened_used_and_closed_the_rest_is_untouched(folder: Path) -> Non
     replica.store.close()
     await tables.close()
     after = contents(folder)
-    ours = {name for name in after if name.startswith((MARKER_NAME, "lock", "checkpoint"))} | {"checkpoint"}
+    ours = {name for name in after if name.startswith((MARKER_NAME, "lock", "checkpoint"))} | {
+        "checkpoint"
+    }
     changed = {name for name in before if after.get(name) != before[name]}
     assert changed <= ours, changed
-    # its timer queue was not recorded: that one is made again. Java ends at start on a file whose name is no number
+    # its timer queue was not recorded: that one is made again. Java ends at start on a file whose
+    # name is no number
     in_folders = {name for name in set(after) - set(before) if "/" in name}
     assert in_folders == {f"consumequeue/rmq_sys_wheel_timer/0/{FIRST_FILE}"}
 

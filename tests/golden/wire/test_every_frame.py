@@ -1,5 +1,7 @@
-"""Every whole remoting frame of the recordings, repeats of a shape included: read as the recorder read it, written again to
-an equal command, and its JSON body, if it has one, read to a value that ours writes again."""
+"""Every whole remoting frame of the recordings, repeats of a shape included: read as the recorder
+read it, written again to an equal command, and its JSON body, if it has one, read to a value that
+ours writes again.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,11 @@ from brokers.remoting import fastjson
 from brokers.remoting.codec import FrameDecoder, encode
 
 # one line a frame: code, opaque, flag, the frame in hex
-LINES = gzip.decompress((Path(__file__).parent / "every_frame.txt.gz").read_bytes()).decode().splitlines()
+LINES = (
+    gzip.decompress((Path(__file__).parent / ("every_frame.txt.gz")).read_bytes())
+    .decode()
+    .splitlines()
+)
 
 
 def test_every_frame_is_read_and_written_again() -> None:

@@ -1,7 +1,8 @@
-"""The bodies of `broker-wire-and-storage.md` 8.5, as Java's classes print them: read by ours, and what ours writes says the same.
+"""The bodies of `broker-wire-and-storage.md` 8.5, as Java's classes print them: read by ours, and
+what ours writes says the same.
 
-Java prints integer keys without quotes and objects as keys; ours writes standard JSON, which Java reads as well. So texts
-are compared as values, and as they are where both dialects print the same.
+Java prints integer keys without quotes and objects as keys; ours writes standard JSON, which Java
+reads as well. So texts are compared as values, and as they are where both dialects print the same.
 """
 
 from __future__ import annotations
@@ -23,29 +24,61 @@ from brokers.service.offsets import ConsumerOffsets
 from processors.registration_body import decode_registration
 from processors.routes import RouteTable
 
-TOPIC = '"T":{"attributes":{},"order":false,"perm":6,"readQueueNums":4,"topicFilterType":"SINGLE_TAG","topicName":"T","topicSysFlag":0,"writeQueueNums":4}'
+TOPIC = (
+    '"T":{"attributes":{},"order":false,"perm":6,"readQueueNums":4,"topicFilterType":"SINGLE_TAG",'
+    '"topicName":"T","topicSysFlag":0,"writeQueueNums":4}'
+)
 VERSION = '{"counter":0,"stateVersion":0,"timestamp":1000}'
 VECTORS = {
-    "route": '{"brokerDatas":[{"brokerAddrs":{0:"1.2.3.4:10911",1:"1.2.3.5:10911"},"brokerName":"b","cluster":"C","enableActingMaster":false}],'
-    '"filterServerTable":{},"queueDatas":[{"brokerName":"b","perm":6,"readQueueNums":4,"topicSysFlag":0,"writeQueueNums":4}]}',
-    "lock request": '{"clientId":"id","consumerGroup":"g","mqSet":[{"brokerName":"b","queueId":1,"topic":"T"}],"onlyThisBroker":false}',
+    "route": (
+        '{"brokerDatas":[{"brokerAddrs":{0:"1.2.3.4:10911",1:"1.2.3.5:10911"},"brokerName":"b",'
+        '"cluster":"C","enableActingMaster":false}],"filterServerTable":{},"queueDatas":'
+        '[{"brokerName":"b","perm":6,"readQueueNums":4,"topicSysFlag":0,"writeQueueNums":4}]}'
+    ),
+    "lock request": (
+        '{"clientId":"id","consumerGroup":"g","mqSet":[{"brokerName":"b","queueId":1,"topic":'
+        '"T"}],"onlyThisBroker":false}'
+    ),
     "lock response": '{"lockOKMQSet":[{"brokerName":"b","queueId":1,"topic":"T"}]}',
     "reset offset": '{"offsetTable":{{"brokerName":"b","queueId":1,"topic":"T"}:9}}',
     "sync state set": '{"syncStateSet":[1,2],"syncStateSetEpoch":3}',
-    "epoch cache": '{"brokerId":1,"brokerName":"b","clusterName":"C","epochList":[{"endOffset":100,"epoch":1,"startOffset":0},'
-    '{"endOffset":9223372036854775807,"epoch":2,"startOffset":100}],"maxOffset":200}',
-    "elect master": '{"brokerMemberGroup":{"brokerAddrs":{1:"1.2.3.4:10911",2:"1.2.3.5:10911"},"brokerName":"b","cluster":"C"},"syncStateSet":[1]}',
-    "sync state data": '{"replicasInfoTable":{"b":{"inSyncReplicas":[{"alive":false,"brokerAddress":"1.2.3.4:10911","brokerId":1,"brokerName":"b"}],'
-    '"masterAddress":"1.2.3.4:10911","masterBrokerId":1,"masterEpoch":2,"notInSyncReplicas":[],"syncStateSetEpoch":3}}}',
-    "register broker": '{"filterServerList":[],"topicConfigSerializeWrapper":{"dataVersion":' + VERSION + ',"mappingDataVersion":' + VERSION
-    + ',"topicConfigTable":{' + TOPIC + '},"topicQueueMappingDetailMap":{},"topicQueueMappingInfoMap":{}}}',
-    "ha runtime": '{"haClientRuntimeInfo":{"lastReadTimestamp":0,"lastWriteTimestamp":0,"masterFlushOffset":0,"maxOffset":0,"transferredByteInSecond":0},'
-    '"haConnectionInfo":[{"addr":"a","diff":0,"inSync":false,"slaveAckOffset":0,"transferFromWhere":0,"transferredByteInSecond":0}],'
-    '"inSyncSlaveNums":0,"master":true,"masterCommitLogMaxOffset":0}',
-    "consumer offsets": '{\n\t"dataVersion":{\n\t\t"counter":1,\n\t\t"stateVersion":0,\n\t\t"timestamp":1000\n\t},\n\t"groupTopicMap":{},\n\t"offsetTable":{\n'
-    '\t\t"T@g":{0:5,1:7\n\t\t}\n\t}\n}',
-    "time span": '{"consumeTimeSpanSet":[{"consumeTimeStamp":0,"delayTime":0,"maxTimeStamp":0,"messageQueue":{"brokerName":"b","queueId":1,"topic":"T"},"minTimeStamp":0}]}',
-}  # fmt: skip
+    "epoch cache": (
+        '{"brokerId":1,"brokerName":"b","clusterName":"C","epochList":[{"endOffset":100,"epoch":1,'
+        '"startOffset":0},{"endOffset":9223372036854775807,"epoch":2,"startOffset":100}],'
+        '"maxOffset":200}'
+    ),
+    "elect master": (
+        '{"brokerMemberGroup":{"brokerAddrs":{1:"1.2.3.4:10911",2:"1.2.3.5:10911"},"brokerName":'
+        '"b","cluster":"C"},"syncStateSet":[1]}'
+    ),
+    "sync state data": (
+        '{"replicasInfoTable":{"b":{"inSyncReplicas":[{"alive":false,"brokerAddress":"1.2.3.4:'
+        '10911","brokerId":1,"brokerName":"b"}],"masterAddress":"1.2.3.4:10911","masterBrokerId":'
+        '1,"masterEpoch":2,"notInSyncReplicas":[],"syncStateSetEpoch":3}}}'
+    ),
+    "register broker": ('{"filterServerList":[],"topicConfigSerializeWrapper":{"dataVersion":')
+    + VERSION
+    + ',"mappingDataVersion":'
+    + VERSION
+    + (',"topicConfigTable":{')
+    + TOPIC
+    + '},"topicQueueMappingDetailMap":{},"topicQueueMappingInfoMap":{}}}',
+    "ha runtime": (
+        '{"haClientRuntimeInfo":{"lastReadTimestamp":0,"lastWriteTimestamp":0,"masterFlushOffset":'
+        '0,"maxOffset":0,"transferredByteInSecond":0},"haConnectionInfo":[{"addr":"a","diff":0,'
+        '"inSync":false,"slaveAckOffset":0,"transferFromWhere":0,"transferredByteInSecond":0}],'
+        '"inSyncSlaveNums":0,"master":true,"masterCommitLogMaxOffset":0}'
+    ),
+    "consumer offsets": (
+        '{\n\t"dataVersion":{\n\t\t"counter":1,\n\t\t"stateVersion":0,\n\t\t"timestamp":1000\n\t},'
+        '\n\t"groupTopicMap":{},\n\t"offsetTable":{\n'
+        '\t\t"T@g":{0:5,1:7\n\t\t}\n\t}\n}'
+    ),
+    "time span": (
+        '{"consumeTimeSpanSet":[{"consumeTimeStamp":0,"delayTime":0,"maxTimeStamp":0,'
+        '"messageQueue":{"brokerName":"b","queueId":1,"topic":"T"},"minTimeStamp":0}]}'
+    ),
+}
 
 
 def value(name: str) -> object:
@@ -57,7 +90,18 @@ def test_it_is_read_and_ours_writes_the_same(name: str) -> None:
     assert fastjson.loads(fastjson.dumps(value(name))) == value(name)
 
 
-@pytest.mark.parametrize("name", ["lock request", "lock response", "sync state set", "epoch cache", "sync state data", "register broker", "ha runtime"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "lock request",
+        "lock response",
+        "sync state set",
+        "epoch cache",
+        "sync state data",
+        "register broker",
+        "ha runtime",
+    ],
+)
 def test_where_both_dialects_print_the_same_the_bytes_are_equal(name: str) -> None:
     assert fastjson.dumps(value(name)).decode() == VECTORS[name]
 
@@ -65,32 +109,61 @@ def test_where_both_dialects_print_the_same_the_bytes_are_equal(name: str) -> No
 def test_route_and_registration() -> None:
     table = RouteTable()
     for broker_id, address in ((0, "1.2.3.4:10911"), (1, "1.2.3.5:10911")):
-        ext = {"brokerName": "b", "brokerAddr": address, "clusterName": "C", "haServerAddr": "1.2.3.4:10912", "brokerId": str(broker_id),
-               "compressed": "false", "bodyCrc32": "0", "enableActingMaster": "false"}  # fmt: skip
-        # a first registration with one topic only is the kind that pitfall 15 tells of: a second one beside it
+        ext = {
+            "brokerName": "b",
+            "brokerAddr": address,
+            "clusterName": "C",
+            "haServerAddr": "1.2.3.4:10912",
+            "brokerId": str(broker_id),
+            "compressed": "false",
+            "bodyCrc32": "0",
+            "enableActingMaster": "false",
+        }
+        # a first registration with one topic only is the kind that pitfall 15 tells of: a second
+        # one beside it
         body = VECTORS["register broker"].replace(TOPIC, TOPIC + "," + TOPIC.replace('"T"', '"U"'))
-        table.register(decode_registration(RemotingCommand.request(103, ext, body.encode())), broker_id, 1)
+        table.register(
+            decode_registration(RemotingCommand.request(103, ext, body.encode())), broker_id, 1
+        )
     assert fastjson.loads(fastjson.dumps(table.route("T"))) == value("route")
 
 
 def test_lock_request_and_its_answer() -> None:
-    desk = ClientRequests(ClientGroups(), Clock(), lambda groups: None, lambda group: True, lambda topic, queue_id: True)
-    answer = desk.lock(SimpleNamespace(id=1), RemotingCommand.request(41, body=VECTORS["lock request"].encode()))  # type: ignore[arg-type]
+    desk = ClientRequests(
+        ClientGroups(),
+        Clock(),
+        lambda groups: None,
+        lambda group: True,
+        lambda topic, queue_id: True,
+    )
+    answer = desk.lock(
+        SimpleNamespace(id=1), RemotingCommand.request(41, body=VECTORS["lock request"].encode())
+    )  # type: ignore[arg-type]
     assert answer.body.decode() == VECTORS["lock response"]
 
 
 def test_sync_state_set_as_question_and_as_answer() -> None:
-    asked = alter_sync_state_set(Introduction("C", "b", "1.2.3.4:10911", "1.2.3.4:10912", "i"), 1, (1, 2), 3, 2, "c", 1)
+    asked = alter_sync_state_set(
+        Introduction("C", "b", "1.2.3.4:10911", "1.2.3.4:10912", "i"), 1, (1, 2), 3, 2, "c", 1
+    )
     assert fastjson.loads(asked.body) == value("sync state set")
-    answer = read_alter_answer(RemotingCommand.request(1001).reply(0, {"newSyncStateSetEpoch": "3"}, VECTORS["sync state set"].encode()))
+    answer = read_alter_answer(
+        RemotingCommand.request(1001).reply(
+            0, {"newSyncStateSetEpoch": "3"}, VECTORS["sync state set"].encode()
+        )
+    )
     assert (answer.code, answer.members, answer.set_epoch) == (0, (1, 2), 3)
 
 
 def test_epoch_cache_has_an_open_end() -> None:
     found = value("epoch cache")
     assert isinstance(found, dict)
-    history = EpochHistory.from_pairs((row["epoch"], row["startOffset"]) for row in found["epochList"])
-    assert [history.end_of(row["epoch"], OFFSET_MAX) for row in found["epochList"]] == [row["endOffset"] for row in found["epochList"]]
+    history = EpochHistory.from_pairs(
+        (row["epoch"], row["startOffset"]) for row in found["epochList"]
+    )
+    assert [history.end_of(row["epoch"], OFFSET_MAX) for row in found["epochList"]] == [
+        row["endOffset"] for row in found["epochList"]
+    ]
 
 
 def test_ha_runtime_of_a_master() -> None:

@@ -1,5 +1,5 @@
-"""
-A scripted broker: it finds its id, registers, beats, asks, follows and leads, ours or as Java does it.
+"""A scripted broker: it finds its id, registers, beats, asks, follows and leads, ours or as Java
+does it.
 
 Responsible for: what a controller sees of a broker, lost answers, restarts and lost disks included
 (`controller.md` 10). Refuses to know: what a controller decides; how bytes are copied (`replicas`).
@@ -28,20 +28,30 @@ POLL_MS, JAVA_POLL_MS = 1_000, 4_000
 LEADER_AGAIN_MS = 3_000
 FLUSHED_BEHIND_MAX = 10
 AT_RISK = "regentAtRisk"
-UNDECIDED = (ResponseCode.SYSTEM_ERROR, ResponseCode.SYSTEM_BUSY, ResponseCode.CONTROLLER_NOT_LEADER)
-NOT_REGISTERED = (ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED, ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST)
+UNDECIDED = (
+    ResponseCode.SYSTEM_ERROR,
+    ResponseCode.SYSTEM_BUSY,
+    ResponseCode.CONTROLLER_NOT_LEADER,
+)
+NOT_REGISTERED = (
+    ResponseCode.CONTROLLER_BROKER_NEED_TO_BE_REGISTERED,
+    ResponseCode.CONTROLLER_BROKER_METADATA_NOT_EXIST,
+)
 
 
 class Loss(NamedTuple):
-    """A Java broker's power went. `left`: (epoch, end) of what it has still; `shown`: what its last heartbeat named, by the life
-    of each controller that heard it."""
+    """A Java broker's power went. `left`: (epoch, end) of what it has still; `shown`: what its last
+    heartbeat named, by the life of each controller that heard it.
+    """
 
     left: tuple[int, int]
     shown: Mapping[tuple[str, int], tuple[int, int]]
 
 
 class BrokerNode(Process):
-    """One broker. On its disk: id, temporary id, history, highest epoch, and whether power was lost since it registered."""
+    """One broker. On its disk: id, temporary id, history, highest epoch, and whether power was lost
+    since it registered.
+    """
 
     def __init__(self, realm: Realm, replica_set: ReplicaSet, name: str, timeout_ms: int) -> None:
         super().__init__(realm.world, name)
@@ -92,7 +102,9 @@ class BrokerNode(Process):
         """What was not flushed is gone."""
         self.stop()
         shown = self.realm.promises.hearing.shown(self)
-        self.history = up_to(self.history, max(0, end_of(self.history) - self.world.between(0, FLUSHED_BEHIND_MAX)))
+        self.history = up_to(
+            self.history, max(0, end_of(self.history) - self.world.between(0, FLUSHED_BEHIND_MAX))
+        )
         self.unclean, self.incarnation = True, "lost"
         if self.java:
             self.losses.append(Loss((epoch_of(self.history), end_of(self.history)), shown))
@@ -106,7 +118,9 @@ class BrokerNode(Process):
         self.set.intact.took(self)
 
     def copied(self) -> None:
-        """A Java broker says nothing of what it lost; it lacks nothing any more when it has copied it."""
+        """A Java broker says nothing of what it lost; it lacks nothing any more when it has copied
+        it.
+        """
         if self.java and self.unclean and self.registered and self.set.intact.lacks(self) is None:
             self.unclean = False
             self.losses.clear()
@@ -133,14 +147,21 @@ class BrokerNode(Process):
         if self.broker_id is None or (self.java and not self.registered):
             return
         beat = asks.beat(
-            self.set.name, self.broker_id, self.address, self.timeout_ms, epoch_of(self.history), end_of(self.history),
+            self.set.name,
+            self.broker_id,
+            self.address,
+            self.timeout_ms,
+            epoch_of(self.history),
+            end_of(self.history),
             min(self.confirmed, end_of(self.history)),
             **self._extra("regentIncarnation", "regentHaAddress"),
-        )  # fmt: skip
+        )
         for node in self.realm.controllers:
             self._with_line(node.name, lambda line: line.send(self, beat), lambda why: None)
 
-    def _with_line(self, name: str, use: Callable[[Line], None], failed: Callable[[str], None]) -> None:
+    def _with_line(
+        self, name: str, use: Callable[[Line], None], failed: Callable[[str], None]
+    ) -> None:
         line = self._lines.get(name)
         if line is not None and line.open:
             use(line)
@@ -152,8 +173,15 @@ class BrokerNode(Process):
 
         self.realm.lines.connect(self, self.realm.place(name), opened, failed)
 
-    def _ask(self, request: RemotingCommand, answered: Callable[[RemotingCommand | None], None], to: str | None = None) -> None:
-        """One call at a time, as the product's brokers do; `answered` gets None for everything that decides nothing."""
+    def _ask(
+        self,
+        request: RemotingCommand,
+        answered: Callable[[RemotingCommand | None], None],
+        to: str | None = None,
+    ) -> None:
+        """One call at a time, as the product's brokers do; `answered` gets None for everything that
+        decides nothing.
+        """
         self._busy = True
         target = to or self._target()
         floor = self.realm.promises.asked(request)
@@ -170,17 +198,30 @@ class BrokerNode(Process):
                 self._learn_epochs(answer)
                 answered(answer)
 
-        self._with_line(target, lambda line: self.call(line, request, CALL_MS, settled), lambda why: settled(None))
+        self._with_line(
+            target,
+            lambda line: self.call(line, request, CALL_MS, settled),
+            lambda why: settled(None),
+        )
 
     def _target(self) -> str:
         """Java asks the leader that it was told of, ours any controller."""
-        if self._leader is None or (not self.java and self.world.now_ms - self._leader_ms > LEADER_AGAIN_MS):
-            self._leader, self._leader_ms = self.world.chance.choice(self.realm.controllers).name, self.world.now_ms
+        if self._leader is None or (
+            not self.java and self.world.now_ms - self._leader_ms > LEADER_AGAIN_MS
+        ):
+            self._leader, self._leader_ms = (
+                self.world.chance.choice(self.realm.controllers).name,
+                self.world.now_ms,
+            )
         return self._leader
 
     def _find_leader(self) -> None:
         self._leader_ms = self.world.now_ms
-        self._ask(asks.metadata(), self._told_leader, self.world.chance.choice(self.realm.controllers).name)
+        self._ask(
+            asks.metadata(),
+            self._told_leader,
+            self.world.chance.choice(self.realm.controllers).name,
+        )
 
     def _told_leader(self, answer: RemotingCommand | None) -> None:
         if answer is not None and "controllerLeaderAddress" in answer.ext:
@@ -199,7 +240,9 @@ class BrokerNode(Process):
         self.soon(self.world.between(*STEP_MS), self._step)
         if self._busy:
             return
-        if self.java and (self._leader is None or self.world.now_ms - self._leader_ms > LEADER_AGAIN_MS):
+        if self.java and (
+            self._leader is None or self.world.now_ms - self._leader_ms > LEADER_AGAIN_MS
+        ):
             self._find_leader()
         elif self.broker_id is None:
             self._find_id()
@@ -207,8 +250,11 @@ class BrokerNode(Process):
             self._register()
         elif self.mastership is not None and self._propose(self.mastership):
             return
-        elif self.world.now_ms - self._polled_ms > (JAVA_POLL_MS if self.java else POLL_MS) and not (self.java and self._leaderless):
-            self._poll()  # ours also while nobody leads: it hears that another start of it is registered
+        elif self.world.now_ms - self._polled_ms > (
+            JAVA_POLL_MS if self.java else POLL_MS
+        ) and not (self.java and self._leaderless):
+            # ours also while nobody leads: it hears that another start of it is registered
+            self._poll()
         elif self._leaderless:
             self._elect()
 
@@ -217,7 +263,9 @@ class BrokerNode(Process):
             self._ask(asks.next_id(self.set.name), self._offered)
             return
         broker_id, code = self._temporary
-        request = asks.apply_id(self.set.name, broker_id, code, **self._command_id("apply", broker_id, code))
+        request = asks.apply_id(
+            self.set.name, broker_id, code, **self._command_id("apply", broker_id, code)
+        )
         self._ask(request, lambda answer: self._granted(broker_id, code, answer))
 
     def _offered(self, answer: RemotingCommand | None) -> None:
@@ -242,9 +290,20 @@ class BrokerNode(Process):
     def _register(self) -> None:
         assert self.broker_id is not None
         extra = self._extra(
-            "regentIncarnation", "regentClean", "regentHaAddress", "regentLastEpoch", "regentEndOffset", "regentMinInSync"
+            "regentIncarnation",
+            "regentClean",
+            "regentHaAddress",
+            "regentLastEpoch",
+            "regentEndOffset",
+            "regentMinInSync",
         )
-        request = asks.register(self.set.name, self.broker_id, self.address, **extra, **self._command_id("register", self.life))
+        request = asks.register(
+            self.set.name,
+            self.broker_id,
+            self.address,
+            **extra,
+            **self._command_id("register", self.life),
+        )
         self._ask(request, self._registered)
 
     def _registered(self, answer: RemotingCommand | None) -> None:
@@ -253,7 +312,8 @@ class BrokerNode(Process):
         self._command_ids.clear()
         if answer.code == 0:
             self.registered = True
-            self.unclean = self.unclean and self.java  # which does not say so: only its heartbeats show it
+            # which does not say so: only its heartbeats show it
+            self.unclean = self.unclean and self.java
             self._leaderless = "masterBrokerId" not in answer.ext
             self._take_role(answer)
         else:
@@ -261,9 +321,15 @@ class BrokerNode(Process):
             self._cleaned_meanwhile(answer.code)
 
     def _cleaned_meanwhile(self, code: int) -> None:
-        """An operator's wish may land late and forget a broker that was down by then: its machine gets an empty disk."""
+        """An operator's wish may land late and forget a broker that was down by then: its machine
+        gets an empty disk.
+        """
         known = self.realm.newest_state().sets.get(self.set.name)
-        if code not in NOT_REGISTERED or self.broker_id is None or (known and known.replica(self.broker_id)):
+        if (
+            code not in NOT_REGISTERED
+            or self.broker_id is None
+            or (known and known.replica(self.broker_id))
+        ):
             return
         self.stop()
         self.wipe()
@@ -272,7 +338,9 @@ class BrokerNode(Process):
     def _elect(self) -> None:
         assert self.broker_id is not None
         ids = self._command_id("elect", self.epoch, self.world.now_ms)
-        request = asks.elect(self.set.name, self.broker_id, **ids, **self._extra("regentIncarnation"))
+        request = asks.elect(
+            self.set.name, self.broker_id, **ids, **self._extra("regentIncarnation")
+        )
         self._ask(request, self._elected)
 
     def _elected(self, answer: RemotingCommand | None) -> None:
@@ -314,11 +382,24 @@ class BrokerNode(Process):
         base, wanted = mastership.open
         assert self.broker_id is not None
         wish = ("alter", mastership.epoch, base, wanted)
-        request = asks.alter(self.set.name, self.broker_id, mastership.epoch, base, list(wanted), **self._command_id(*wish))
+        request = asks.alter(
+            self.set.name,
+            self.broker_id,
+            mastership.epoch,
+            base,
+            list(wanted),
+            **self._command_id(*wish),
+        )
         self._ask(request, lambda answer: self._altered(mastership, base, wanted, answer))
         return True
 
-    def _altered(self, mastership: Mastership, base: int, wanted: tuple[int, ...], answer: RemotingCommand | None) -> None:
+    def _altered(
+        self,
+        mastership: Mastership,
+        base: int,
+        wanted: tuple[int, ...],
+        answer: RemotingCommand | None,
+    ) -> None:
         if answer is None:
             return
         self._command_ids.clear()
@@ -330,14 +411,19 @@ class BrokerNode(Process):
         self.world.count(f"alter.{answer.code}")
         mastership.open = None
         if not self.java and (base, wanted) in mastership.proposed:
-            mastership.proposed.remove((base, wanted))  # the same command id: this very proposal is decided
+            # the same command id: this very proposal is decided
+            mastership.proposed.remove((base, wanted))
         self._polled_ms = 0
         self._poll()
 
     # -- roles -------------------------------------------------------------------------------------
 
     def took(self, line: Line, message: RemotingCommand) -> None:
-        if message.code == RequestCode.NOTIFY_BROKER_ROLE_CHANGED and self.broker_id is not None and (self.registered or not self.java):
+        if (
+            message.code == RequestCode.NOTIFY_BROKER_ROLE_CHANGED
+            and self.broker_id is not None
+            and (self.registered or not self.java)
+        ):
             self.world.count("broker.notified")
             self._learn_epochs(message)
             self._take_role(message)
@@ -349,7 +435,10 @@ class BrokerNode(Process):
 
     def _learn_epochs(self, message: RemotingCommand) -> None:
         """S8: on a higher epoch a broker of ours stops acting in the old one first."""
-        if self.mastership is not None and int(message.ext.get("regentMasterEpoch", "0")) > self.mastership.epoch:
+        if (
+            self.mastership is not None
+            and int(message.ext.get("regentMasterEpoch", "0")) > self.mastership.epoch
+        ):
             self.mastership = None
 
     def _take_role(self, message: RemotingCommand) -> None:
@@ -360,7 +449,12 @@ class BrokerNode(Process):
         mastership = self.mastership
         if epoch == self.epoch and mastership is not None and members is not None:
             mastership.learn(members, set_epoch, self.world.now_ms)
-        if epoch == self.epoch and not self.java and self.follows is None and master != self.broker_id:
+        if (
+            epoch == self.epoch
+            and not self.java
+            and self.follows is None
+            and master != self.broker_id
+        ):
             self.follows = (epoch, master)  # a restart within the epoch it follows
         if epoch <= self.epoch:
             return
@@ -368,8 +462,14 @@ class BrokerNode(Process):
         self.highest_epoch = max(self.highest_epoch, epoch)
         self.follows = None if master == self.broker_id else (epoch, master)
         self.mastership = None
-        if master == self.broker_id and self.unclean and not self.java and message.ext.get(AT_RISK) != "true":
-            self.world.count("broker.vetoed")  # it was chosen for what its former start told: it registers as what it is
+        if (
+            master == self.broker_id
+            and self.unclean
+            and not self.java
+            and message.ext.get(AT_RISK) != "true"
+        ):
+            # it was chosen for what its former start told: it registers as what it is
+            self.world.count("broker.vetoed")
             self.registered = False
         elif master == self.broker_id and members is not None:
             self.mastership = Mastership(epoch, members, set_epoch, self.world.now_ms)
@@ -382,5 +482,8 @@ def _set_in(message: RemotingCommand) -> tuple[tuple[int, ...] | None, int]:
     if not message.body:
         return None, -1
     body = fastjson.loads(message.body)
-    epoch = body.get("syncStateSetEpoch", message.ext.get("syncStateSetEpoch", message.ext.get("newSyncStateSetEpoch", -1)))
+    epoch = body.get(
+        "syncStateSetEpoch",
+        message.ext.get("syncStateSetEpoch", message.ext.get("newSyncStateSetEpoch", -1)),
+    )
     return tuple(body["syncStateSet"]), int(epoch)

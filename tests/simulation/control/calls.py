@@ -1,5 +1,5 @@
-"""
-Calls of those who name no command id: however often controllers hand one on, it is decided once (D5).
+"""Calls of those who name no command id: however often controllers hand one on, it is decided once
+(D5).
 
 Refuses to know: who asked whom.
 """
@@ -34,12 +34,16 @@ class Calls:
 
     def decided(self, applied: Applied) -> None:
         wish = _wish_of_record(applied.record)
-        if wish is None or wish not in self._made or applied.outcome.cause == CAUSE_WENT_BACK:  # that wish is a leader's
+        # that wish is a leader's
+        if wish is None or wish not in self._made or applied.outcome.cause == CAUSE_WENT_BACK:
             return
         ids = self._ids.setdefault(wish, set())
         ids.add(applied.outcome.command_id)
         if len(ids) > self._made[wish]:
-            raise InvariantBroken(f"offset {applied.offset}: {wish} was asked {self._made[wish]} times and decided {len(ids)} times")
+            raise InvariantBroken(
+                f"offset {applied.offset}: {wish} was asked {self._made[wish]} times and decided "
+                f"{len(ids)} times"
+            )
 
 
 def _wish_of_request(request: RemotingCommand) -> Wish | None:
@@ -64,6 +68,10 @@ def _wish_of_record(record: object) -> Wish | None:
         case RegisterBroker():
             return "register", record.broker_name, record.broker_id, record.broker_address
         case AlterSyncStateSet():
-            base = record.expected_master_epoch, record.expected_set_epoch, tuple(record.new_sync_state_set)
+            base = (
+                record.expected_master_epoch,
+                record.expected_set_epoch,
+                tuple(record.new_sync_state_set),
+            )
             return "alter", record.broker_name, record.master_broker_id, *base
     return None

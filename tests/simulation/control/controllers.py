@@ -1,7 +1,8 @@
 """
 A controller process of the world: the product's core, fold and snapshot codec in a simulated shell.
 
-Responsible for: starting as the product starts, performing the core's effects, and telling the promises what was done.
+Responsible for: starting as the product starts, performing the core's effects, and telling the
+promises what was done.
 Refuses to know: any rule.
 """
 
@@ -39,7 +40,9 @@ RETRY_MS = 25
 
 
 class ControllerNode(Process):
-    """One controller. `rules`: what its installed release supports. `disk`: its snapshots by offset."""
+    """One controller. `rules`: what its installed release supports. `disk`: its snapshots by
+    offset.
+    """
 
     def __init__(self, realm: Realm, name: str, rules: tuple[int, ...]) -> None:
         super().__init__(realm.world, name)
@@ -71,7 +74,9 @@ class ControllerNode(Process):
         self.realm.lines.died(self)
 
     def _catch_up(self) -> None:
-        """As `controller_log.catch_up`: the newest good snapshot not beyond what is published, then the log up to its end."""
+        """As `controller_log.catch_up`: the newest good snapshot not beyond what is published, then
+        the log up to its end.
+        """
         topics = self.realm.topics
         if not topics.reaches_outcomes(self):
             self.soon(RETRY_MS, self._catch_up)
@@ -108,9 +113,14 @@ class ControllerNode(Process):
             return
         realm, peers = self.realm, {node.name: node.name for node in self.realm.controllers}
         config = CoreConfig(
-            self.name, self.name, realm.cluster_id, peers,
-            release=f"with rules {self.rules}", settings=realm.settings, supported_rules=self.rules,
-        )  # fmt: skip
+            self.name,
+            self.name,
+            realm.cluster_id,
+            peers,
+            release=f"with rules {self.rules}",
+            settings=realm.settings,
+            supported_rules=self.rules,
+        )
         self.core = ControllerCore(config, self.folder, self._ids())
         self._ready = True
         self.world.count("controller.started")
@@ -175,7 +185,9 @@ class ControllerNode(Process):
         assert self.core is not None
         self._lines[line.number] = line
         peer = f"{line.other(self).name}:1"
-        self.perform(self.core.on_request(line.number, peer, message, self.world.now_ms, self._wall()))
+        self.perform(
+            self.core.on_request(line.number, peer, message, self.world.now_ms, self._wall())
+        )
 
     def lost(self, line: Line) -> None:
         self._lines.pop(line.number, None)
@@ -205,7 +217,9 @@ class ControllerNode(Process):
         self.realm.promises.appending(self, effect.data)
 
         def report(offset: int | None) -> None:
-            self._tell_core(lambda core: core.on_append_result(effect.command_id, offset, self.world.now_ms))
+            self._tell_core(
+                lambda core: core.on_append_result(effect.command_id, offset, self.world.now_ms)
+            )
 
         self.realm.topics.append(self, effect.data, report)
 
@@ -220,7 +234,9 @@ class ControllerNode(Process):
 
     def _do_NotifyRole(self, effect: fx.NotifyRole) -> None:
         def tell() -> None:
-            self._with_line(effect.address, lambda line: line.send(self, effect.command), lambda why: None)
+            self._with_line(
+                effect.address, lambda line: line.send(self, effect.command), lambda why: None
+            )
 
         self.soon(effect.delay_ms, tell)
 
@@ -230,13 +246,17 @@ class ControllerNode(Process):
     def _do_TellPeer(self, effect: fx.TellPeer) -> None:
         def failed(why: str) -> None:
             if why == "refused":
-                self._tell_core(lambda core: core.on_peer_closed(effect.address, True, self.world.now_ms))
+                self._tell_core(
+                    lambda core: core.on_peer_closed(effect.address, True, self.world.now_ms)
+                )
 
         self._with_line(effect.address, lambda line: line.send(self, effect.command), failed)
 
     def _do_ForwardToLeader(self, effect: fx.ForwardToLeader) -> None:
         def answered(response: RemotingCommand | None) -> None:
-            self._tell_core(lambda core: core.on_reply_from_leader(effect.token, response, self.world.now_ms))
+            self._tell_core(
+                lambda core: core.on_reply_from_leader(effect.token, response, self.world.now_ms)
+            )
 
         def send(line: Line) -> None:
             """Within the time, connecting included, as the product's client has it."""
@@ -256,20 +276,31 @@ class ControllerNode(Process):
         self.world.count(f"probe.{result}")
         self.soon(
             delay_ms,
-            lambda: self._tell_core(lambda core: core.on_probe_result(effect.address, result, self.world.now_ms, self._wall())),
+            lambda: self._tell_core(
+                lambda core: core.on_probe_result(
+                    effect.address, result, self.world.now_ms, self._wall()
+                )
+            ),
         )
 
     def _do_AskEndOffset(self, effect: fx.AskEndOffset) -> None:
         topics = self.realm.topics
-        topics.ask(self, topics.end_offset, lambda end: self._tell_core(lambda core: core.on_end_offset(effect.token, end)))
+        topics.ask(
+            self,
+            topics.end_offset,
+            lambda end: self._tell_core(lambda core: core.on_end_offset(effect.token, end)),
+        )
 
     def _do_AskLastPublished(self, effect: fx.AskLastPublished) -> None:
         topics = self.realm.topics
         topics.ask(
-            self, topics.newest_published,
-            lambda last: self._tell_core(lambda core: core.on_last_published(effect.token, last, self.world.now_ms)),
+            self,
+            topics.newest_published,
+            lambda last: self._tell_core(
+                lambda core: core.on_last_published(effect.token, last, self.world.now_ms)
+            ),
             of_outcomes=True,
-        )  # fmt: skip
+        )
 
     def _do_FoldAgain(self, effect: fx.FoldAgain) -> None:
         def look() -> None:
@@ -278,14 +309,19 @@ class ControllerNode(Process):
             if topics.reaches(self):
                 self.world.count("folded_again")
                 folder = Folder(supported_rules=self.rules)
-                applied = [folder.apply(offset, data).outcome for offset, data in enumerate(topics.records[: effect.end])]
+                applied = [
+                    folder.apply(offset, data).outcome
+                    for offset, data in enumerate(topics.records[: effect.end])
+                ]
                 outcomes = applied[effect.first :]
             self._tell_core(lambda core: core.on_folded_again(outcomes, self.world.now_ms))
 
         self.soon(self.world.between(*REFOLD_MS), look)
 
     def _do_Publish(self, effect: fx.Publish) -> None:
-        """In order and without an end: the producer of outcomes never gives up, only a death drops the rest."""
+        """In order and without an end: the producer of outcomes never gives up, only a death drops
+        the rest.
+        """
         self._to_publish.append(effect.outcome)
         if len(self._to_publish) == 1:
             self.soon(SEND_OUTCOME_MS, self._publish_next)
@@ -301,7 +337,12 @@ class ControllerNode(Process):
         if self._to_publish:
             self.soon(self.world.between(*PUBLISH_MS), self._publish_next)
         offset = outcome.command_offset
-        self.soon(2, lambda: self._tell_core(lambda core: core.on_publish_result(offset, True, self.world.now_ms)))
+        self.soon(
+            2,
+            lambda: self._tell_core(
+                lambda core: core.on_publish_result(offset, True, self.world.now_ms)
+            ),
+        )
 
     def _do_CloseConnection(self, effect: fx.CloseConnection) -> None:
         line = self._lines.pop(effect.conn_id, None)
@@ -317,12 +358,19 @@ class ControllerNode(Process):
     def _do_Halt(self, effect: fx.Halt) -> None:
         raise InvariantBroken(f"{self.name} halts: {effect.reason}")
 
-    def _with_line(self, address: str, use: Callable[[Line], None], failed: Callable[[str], None]) -> None:
+    def _with_line(
+        self, address: str, use: Callable[[Line], None], failed: Callable[[str], None]
+    ) -> None:
         line = self._outbound.get(address)
         if line is not None and line.open:
             use(line)
         else:
-            self.realm.lines.connect(self, self.realm.place(address), lambda made: self._opened(address, made, use), failed)
+            self.realm.lines.connect(
+                self,
+                self.realm.place(address),
+                lambda made: self._opened(address, made, use),
+                failed,
+            )
 
     def _opened(self, address: str, line: Line, use: Callable[[Line], None]) -> None:
         self._outbound[address] = line

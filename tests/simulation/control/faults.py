@@ -1,9 +1,10 @@
 """
 What goes wrong, when, and how much of it at once.
 
-Responsible for: the fault budget, which is README's sentence: any number of deaths, pauses, cuts and stalls; under rules 3
-disks and power at any time, as long as somebody else holds all that was acknowledged, or the power of a whole set at once;
-under earlier rules one disk, and only while the set is whole. Refuses to know: what the processes do about it.
+Responsible for: the fault budget, which is README's sentence: any number of deaths, pauses, cuts
+and stalls; under rules 3 disks and power at any time, as long as somebody else holds all that was
+acknowledged, or the power of a whole set at once; under earlier rules one disk, and only while the
+set is whole. Refuses to know: what the processes do about it.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ TROUBLE = (0, 60, 15)
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """Which faults, how often. `weights` empty: drawn by the seed. `odd_every_ms`: an operator's odd wish besides them."""
+    """Which faults, how often. `weights` empty: drawn by the seed. `odd_every_ms`: an operator's
+    odd wish besides them.
+    """
 
     weights: Mapping[str, int] = field(default_factory=dict)
     every_ms: tuple[int, int] = EVERY_MS
@@ -56,9 +59,15 @@ class Faults:
         self.realm, self.world, self.mix = realm, realm.world, mix
         self.operator = OperatorNode(realm)
         self.active = True
-        self.kinds = {name.removeprefix("_do_"): getattr(self, name) for name in dir(self) if name.startswith("_do_")}
+        self.kinds = {
+            name.removeprefix("_do_"): getattr(self, name)
+            for name in dir(self)
+            if name.startswith("_do_")
+        }
         weights = mix.weights or {name: self.world.between(0, 3) for name in self.kinds}
-        self._drawn = [name for name in self.kinds for _ in range(weights.get(name, 0))] or list(self.kinds)
+        self._drawn = [name for name in self.kinds for _ in range(weights.get(name, 0))] or list(
+            self.kinds
+        )
         drawn = self.world.chance.choice(TROUBLE)
         # In turn, so that a world with a few of them has them all.
         self._damages = cycle(self.world.chance.sample(sorted(files.DAMAGES), len(files.DAMAGES)))
@@ -93,7 +102,9 @@ class Faults:
         self._next()
 
     def _wish(self) -> None:
-        """Each kind of refusal has to be seen in every run, whatever the faults of its worlds are."""
+        """Each kind of refusal has to be seen in every run, whatever the faults of its worlds
+        are.
+        """
 
         def wish() -> None:
             if self.active:
@@ -123,7 +134,9 @@ class Faults:
         return self.world.chance.choice(self.realm.controllers)
 
     def _leader(self) -> ControllerNode:
-        leaders = [node for node in self.realm.controllers if node.core is not None and node.core.is_active]
+        leaders = [
+            node for node in self.realm.controllers if node.core is not None and node.core.is_active
+        ]
         return leaders[-1] if leaders else self._controller()
 
     def _kill(self, node: BrokerNode | ControllerNode, name: str) -> None:
@@ -153,8 +166,12 @@ class Faults:
 
         self.world.after(self.world.between(*PAUSE_MS), wake)
 
-    def _apart(self, one: str, others: list[str], for_ms: tuple[int, int] = CUT_MS, *, both: bool = True) -> None:
-        pairs = [(one, other) for other in others] + ([(other, one) for other in others] if both else [])
+    def _apart(
+        self, one: str, others: list[str], for_ms: tuple[int, int] = CUT_MS, *, both: bool = True
+    ) -> None:
+        pairs = [(one, other) for other in others] + (
+            [(other, one) for other in others] if both else []
+        )
         self.world.after(self.world.between(*for_ms), self.realm.lines.cut(pairs))
 
     # -- processes ---------------------------------------------------------------------------------
@@ -208,7 +225,9 @@ class Faults:
 
     def _do_clock_jump(self) -> None:
         self._did("clock_jump")
-        self._controller().wall_shift_ms += self.world.chance.choice([-CLOCK_JUMP_MS, CLOCK_JUMP_MS])
+        self._controller().wall_shift_ms += self.world.chance.choice(
+            [-CLOCK_JUMP_MS, CLOCK_JUMP_MS]
+        )
 
     # -- disks -------------------------------------------------------------------------------------
 
@@ -227,7 +246,9 @@ class Faults:
             self._restart_later(node)
 
     def _do_blackout(self) -> None:
-        """The power of a whole set goes in one moment: what the longest of them flushed is owed all the same."""
+        """The power of a whole set goes in one moment: what the longest of them flushed is owed all
+        the same.
+        """
         replicas = self._set()
         if replicas.java or replicas.retiring or not self._notices_losses():
             return
@@ -312,7 +333,9 @@ class Faults:
             self._did("log_leader")
             self.realm.topics.slow = True  # it is in trouble first: its followers lag
             self.world.after(self.world.between(*LAGGING_MS), self.realm.topics.lose_leader)
-            self.world.after(LAGGING_MS[1] + self.world.between(*LEADERLESS_MS), self.realm.topics.have_leader)
+            self.world.after(
+                LAGGING_MS[1] + self.world.between(*LEADERLESS_MS), self.realm.topics.have_leader
+            )
 
     def _do_outcome_leader(self) -> None:
         """Commands are decided, and what became of them cannot be written for a while."""
@@ -361,7 +384,9 @@ class Faults:
     # -- software ----------------------------------------------------------------------------------
 
     def _do_upgrade(self) -> None:
-        """One controller gets the newest release, and often the next one soon after; when all have it, its rules become active."""
+        """One controller gets the newest release, and often the next one soon after; when all have
+        it, its rules become active.
+        """
         lacking = [node for node in self.realm.controllers if node.rules != SUPPORTED_RULES]
         if lacking:
             node = self.world.chance.choice(lacking)
@@ -377,7 +402,9 @@ class Faults:
             self.operator.activate(max(SUPPORTED_RULES))
 
     def _do_old_release(self) -> None:
-        """Somebody starts the release of yesterday where newer rules are active: it must not come up."""
+        """Somebody starts the release of yesterday where newer rules are active: it must not come
+        up.
+        """
         node = self._controller()
         if node.up and self.realm.newest_state().rules_version == max(SUPPORTED_RULES):
             self._did("old_release", node.name)

@@ -1,4 +1,6 @@
-"""Snapshots that a controller may find at its start: torn, changed, gone, of another version. Refuses to know who reads them."""
+"""Snapshots that a controller may find at its start: torn, changed, gone, of another version.
+Refuses to know who reads them.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def gone(data: bytes, world: World) -> None:
 
 
 def of_another_version(data: bytes, world: World) -> bytes:
-    """Whole and well formed, and its fields mean something else there: here terms are counted from 0."""
+    """Whole and well formed, and its fields mean something else there: here terms are counted from
+    0.
+    """
     try:
         magic, version, _, body = _parts(data)
         plain = json.loads(body)
@@ -42,4 +46,9 @@ def _parts(data: bytes) -> tuple[bytes, int, bytes, bytes]:
     return magic + b" ", int(version), digest, body
 
 
-DAMAGES: Mapping[str, Damage] = {"torn": torn, "changed": changed, "gone": gone, "of_another_version": of_another_version}
+DAMAGES: Mapping[str, Damage] = {
+    "torn": torn,
+    "changed": changed,
+    "gone": gone,
+    "of_another_version": of_another_version,
+}

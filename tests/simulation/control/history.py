@@ -35,7 +35,11 @@ def up_to(history: History, offset: int) -> History:
 def grown(history: History, epoch: int, count: int) -> History:
     """With `count` more bytes of that epoch."""
     end = end_of(history) + count
-    return (*history[:-1], (epoch, end)) if history and history[-1][0] == epoch else (*history, (epoch, end))
+    return (
+        (*history[:-1], (epoch, end))
+        if history and history[-1][0] == epoch
+        else (*history, (epoch, end))
+    )
 
 
 def shared(one: History, other: History) -> int:

@@ -1,9 +1,10 @@
-"""
-Who holds what was acknowledged: how far each broker of a set has those bytes on a disk that no accident touched.
+"""Who holds what was acknowledged: how far each broker of a set has those bytes on a disk that no
+accident touched.
 
-Responsible for: what is owed (`acknowledged`), striking out what an accident took, and whether one more disk or power may
-go (README, "What is promised"). Nothing but an accident, and an operator's word, lowers what is owed: what the product cuts
-away itself stays owed. Refuses to know: members, elections, which accident it was.
+Responsible for: what is owed (`acknowledged`), striking out what an accident took, and whether one
+more disk or power may go (README, "What is promised"). Nothing but an accident, and an operator's
+word, lowers what is owed: what the product cuts away itself stays owed. Refuses to know: members,
+elections, which accident it was.
 """
 
 from __future__ import annotations
@@ -19,15 +20,21 @@ if TYPE_CHECKING:
 
 
 class Intact:
-    """Of one set. `acknowledged`: epoch -> end of what clients were told is safe, and somebody has on an intact disk."""
+    """Of one set. `acknowledged`: epoch -> end of what clients were told is safe, and somebody has
+    on an intact disk.
+    """
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.acknowledged: dict[int, int] = {}
         self._held: dict[str, dict[int, int]] = {}
 
-    def promised(self, history: History, epoch: int, confirmed: int, holders: Iterable[BrokerNode]) -> None:
-        """A master of `epoch` with this history tells clients that all below `confirmed` is safe, for `holders` have it."""
+    def promised(
+        self, history: History, epoch: int, confirmed: int, holders: Iterable[BrokerNode]
+    ) -> None:
+        """A master of `epoch` with this history tells clients that all below `confirmed` is safe,
+        for `holders` have it.
+        """
         begin = 0
         for one, end in history:
             if one == epoch and confirmed > begin:
@@ -48,7 +55,9 @@ class Intact:
     def took(self, broker: BrokerNode) -> None:
         """An accident has just changed this disk."""
         left, has = self._held.get(broker.name, {}), dict(broker.history)
-        self._held[broker.name] = {epoch: min(end, has[epoch]) for epoch, end in left.items() if epoch in has}
+        self._held[broker.name] = {
+            epoch: min(end, has[epoch]) for epoch, end in left.items() if epoch in has
+        }
         if self._held[broker.name] != left:
             self.world.count("holder.struck")
         self._excuse("accident", {epoch: self._longest(epoch) for epoch in self.acknowledged})
@@ -69,7 +78,8 @@ class Intact:
         """README's sentence: somebody else of these has everything on an intact disk."""
         held = [self._held.get(one.name, {}) for one in among if one is not others_than]
         return not self.acknowledged or any(
-            all(rows.get(epoch, 0) >= end for epoch, end in self.acknowledged.items()) for rows in held
+            all(rows.get(epoch, 0) >= end for epoch, end in self.acknowledged.items())
+            for rows in held
         )
 
     def lacks(self, broker: BrokerNode) -> str | None:

@@ -1,8 +1,8 @@
 """
 Processes and the connections between them: messages in order, delays, cuts, pauses, deaths.
 
-Responsible for: what TCP promises and what it does not. Messages are values, not bytes: codec and frames have the
-whole-cluster world. Refuses to know: what a message means.
+Responsible for: what TCP promises and what it does not. Messages are values, not bytes: codec and
+frames have the whole-cluster world. Refuses to know: what a message means.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ Answered = Callable[[RemotingCommand | None], None]
 
 
 class Process:
-    """A node that can be down, paused, cut off. `life` counts its starts; what a former life began is void."""
+    """A node that can be down, paused, cut off. `life` counts its starts; what a former life began
+    is void.
+    """
 
     def __init__(self, world: World, name: str) -> None:
         self.world, self.name = world, name
@@ -59,7 +61,9 @@ class Process:
             self.soon(0, call)
 
     def soon(self, delay_ms: int, call: Callable[[], None]) -> Timer:
-        """Something that happens to this life of the process: late while it is paused, never when it is gone."""
+        """Something that happens to this life of the process: late while it is paused, never when
+        it is gone.
+        """
         life = self.life
 
         def run() -> None:
@@ -78,7 +82,9 @@ class Process:
     def lost(self, line: Line) -> None:
         """The other side of a connection is gone."""
 
-    def call(self, line: Line | None, request: RemotingCommand, timeout_ms: int, answered: Answered) -> None:
+    def call(
+        self, line: Line | None, request: RemotingCommand, timeout_ms: int, answered: Answered
+    ) -> None:
         """Ask over `line`; `answered(None)` means that nobody knows what became of it."""
         if line is None or not line.open:
             self.soon(1, lambda: answered(None))
@@ -100,14 +106,19 @@ class Process:
 
 
 class Line:
-    """A connection. What is sent in one direction comes in order, or not at all once either side is gone."""
+    """A connection. What is sent in one direction comes in order, or not at all once either side is
+    gone.
+    """
 
     def __init__(self, lines: Lines, client: Process, server: Process) -> None:
         self.lines, self.number = lines, lines.world.next_number()
         self.client, self.server = client, server
         self.lives = {client.name: client.life, server.name: server.life}
         self.open = True
-        self._ways = {client.name: _Way(self, client, server), server.name: _Way(self, server, client)}
+        self._ways = {
+            client.name: _Way(self, client, server),
+            server.name: _Way(self, server, client),
+        }
 
     def send(self, sender: Process, message: RemotingCommand) -> None:
         if self.open:
@@ -210,8 +221,16 @@ class Lines:
     def heal(self) -> None:
         self._cuts.clear()
 
-    def connect(self, client: Process, server: Process | None, opened: Callable[[Line], None], failed: Callable[[str], None]) -> None:
-        """Refused at once where nobody listens, silence across a cut. `server` None: nobody ever lived there."""
+    def connect(
+        self,
+        client: Process,
+        server: Process | None,
+        opened: Callable[[Line], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        """Refused at once where nobody listens, silence across a cut. `server` None: nobody ever
+        lived there.
+        """
 
         def attempt() -> None:
             if server is not None and self.is_apart(client.name, server.name):
@@ -234,5 +253,7 @@ class Lines:
         for line in list(self.of(process)):
             line.ended_by(process)
         self._all = [
-            line for line in self._all if line.open and (process.name not in line.lives or line.alive(line.other(process)))
+            line
+            for line in self._all
+            if line.open and (process.name not in line.lives or line.alive(line.other(process)))
         ]

@@ -1,5 +1,5 @@
-"""
-An operator: designates, cleans, changes settings, hands leadership over, upgrades; asks any controller.
+"""An operator: designates, cleans, changes settings, hands leadership over, upgrades; asks any
+controller.
 
 Refuses to know: whether the wish makes sense at that moment.
 """
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 CALL_MS = 5_000
 AGAIN_MS = 500
 SETTINGS = (
-    (SETTING_DEDUPE_WINDOW, ("40", "60", "100")), ("processReadEvent", ("true", "false")),
-    ("notifyBrokerRoleChanged", ("true", "true", "false")), ("scanInactiveMasterInterval", ("1000", "5000")),
-)  # fmt: skip
+    (SETTING_DEDUPE_WINDOW, ("40", "60", "100")),
+    ("processReadEvent", ("true", "false")),
+    ("notifyBrokerRoleChanged", ("true", "true", "false")),
+    ("scanInactiveMasterInterval", ("1000", "5000")),
+)
 
 
 class OperatorNode(Process):
@@ -35,7 +37,9 @@ class OperatorNode(Process):
         self.realm = realm
         self.begin()
 
-    def wish(self, what: str, request: RemotingCommand, then: Answered = lambda answer: None) -> None:
+    def wish(
+        self, what: str, request: RemotingCommand, then: Answered = lambda answer: None
+    ) -> None:
         """Ask some controller."""
         floor = self.realm.promises.asked(request)
         node = self.world.chance.choice(self.realm.controllers)
@@ -48,7 +52,10 @@ class OperatorNode(Process):
             then(answer)
 
         self.realm.lines.connect(
-            self, node, lambda line: self.call(line, request, CALL_MS, settled), lambda why: settled(None)
+            self,
+            node,
+            lambda line: self.call(line, request, CALL_MS, settled),
+            lambda why: settled(None),
         )
 
     def designate(self, broker: BrokerNode) -> None:
@@ -71,33 +78,52 @@ class OperatorNode(Process):
         """What no broker asks for; it must be refused, or change nothing."""
         known = self.realm.newest_state().sets.get(replicas.name)
         if known is None or known.master_broker_id is None:
-            return  # To clean an id that nobody has registered with yet is no odd wish: it is granted.
-        name, master, epochs = known.broker_name, known.master_broker_id, (known.master_epoch, known.sync_state_set_epoch)
+            # To clean an id that nobody has registered with yet is no odd wish: it is granted.
+            return
+        name, master, epochs = (
+            known.broker_name,
+            known.master_broker_id,
+            (known.master_epoch, known.sync_state_set_epoch),
+        )
         others = [one for one in known.sync_state_set if one != known.master_broker_id] or [777]
-        # Whoever is not heard is cleaned as wished; a broker of ours notices that, a Java broker never does.
-        whom = master if not replicas.java and replicas.is_whole() and self._is_within_reach(replicas) else 777
-        self.wish("odd", self.world.chance.choice([
-            asks.alter(name, master, *epochs, others),
-            asks.alter(name, master, epochs[0] - 1, epochs[1], [master, 777]),
-            asks.alter(name, master, *epochs, list(known.sync_state_set)),
-            asks.alter(name, master, epochs[0], epochs[1] - 1, [master, 777]),
-            asks.alter(name, others[0], *epochs, others),
-            asks.alter(name, master, *epochs, [master, 777]),
-            asks.alter("nobody-knows", 1, 1, 1, [1]),
-            asks.apply_id(name, known.next_broker_id + 90, "nobody:1;1"),
-            asks.apply_id(name, 1, "nobody:1;1"),
-            asks.register(name, 1 << 20, "nobody:1"),
-            asks.register("nobody-knows", 1, "nobody:1"),
-            asks.elect(name, 777),
-            asks.elect(name, -1, True),
-            asks.clean(name, str(whom)),
-            asks.clean("nobody-knows", "1"),
-            asks.clean(name, ";"),
-        ]))  # fmt: skip
+        # Whoever is not heard is cleaned as wished; a broker of ours notices that, a Java broker
+        # never does.
+        whom = (
+            master
+            if not replicas.java and replicas.is_whole() and self._is_within_reach(replicas)
+            else 777
+        )
+        self.wish(
+            "odd",
+            self.world.chance.choice(
+                [
+                    asks.alter(name, master, *epochs, others),
+                    asks.alter(name, master, epochs[0] - 1, epochs[1], [master, 777]),
+                    asks.alter(name, master, *epochs, list(known.sync_state_set)),
+                    asks.alter(name, master, epochs[0], epochs[1] - 1, [master, 777]),
+                    asks.alter(name, others[0], *epochs, others),
+                    asks.alter(name, master, *epochs, [master, 777]),
+                    asks.alter("nobody-knows", 1, 1, 1, [1]),
+                    asks.apply_id(name, known.next_broker_id + 90, "nobody:1;1"),
+                    asks.apply_id(name, 1, "nobody:1;1"),
+                    asks.register(name, 1 << 20, "nobody:1"),
+                    asks.register("nobody-knows", 1, "nobody:1"),
+                    asks.elect(name, 777),
+                    asks.elect(name, -1, True),
+                    asks.clean(name, str(whom)),
+                    asks.clean("nobody-knows", "1"),
+                    asks.clean(name, ";"),
+                ]
+            ),
+        )
 
     def _is_within_reach(self, replicas: ReplicaSet) -> bool:
         apart = self.realm.lines.is_apart
-        return not any(apart(one.name, node.name) for one in replicas.brokers for node in self.realm.controllers)
+        return not any(
+            apart(one.name, node.name)
+            for one in replicas.brokers
+            for node in self.realm.controllers
+        )
 
     def clean(self, broker: BrokerNode) -> None:
         """A broker that is gone for good; its machine comes back with an empty disk."""
@@ -108,7 +134,9 @@ class OperatorNode(Process):
         self.wish("clean", asks.clean(broker.set.name, str(broker_id)))
 
     def retire(self, replicas: ReplicaSet) -> None:
-        """The whole set, with all its data; its machines come back once the controller has said that it is gone."""
+        """The whole set, with all its data; its machines come back once the controller has said
+        that it is gone.
+        """
         for broker in replicas.brokers:
             if broker.up:
                 broker.stop()
@@ -128,4 +156,6 @@ class OperatorNode(Process):
             for broker in replicas.brokers:
                 broker.start()
 
-        self.wish("retire", asks.clean(replicas.name, "", True, regentCommandId=command_id), retired)
+        self.wish(
+            "retire", asks.clean(replicas.name, "", True, regentCommandId=command_id), retired
+        )

@@ -36,7 +36,14 @@ class ReaderNode(Process):
         if self._open >= AT_ONCE_MAX:
             return
         chance, name = self.world.chance, self.world.chance.choice(self.realm.sets).name
-        request = chance.choice([asks.replica_info(name), asks.next_id(name), asks.sync_state(name), asks.controller_state()])
+        request = chance.choice(
+            [
+                asks.replica_info(name),
+                asks.next_id(name),
+                asks.sync_state(name),
+                asks.controller_state(),
+            ]
+        )
         node = chance.choice(self.realm.controllers)
         floor = self.realm.promises.asked(request)
         self._open += 1

@@ -1,7 +1,8 @@
 """
 The control plane in one thread: the log, three controllers, six broker sets, readers.
 
-Responsible for: putting the processes together and finding them by address. Refuses to know which faults happen when.
+Responsible for: putting the processes together and finding them by address. Refuses to know which
+faults happen when.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ BEGIN_WITHIN_MS = (5, 200, 200)
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How large a world is, and what software it starts with. `java_sets`: how many of the sets are Java's."""
+    """How large a world is, and what software it starts with. `java_sets`: how many of the sets are
+    Java's.
+    """
 
     controllers: int = 3
     sets: int = 6
@@ -49,8 +52,14 @@ class Realm:
         self.topics = Topics(world, self.lines)
         self.promises = Promises(self)
         self._places: dict[str, Process] = {}
-        self.controllers = [ControllerNode(self, f"c{number + 1}", shape.rules) for number in range(shape.controllers)]
-        self.sets = [ReplicaSet(self, f"set-{number + 1}", number < shape.java_sets) for number in range(shape.sets)]
+        self.controllers = [
+            ControllerNode(self, f"c{number + 1}", shape.rules)
+            for number in range(shape.controllers)
+        ]
+        self.sets = [
+            ReplicaSet(self, f"set-{number + 1}", number < shape.java_sets)
+            for number in range(shape.sets)
+        ]
         for one in self.sets:
             for number in range(shape.replicas):
                 timeout_ms = world.between(*TIMEOUT_MS)

@@ -1,9 +1,9 @@
-"""
-The data of one broker set: what its master writes, what the others copy, and what counts as acknowledged.
+"""The data of one broker set: what its master writes, what the others copy, and what counts as
+acknowledged.
 
-Responsible for: the promises of a master of design S1, S3 and S4, as scripted as they can be: written bytes are
-acknowledged when every member of the confirmed set and of all unresolved proposals has them, on a link of this
-mastership. Refuses to know how a master came to be one.
+Responsible for: the promises of a master of design S1, S3 and S4, as scripted as they can be:
+written bytes are acknowledged when every member of the confirmed set and of all unresolved
+proposals has them, on a link of this mastership. Refuses to know how a master came to be one.
 """
 
 from __future__ import annotations
@@ -72,12 +72,18 @@ class ReplicaSet:
     def _lead(self, master: BrokerNode, mastership: Mastership) -> None:
         assert master.broker_id is not None
         if self._is_enough(mastership):
-            master.history = grown(master.history, mastership.epoch, self.world.between(1, WRITE_MAX))
+            master.history = grown(
+                master.history, mastership.epoch, self.world.between(1, WRITE_MAX)
+            )
         end, now_ms = end_of(master.history), self.world.now_ms
         mastership.acked[master.broker_id] = (master.life, end)
         mastership.heard_ms[master.broker_id] = now_ms
         for slave in self.brokers:
-            if slave is not master and slave.broker_id is not None and self._copies(slave, master, mastership):
+            if (
+                slave is not master
+                and slave.broker_id is not None
+                and self._copies(slave, master, mastership)
+            ):
                 mastership.acked[slave.broker_id] = (slave.life, end_of(slave.history))
                 if end_of(slave.history) >= mastership.confirmed:
                     mastership.heard_ms[slave.broker_id] = now_ms
@@ -91,25 +97,36 @@ class ReplicaSet:
     def _copies(self, slave: BrokerNode, master: BrokerNode, mastership: Mastership) -> bool:
         """Only who follows this very mastership acknowledges it (S8)."""
         follows = slave.follows == (mastership.epoch, master.broker_id)
-        if not (slave.up and not slave.paused and follows) or self.realm.lines.is_apart(slave.name, master.name):
+        if not (slave.up and not slave.paused and follows) or self.realm.lines.is_apart(
+            slave.name, master.name
+        ):
             return False
         begin = shared(slave.history, master.history)
         end = end_of(master.history)
-        slave.history = up_to(master.history, end if self.world.one_in(2) else self.world.between(begin, end))
+        slave.history = up_to(
+            master.history, end if self.world.one_in(2) else self.world.between(begin, end)
+        )
         slave.confirmed = min(mastership.confirmed, end_of(slave.history))
         slave.copied()
         return True
 
     def _acked_by(self, mastership: Mastership, member: int) -> int:
         life, end = mastership.acked.get(member, (-1, 0))
-        return end if any(one.broker_id == member and one.life == life for one in self.brokers) else 0
+        return (
+            end if any(one.broker_id == member and one.life == life for one in self.brokers) else 0
+        )
 
     def _acknowledge(self, master: BrokerNode, mastership: Mastership) -> None:
         self.world.count("data.acknowledged")
         if not self.realm.promises.acknowledging(self, master, mastership):
             return
-        confirmed, members = mastership.confirmed, mastership.members  # who is only proposed is waited for by nobody later
-        holders = [one for one in self.brokers if one.broker_id in members and self._acked_by(mastership, one.broker_id) >= confirmed]
+        # who is only proposed is waited for by nobody later
+        confirmed, members = mastership.confirmed, mastership.members
+        holders = [
+            one
+            for one in self.brokers
+            if one.broker_id in members and self._acked_by(mastership, one.broker_id) >= confirmed
+        ]
         self.intact.promised(master.history, mastership.epoch, confirmed, holders)
 
     def _is_enough(self, mastership: Mastership) -> bool:
@@ -118,14 +135,23 @@ class ReplicaSet:
     def next_members(self, master: BrokerNode, mastership: Mastership) -> tuple[int, ...] | None:
         """The set this master would have instead of the one it knows; None when it is content."""
         now_ms, members = self.world.now_ms, mastership.members
-        begin = next((end for epoch, end in reversed(master.history) if epoch < mastership.epoch), 0)
-        stay = [m for m in members if m == master.broker_id or now_ms - mastership.heard_ms.get(m, 0) <= SHRINK_MS]
+        begin = next(
+            (end for epoch, end in reversed(master.history) if epoch < mastership.epoch), 0
+        )
+        stay = [
+            m
+            for m in members
+            if m == master.broker_id or now_ms - mastership.heard_ms.get(m, 0) <= SHRINK_MS
+        ]
         join = [
-            slave.broker_id for slave in self.brokers
-            if slave.broker_id is not None and slave.broker_id not in members and slave.follows == (mastership.epoch, master.broker_id)
+            slave.broker_id
+            for slave in self.brokers
+            if slave.broker_id is not None
+            and slave.broker_id not in members
+            and slave.follows == (mastership.epoch, master.broker_id)
             and self._acked_by(mastership, slave.broker_id) >= max(mastership.confirmed, begin)
             and now_ms - mastership.heard_ms.get(slave.broker_id, -SHRINK_MS) < SHRINK_MS
-        ]  # fmt: skip
+        ]
         wanted = tuple(sorted({*stay, *join}))
         for member in () if self.java else members:  # ours never leave a set that is at its minimum
             if len(wanted) < self.minimum and member not in wanted:
@@ -136,13 +162,20 @@ class ReplicaSet:
         """Every replica up, trusted and a member as the log knows it: one disk may be lost."""
         known = self.realm.newest_state().sets.get(self.name)
         return known is not None and all(
-            one.up and one.broker_id in known.sync_state_set
-            and (self.java or getattr(known.replica(one.broker_id or 0), "incarnation", None) == one.incarnation)
+            one.up
+            and one.broker_id in known.sync_state_set
+            and (
+                self.java
+                or getattr(known.replica(one.broker_id or 0), "incarnation", None)
+                == one.incarnation
+            )
             for one in self.brokers
-        )  # fmt: skip
+        )
 
     def may_lose(self, broker: BrokerNode) -> bool:
-        """Whether a disk may go just now: under rules 3 as README has it, before only where nobody needs to be remembered."""
+        """Whether a disk may go just now: under rules 3 as README has it, before only where nobody
+        needs to be remembered.
+        """
         known = self.realm.newest_state()
         if known.rules_version < max(SUPPORTED_RULES):
             return self.is_whole()
@@ -150,7 +183,14 @@ class ReplicaSet:
             return self.intact.holds_all(broker, self.brokers)
         self.intact.copied(one for one in self.brokers if self._vouches(one, members))
         # Java's brokers tell no minimum: who was left out of their set is remembered by nobody.
-        return self.intact.holds_all(broker, [one for one in self.brokers if not self.java or one.broker_id in members.sync_state_set])
+        return self.intact.holds_all(
+            broker,
+            [
+                one
+                for one in self.brokers
+                if not self.java or one.broker_id in members.sync_state_set
+            ],
+        )
 
     def _vouches(self, broker: BrokerNode, known: BrokerSet) -> bool:
         """A member that lost nothing since it became one."""

@@ -2,10 +2,12 @@
 Runs worlds of the control plane and prints what happened.
 
     python -m tests.simulation.control.run --seeds 100 --from 1             that many worlds
-    python -m tests.simulation.control.run --budget-s 60 --counts           as many as fit, with every count
+    python -m tests.simulation.control.run --budget-s 60 --counts           as many as fit, with
+    every count
     python -m tests.simulation.control.run --seeds 1 --from 4711 --trace    one world, readable
 
-Exit code 0: every promise held; 1: a seed failed (its trace and the command to repeat it are printed); 2: usage.
+Exit code 0: every promise held; 1: a seed failed (its trace and the command to repeat it are
+printed); 2: usage.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ FAULTY_MS = 15_000
 HEAL_MS = 30_000
 
 
-def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None, faulty_ms: int = FAULTY_MS) -> World:
+def run_world(
+    world: World, mix: Mix | None = None, shape: Shape | None = None, faulty_ms: int = FAULTY_MS
+) -> World:
     """One world: faults for a while, then healing within bounded time. Raises InvariantBroken."""
     try:
         realm = Realm(world, shape or shape_of(world))
@@ -40,7 +44,8 @@ def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None, 
         _settle(world, realm)
     except InvariantBroken:
         raise
-    except Exception as error:  # A crash of the product's code is a failure of the seed, with its trace.
+    except Exception as error:
+        # A crash of the product's code is a failure of the seed, with its trace.
         world.note("".join(traceback.format_exception(error))[-3000:])
         raise InvariantBroken(f"{type(error).__name__}: {error}") from error
     return world
@@ -53,7 +58,9 @@ def _run_until(world: World, end_ms: int, done: Callable[[], bool]) -> None:
 
 def _settle(world: World, realm: Realm) -> None:
     begun = world.now_ms
-    _run_until(world, begun + HEAL_MS, lambda: world.steps % 64 == 0 and realm.promises.whole() is None)
+    _run_until(
+        world, begun + HEAL_MS, lambda: world.steps % 64 == 0 and realm.promises.whole() is None
+    )
     lacking = realm.promises.whole()
     if lacking is not None:
         raise InvariantBroken(f"not whole {HEAL_MS} ms after the last fault: {lacking}")
@@ -64,8 +71,9 @@ def _settle(world: World, realm: Realm) -> None:
 def summary(first: int, counts: Counter[str]) -> str:
     """One line for people."""
     return (
-        f"control plane: seeds {counts['seeds']} from {first}, steps {counts['steps']}, "
-        f"commands {total(counts, 'outcome.')}, answers {total(counts, 'answered.')}, faults {total(counts, 'fault.')}"
+        f"control plane: seeds {counts['seeds']} from {first}, steps {counts['steps']}, commands "
+        f"{total(counts, 'outcome.')}, answers {total(counts, 'answered.')}, faults "
+        f"{total(counts, 'fault.')}"
     )
 
 

@@ -1,7 +1,8 @@
-"""Bugs planted into the control plane by these tests; the simulation must find each within a few worlds.
+"""Bugs planted into the control plane by these tests; the simulation must find each within a few
+worlds.
 
-Each bug is a patch of one product function. A found seed is run once more without the patch: then every promise holds,
-so that it is the bug that was found and nothing else.
+Each bug is a patch of one product function. A found seed is run once more without the patch: then
+every promise holds, so that it is the bug that was found and nothing else.
 """
 
 from __future__ import annotations
@@ -14,7 +15,16 @@ import pytest
 from msgspec.structs import replace
 
 from events.changes import BrokersCleaned, SyncStateSetAltered
-from processors import decide, decide_cluster, decide_replicas, decide_sync_set, elect, elect_candidates, evolve, snapshot_codec
+from processors import (
+    decide,
+    decide_cluster,
+    decide_replicas,
+    decide_sync_set,
+    elect,
+    elect_candidates,
+    evolve,
+    snapshot_codec,
+)
 from processors.admin_desk import AdminDesk
 from processors.core import ControllerCore
 from processors.decide_refusals import Decision, Refusal
@@ -35,20 +45,53 @@ from tests.simulation.world import InvariantBroken, World
 FAULTY_MS = 12_000
 FIRST_SEED = 1
 
-LEADERS = Mix({"pause_leader": 4, "kill_leader": 1, "cut_leader_from_log": 2, "transfer": 2, "kill_master": 2}, every_ms=(80, 600))
-LATE = Mix({"kill_leader": 2, "pause_leader": 2, "kill_master": 2, "kill_broker": 2}, every_ms=(100, 700), trouble_one_in=4)
-DISKS = Mix({"clean": 4, "retire": 3, "wipe_disk": 2, "lose_power": 2}, every_ms=(200, 900), trouble_one_in=0)
-RESTARTS = Mix({"restart_master": 4, "kill_master": 2, "kill_broker": 2, "pause_leader": 1}, every_ms=(80, 600), trouble_one_in=6)
+LEADERS = Mix(
+    {
+        "pause_leader": 4,
+        "kill_leader": 1,
+        "cut_leader_from_log": 2,
+        "transfer": 2,
+        "kill_master": 2,
+    },
+    every_ms=(80, 600),
+)
+LATE = Mix(
+    {"kill_leader": 2, "pause_leader": 2, "kill_master": 2, "kill_broker": 2},
+    every_ms=(100, 700),
+    trouble_one_in=4,
+)
+DISKS = Mix(
+    {"clean": 4, "retire": 3, "wipe_disk": 2, "lose_power": 2},
+    every_ms=(200, 900),
+    trouble_one_in=0,
+)
+RESTARTS = Mix(
+    {"restart_master": 4, "kill_master": 2, "kill_broker": 2, "pause_leader": 1},
+    every_ms=(80, 600),
+    trouble_one_in=6,
+)
 DEAF = Mix({"cut_leader_from_brokers": 1}, every_ms=(1_500, 3_000), trouble_one_in=0)
 SNAPSHOTS = Mix({"bad_snapshot": 3, "kill_leader": 1}, every_ms=(300, 1_200))
 UPGRADES = Mix({"upgrade": 3, "transfer": 1}, every_ms=(300, 1_500), trouble_one_in=0)
-CLOCKS = Mix({"clock_jump": 4, "cut_leader_from_log": 2, "isolate": 1}, every_ms=(200, 1_000), trouble_one_in=0)
+CLOCKS = Mix(
+    {"clock_jump": 4, "cut_leader_from_log": 2, "isolate": 1},
+    every_ms=(200, 1_000),
+    trouble_one_in=0,
+)
 FORMER = Mix({"kill_leader": 3, "kill_all_controllers": 1, "kill_master": 1}, every_ms=(200, 900))
 POWER = Mix({"lose_power": 4, "kill_master": 1}, every_ms=(150, 700), trouble_one_in=0)
-BLACKOUTS = Mix({"blackout": 4, "lose_power": 2, "kill_broker": 1}, every_ms=(800, 2_500), trouble_one_in=0)
+BLACKOUTS = Mix(
+    {"blackout": 4, "lose_power": 2, "kill_broker": 1}, every_ms=(800, 2_500), trouble_one_in=0
+)
 ODD = Mix({"odd": 1}, every_ms=(20, 150), trouble_one_in=0)
-STUCK = Mix({"stuck_reader": 4, "transfer": 1, "log_leader": 1}, every_ms=(200, 900), trouble_one_in=3)
-HANDED_ON = Mix({"transfer": 4, "pause_leader": 3, "kill_leader": 2, "kill_master": 2}, every_ms=(60, 400), trouble_one_in=3)
+STUCK = Mix(
+    {"stuck_reader": 4, "transfer": 1, "log_leader": 1}, every_ms=(200, 900), trouble_one_in=3
+)
+HANDED_ON = Mix(
+    {"transfer": 4, "pause_leader": 3, "kill_leader": 2, "kill_master": 2},
+    every_ms=(60, 400),
+    trouble_one_in=3,
+)
 
 Patch = pytest.MonkeyPatch
 
@@ -102,7 +145,9 @@ def ids_are_given_again_after_a_clean(patch: Patch) -> None:
 
     def forgetful(broker_set: Any, change: BrokersCleaned) -> Any:
         after = clean(broker_set, change)
-        return replace(after, next_broker_id=1 + max((one.broker_id for one in after.replicas), default=0))
+        return replace(
+            after, next_broker_id=1 + max((one.broker_id for one in after.replicas), default=0)
+        )
 
     patch.setitem(evolve.EVOLVE, BrokersCleaned, forgetful)
 
@@ -112,7 +157,11 @@ def epochs_start_again_after_a_clean(patch: Patch) -> None:
 
     def forgetful(broker_set: Any, change: BrokersCleaned) -> Any:
         after = clean(broker_set, change)
-        return replace(after, master_epoch=0, sync_state_set_epoch=0, highest_epoch_seen=0) if after.tombstone else after
+        return (
+            replace(after, master_epoch=0, sync_state_set_epoch=0, highest_epoch_seen=0)
+            if after.tombstone
+            else after
+        )
 
     patch.setitem(evolve.EVOLVE, BrokersCleaned, forgetful)
 
@@ -141,9 +190,15 @@ def a_snapshot_of_another_version_is_accepted(patch: Patch) -> None:
 
 def liveness_counts_by_the_wall_clock(patch: Patch) -> None:
     tick, on_request = ControllerCore.tick, ControllerCore.on_request
-    patch.setattr(ControllerCore, "tick", lambda self, now_ms, wall_ms: tick(self, wall_ms, wall_ms))
     patch.setattr(
-        ControllerCore, "on_request", lambda self, conn, peer, request, now_ms, wall_ms: on_request(self, conn, peer, request, wall_ms, wall_ms)
+        ControllerCore, "tick", lambda self, now_ms, wall_ms: tick(self, wall_ms, wall_ms)
+    )
+    patch.setattr(
+        ControllerCore,
+        "on_request",
+        lambda self, conn, peer, request, now_ms, wall_ms: on_request(
+            self, conn, peer, request, wall_ms, wall_ms
+        ),
     )
 
 
@@ -203,7 +258,14 @@ def a_master_may_leave_its_set(patch: Patch) -> None:
         known = state.sets[command.broker_name]
         members = tuple(command.new_sync_state_set)
         change = SyncStateSetAltered(
-            known.broker_name, members, known.sync_state_set_epoch + 1, (), (), "PROPOSED", (), known.highest_epoch_seen
+            known.broker_name,
+            members,
+            known.sync_state_set_epoch + 1,
+            (),
+            (),
+            "PROPOSED",
+            (),
+            known.highest_epoch_seen,
         )
         return Decision(changes=(change,))
 

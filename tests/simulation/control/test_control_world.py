@@ -1,7 +1,9 @@
-"""Control planes under one seed each: as many as fit the budget, and the proof that a seed says all.
+"""Control planes under one seed each: as many as fit the budget, and the proof that a seed says
+all.
 
-REGENT_CONTROL_BUDGET_S: seconds for the series (default 60); REGENT_SIMULATION_FROM: its first seed (default: by chance,
-printed). A failing seed replays alone: `make simulate WORLDS=control SEEDS=1 FROM=<seed>`.
+REGENT_CONTROL_BUDGET_S: seconds for the series (default 60); REGENT_SIMULATION_FROM: its first seed
+(default: by chance, printed). A failing seed replays alone: `make simulate WORLDS=control SEEDS=1
+FROM=<seed>`.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ def series(request: pytest.FixtureRequest) -> Report:
 
 
 def test_every_promise_holds_in_every_control_plane(series: Report) -> None:
-    assert series.failed_seed is None, f"make simulate WORLDS=control SEEDS=1 FROM={series.failed_seed}"
+    assert series.failed_seed is None, (
+        f"make simulate WORLDS=control SEEDS=1 FROM={series.failed_seed}"
+    )
     assert series.counts["seeds"] > 0
     assert series.counts["data.acknowledged"] > 0
 
@@ -72,10 +76,19 @@ def test_the_same_seed_gives_the_same_control_plane(seed: int) -> None:
     assert once.steps == again.steps > 1_000
 
 
-@pytest.mark.parametrize(("hash_seed", "seed", "faulty_ms"), [("1", KNOWN_SEEDS[0], SHORT_MS), ("4711", TAKEOVERS_SEED, 3 * SHORT_MS)])
-def test_the_control_plane_does_not_depend_on_the_hash_seed_of_python(hash_seed: str, seed: int, faulty_ms: int) -> None:
+@pytest.mark.parametrize(
+    ("hash_seed", "seed", "faulty_ms"),
+    [("1", KNOWN_SEEDS[0], SHORT_MS), ("4711", TAKEOVERS_SEED, 3 * SHORT_MS)],
+)
+def test_the_control_plane_does_not_depend_on_the_hash_seed_of_python(
+    hash_seed: str, seed: int, faulty_ms: int
+) -> None:
     there = subprocess.run(
         [sys.executable, "-c", ONE_HASH.format(seed=seed, faulty_ms=faulty_ms)],
-        env={**os.environ, "PYTHONHASHSEED": hash_seed}, cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert there.stdout.strip() == run_world(World(seed), faulty_ms=faulty_ms).trace_hash

@@ -1,4 +1,6 @@
-"""A Java member that lost its power, as one schedule on a set of two: it registers as ever, and its heartbeats show less."""
+"""A Java member that lost its power, as one schedule on a set of two: it registers as ever, and its
+heartbeats show less.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ class JavaSet:
 
 
 def play_a4(seed: int) -> None:
-    """The slave loses its power and half of what it had, and the master dies with it; only the slave comes back at first."""
+    """The slave loses its power and half of what it had, and the master dies with it; only the
+    slave comes back at first.
+    """
     play = JavaSet(seed)
     slave, master = play.slave(), play.master()
     slave.stop()
@@ -76,7 +80,9 @@ def test_a4_a_java_member_that_lost_its_power_waits_for_who_holds_everything(see
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a4_is_seen_where_heartbeats_of_java_members_are_not_compared(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a4_is_seen_where_heartbeats_of_java_members_are_not_compared(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(heartbeat_desk, "shows_less", lambda *args: None)
     monkeypatch.setattr(liveness, "expected_of", lambda *args: None)
     with pytest.raises(InvariantBroken, match="leads in epoch . and lacks epoch"):

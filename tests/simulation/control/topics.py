@@ -1,8 +1,9 @@
-"""
-The log of the world: a command topic and an outcome topic of one partition each, on Kafka with its real failures.
+"""The log of the world: a command topic and an outcome topic of one partition each, on Kafka with
+its real failures.
 
-Responsible for: what acks=all promises (an acknowledged record stays, in its place), and what it does not: appends
-that wait in a producer and land late, land twice, are purged, or stand in a tail that a new Kafka leader never had.
+Responsible for: what acks=all promises (an acknowledged record stays, in its place), and what it
+does not: appends that wait in a producer and land late, land twice, are purged, or stand in a tail
+that a new Kafka leader never had.
 Refuses to know: what a record means.
 """
 
@@ -32,7 +33,9 @@ Report = Callable[[int | None], None]
 
 
 class Topics:
-    """Records that readers see are durable. `trouble_one_in`: how often something odd happens to one append (0: never)."""
+    """Records that readers see are durable. `trouble_one_in`: how often something odd happens to
+    one append (0: never).
+    """
 
     def __init__(self, world: World, lines: Lines) -> None:
         self.world, self.lines = world, lines
@@ -56,11 +59,15 @@ class Topics:
     # -- appending ---------------------------------------------------------------------------------
 
     def append(self, process: Process, data: bytes, report: Report) -> None:
-        """As the product's producer: `report(None)` after a while without an acknowledgement; it may land all the same."""
+        """As the product's producer: `report(None)` after a while without an acknowledgement; it
+        may land all the same.
+        """
         _Append(self, process, data, report)
 
     def arrived(self, append: _Append) -> None:
-        """At Kafka's leader, not yet on the others: nobody sees it, and a new leader may not have it."""
+        """At Kafka's leader, not yet on the others: nobody sees it, and a new leader may not have
+        it.
+        """
         self._tail.append(append)
         self.world.after(self.world.between(*REPLICATE_MS), self._replicated)
 
@@ -92,8 +99,17 @@ class Topics:
 
     # -- asking and reading ------------------------------------------------------------------------
 
-    def ask(self, process: Process, question: Callable[[], int], answered: Report, *, of_outcomes: bool = False) -> None:
-        """The answer is true at some moment between question and answer, which may lie far apart; None: not learnt."""
+    def ask(
+        self,
+        process: Process,
+        question: Callable[[], int],
+        answered: Report,
+        *,
+        of_outcomes: bool = False,
+    ) -> None:
+        """The answer is true at some moment between question and answer, which may lie far apart;
+        None: not learnt.
+        """
 
         def look() -> None:
             if not (self.reaches_outcomes(process) if of_outcomes else self.reaches(process)):
@@ -138,7 +154,8 @@ class _Append:
         if self.purged:
             return
         if topics.odd():
-            # In a socket's buffer, a stuck request handler, a retry: it lands whenever, whoever still waits.
+            # In a socket's buffer, a stuck request handler, a retry: it lands whenever, whoever
+            # still waits.
             self.sent = True
             world.count("log.append_late")
             world.after(world.between(*LIMBO_MS), self._from_limbo)
@@ -172,7 +189,9 @@ class _Append:
             self._settle_soon(offset)
 
     def _purge(self) -> None:
-        """What was not sent within the time is dropped, so that *unknown* is not followed by an append much later."""
+        """What was not sent within the time is dropped, so that *unknown* is not followed by an
+        append much later.
+        """
         if not self.sent:
             self.purged = True
             self.topics.world.count("log.append_purged")
@@ -194,7 +213,9 @@ class _Append:
 class Reader:
     """One consumer: its own position, its own lag."""
 
-    def __init__(self, topics: Topics, process: Process, offset: int, take: Callable[[int, bytes], None]) -> None:
+    def __init__(
+        self, topics: Topics, process: Process, offset: int, take: Callable[[int, bytes], None]
+    ) -> None:
         self.topics, self.process, self.offset, self.take = topics, process, offset, take
         self.life = process.life
         self.stopped = False
@@ -213,7 +234,10 @@ class Reader:
 
     def _read(self) -> None:
         self._scheduled = False
-        if not self.topics.reaches(self.process) or self.process.reads_from_ms > self.topics.world.now_ms:
+        if (
+            not self.topics.reaches(self.process)
+            or self.process.reads_from_ms > self.topics.world.now_ms
+        ):
             self._scheduled = True
             self.process.soon(RETRY_MS, self._read)
             return

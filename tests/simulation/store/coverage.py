@@ -1,7 +1,8 @@
 """
 What a whole run must have seen, or it has not tested what it claims to.
 
-Responsible for: the list of counters that must not stay 0. Refuses to know: how anything is counted.
+Responsible for: the list of counters that must not stay 0. Refuses to know: how anything is
+counted.
 """
 
 from __future__ import annotations
@@ -11,9 +12,20 @@ from collections.abc import Mapping
 from tests.simulation.store.mixes import BYTES, FILES, LIVES, ODDS
 
 OTHERS = (
-    "sent", "send.refused", "acknowledged", "read", "joined", "elected", "slave.cut", "slave.emptied", "trimmed", "repaired",
-    "start.damaged", "power.bytes_lost", "world.settled",
-)  # fmt: skip
+    "sent",
+    "send.refused",
+    "acknowledged",
+    "read",
+    "joined",
+    "elected",
+    "slave.cut",
+    "slave.emptied",
+    "trimmed",
+    "repaired",
+    "start.damaged",
+    "power.bytes_lost",
+    "world.settled",
+)
 
 
 def required() -> list[str]:

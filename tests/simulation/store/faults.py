@@ -1,7 +1,8 @@
 """
 What goes wrong with the stores of a set, and with what lies in their folders.
 
-Responsible for: doing it, and noting what nobody has to keep any more. Refuses to know: what the product makes of it.
+Responsible for: doing it, and noting what nobody has to keep any more. Refuses to know: what the
+product makes of it.
 """
 
 from __future__ import annotations
@@ -21,13 +22,16 @@ from tests.simulation.world import World
 
 CLOCK_JUMP_MS = 3 * 3_600_000
 ENTRY_BYTES = 20
-# Without the queue's id and the offset, over which the format has no checksum: a start believes them.
+# Without the queue's id and the offset, over which the format has no checksum: a start believes
+# them.
 HEADER_BYTES = [*range(12), *range(16, 20), *range(28, 88)]
 
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """Weights of what happens, by name; `all_lose_power_one_in`: of the losses of power, all replicas have one in so many."""
+    """Weights of what happens, by name; `all_lose_power_one_in`: of the losses of power, all
+    replicas have one in so many.
+    """
 
     weights: Mapping[str, int] = field(default_factory=dict)
 
@@ -38,12 +42,25 @@ class Faults:
     def __init__(self, realm: Realm, world: World) -> None:
         self.realm, self.world = realm, world
         self.kinds: dict[str, Callable[[], bool]] = {
-            "kill": self.kill, "stop": self.stop, "lose_power": self.lose_power, "all_lose_power": self.all_lose_power,
-            "hand_over": self.hand_over, "flip_record": self.flip_record, "spoil_page": self.spoil_page,
-            "flip_entry": self.flip_entry, "zero_entries": self.zero_entries, "spoil_entries": self.spoil_entries, "remove_queues": self.remove_queues,
-            "empty_queue_file": self.empty_queue_file, "damage_ends": self.damage_ends, "java": self.java, "wipe": self.wipe,
-            "clock_jump": self.clock_jump, "no_descriptors": self.no_descriptors, "gap": self.gap,
-        }  # fmt: skip
+            "kill": self.kill,
+            "stop": self.stop,
+            "lose_power": self.lose_power,
+            "all_lose_power": self.all_lose_power,
+            "hand_over": self.hand_over,
+            "flip_record": self.flip_record,
+            "spoil_page": self.spoil_page,
+            "flip_entry": self.flip_entry,
+            "zero_entries": self.zero_entries,
+            "spoil_entries": self.spoil_entries,
+            "remove_queues": self.remove_queues,
+            "empty_queue_file": self.empty_queue_file,
+            "damage_ends": self.damage_ends,
+            "java": self.java,
+            "wipe": self.wipe,
+            "clock_jump": self.clock_jump,
+            "no_descriptors": self.no_descriptors,
+            "gap": self.gap,
+        }
 
     def _any(self) -> Replica:
         return self.realm.replicas[self.world.between(0, len(self.realm.replicas) - 1)]
@@ -79,11 +96,17 @@ class Faults:
         return self._set_loses_power()
 
     def _lose_power_of(self, replica: Replica) -> None:
-        self._down(replica, lambda: self.world.count("power.bytes_lost", replica.lose_power(self.world.chance)))
+        self._down(
+            replica,
+            lambda: self.world.count("power.bytes_lost", replica.lose_power(self.world.chance)),
+        )
         self._up(replica, same_boot=False)
 
     def _set_loses_power(self) -> bool:
-        realm, members = self.realm, [self.realm.replicas[number] for number in sorted(self.realm.in_sync)]
+        realm, members = (
+            self.realm,
+            [self.realm.replicas[number] for number in sorted(self.realm.in_sync)],
+        )
         if any(map(self._forgets_ends, members)):
             return False
         realm.linked.clear()
@@ -99,10 +122,14 @@ class Faults:
         return True
 
     def _lasting(self, replica: Replica) -> int:
-        """Up to where a start after a loss of power has to keep the log: damage at the very end of it may cost what it hit."""
+        """Up to where a start after a loss of power has to keep the log: damage at the very end of
+        it may cost what it hit.
+        """
         end = replica.flushed_end
         hit = sorted(replica.damaged | replica.altered)
-        records = [one for slots in self.realm.ledger.acknowledged.values() for one in slots.values()]
+        records = [
+            one for slots in self.realm.ledger.acknowledged.values() for one in slots.values()
+        ]
         reach = {one.start: one.end for one in records}
         while hit and (start := hit.pop()) is not None:
             if reach.get(start, -1) >= replica.opened.log_end and start >= replica.opened.log_end:
@@ -122,7 +149,9 @@ class Faults:
         replica.start(same_boot=same_boot)
         self._note_start(replica)
         if replica.number == realm.lead:  # it was alone
-            hit = {one for one in replica.damaged | replica.altered if one >= replica.opened.log_end}
+            hit = {
+                one for one in replica.damaged | replica.altered if one >= replica.opened.log_end
+            }
             realm.confirmed = min([realm.confirmed, *hit])
             realm.elect(replica)
 
@@ -178,19 +207,27 @@ class Faults:
             return False
         key = self.world.chance.choice(ids)
         pending = sum(one.key == key for one in self.realm.ledger.pending)
-        store.ends.note(store.queues, {key: store.queue_bounds(*key)[1] + pending + self.world.chance.choice((1, 5, 40))})
+        store.ends.note(
+            store.queues,
+            {key: store.queue_bounds(*key)[1] + pending + self.world.chance.choice((1, 5, 40))},
+        )
         return True
 
     # -- bytes that change
 
     def _message(self, replica: Replica) -> Message | None:
-        """One that was durable here, in a file without damage: of two places in a file nothing proves what lies between."""
+        """One that was durable here, in a file without damage: of two places in a file nothing
+        proves what lies between.
+        """
         size = self.realm.shape.file_bytes
         hit = {start // size for start in replica.damaged | replica.altered}
         known = [
-            one for one in self.realm.ledger.kept(replica.opened)
-            if one.end <= replica.opened.durable_offset and one.start // size not in hit and one.start not in replica.misled
-        ]  # fmt: skip
+            one
+            for one in self.realm.ledger.kept(replica.opened)
+            if one.end <= replica.opened.durable_offset
+            and one.start // size not in hit
+            and one.start not in replica.misled
+        ]
         return self.world.chance.choice(known) if known else None
 
     def flip_record(self) -> bool:
@@ -208,7 +245,9 @@ class Faults:
         return True
 
     def _place_to_flip(self, one: Message) -> int:
-        """Not in its topic, over which the format has no checksum: it would be another queue's message."""
+        """Not in its topic, over which the format has no checksum: it would be another queue's
+        message.
+        """
         body_end = 88 + int.from_bytes(one.data[84:88], "big")
         behind_topic = body_end + 1 + len(one.key[0])
         free = [*range(88, body_end), *range(behind_topic, len(one.data))]
@@ -221,10 +260,19 @@ class Faults:
         if one is None or self.realm.shape.file_bytes % PAGE_BYTES:
             return False
         path, position = self._log_place(replica, self.world.between(one.start, one.end - 1))
-        first = one.start - one.start % self.realm.shape.file_bytes + position - position % PAGE_BYTES
-        hit = [other for slots in self.realm.ledger.acknowledged.values() for other in slots.values()
-               if other.start < first + PAGE_BYTES and other.end > first]  # fmt: skip
-        if any(other.end > replica.opened.durable_offset for other in hit) or first + PAGE_BYTES > replica.opened.durable_offset:
+        first = (
+            one.start - one.start % self.realm.shape.file_bytes + position - position % PAGE_BYTES
+        )
+        hit = [
+            other
+            for slots in self.realm.ledger.acknowledged.values()
+            for other in slots.values()
+            if other.start < first + PAGE_BYTES and other.end > first
+        ]
+        if (
+            any(other.end > replica.opened.durable_offset for other in hit)
+            or first + PAGE_BYTES > replica.opened.durable_offset
+        ):
             return False
         self.realm.medium.spoil(path, position)
         replica.damaged.update(other.start for other in hit)
@@ -244,31 +292,41 @@ class Faults:
         self.realm.medium.settle(path)
 
     def _entry(self, replica: Replica, first: int) -> tuple[Path, int] | None:
-        """File and position of an entry whose place in its queue is remembered elsewhere, too. Not of the first one: a bit may
-        make it one of a message that was deleted."""
+        """File and position of an entry whose place in its queue is remembered elsewhere, too. Not
+        of the first one: a bit may make it one of a message that was deleted.
+        """
         remembered = replica.opened.ends.remembered
         known = [
-            one for one in self.realm.ledger.kept(replica.opened)
-            if remembered is not None and one.key in remembered.ends and one.slot < remembered.ends[one.key].slot
+            one
+            for one in self.realm.ledger.kept(replica.opened)
+            if remembered is not None
+            and one.key in remembered.ends
+            and one.slot < remembered.ends[one.key].slot
             and one.end <= min(remembered.offset, replica.opened.durable_offset)
-            and one.slot > replica.opened.queue_bounds(*one.key)[0] + first and one.start not in replica.damaged | replica.altered | replica.misled
-        ]  # fmt: skip
+            and one.slot > replica.opened.queue_bounds(*one.key)[0] + first
+            and one.start not in replica.damaged | replica.altered | replica.misled
+        ]
         if not known:
             return None
         one = self.world.chance.choice(known)
         replica.misled.add(one.start)
         size, at = self.realm.shape.queue_file_bytes, one.slot * ENTRY_BYTES
-        return replica.root / "consumequeue" / one.key[0] / str(one.key[1]) / f"{at - at % size:020d}", at % size
+        return replica.root / "consumequeue" / one.key[0] / str(
+            one.key[1]
+        ) / f"{at - at % size:020d}", at % size
 
     def flip_entry(self) -> bool:
-        """A bit of a queue's entry. Not one that makes it lead to another place of the log: it may look deleted then.
-        Of a message that is damaged itself only one of both says where it lies."""
+        """A bit of a queue's entry. Not one that makes it lead to another place of the log: it may
+        look deleted then. Of a message that is damaged itself only one of both says where it lies.
+        """
         replica = self._any()
         place = self._entry(replica, 0)
         if place is None or not place[0].exists():
             return False
         self._flip(place[0], place[1] + self.world.chance.choice((0, 1, 2, 3, 8, 9, 10, 11)))
-        self.world.note(f"{replica.name}: a bit of {place[0].relative_to(replica.root)} at {place[1]}")
+        self.world.note(
+            f"{replica.name}: a bit of {place[0].relative_to(replica.root)} at {place[1]}"
+        )
         return True
 
     def zero_entries(self) -> bool:
@@ -281,18 +339,24 @@ class Faults:
             file.seek(place[1])
             file.write(bytes(ENTRY_BYTES))
         self.realm.medium.settle(place[0])
-        self.world.note(f"{replica.name}: zeros in {place[0].relative_to(replica.root)} at {place[1]}")
+        self.world.note(
+            f"{replica.name}: zeros in {place[0].relative_to(replica.root)} at {place[1]}"
+        )
         return True
 
     def spoil_entries(self) -> bool:
-        """A page of a queue's file cannot be read, all of whose entries are remembered elsewhere, too."""
+        """A page of a queue's file cannot be read, all of whose entries are remembered elsewhere,
+        too.
+        """
         replica = self._any()
         place = self._entry(replica, 0)
         if place is None or not place[0].exists():
             return False
         size, start = self.realm.shape.queue_file_bytes, int(place[0].name)
         first = place[1] - place[1] % PAGE_BYTES
-        slots = range((start + first) // ENTRY_BYTES, (start + min(first + PAGE_BYTES, size)) // ENTRY_BYTES)
+        slots = range(
+            (start + first) // ENTRY_BYTES, (start + min(first + PAGE_BYTES, size)) // ENTRY_BYTES
+        )
         key = place[0].parent.parent.name, int(place[0].parent.name)
         ends = replica.opened.ends.remembered
         if ends is None or slots[-1] >= ends.ends[key].slot:
@@ -300,7 +364,10 @@ class Faults:
         self.realm.medium.spoil(*place)
         known = self.realm.ledger.acknowledged.get(key, {})
         replica.misled.update(known[slot].start for slot in slots if slot in known)
-        self.world.note(f"{replica.name}: page of {place[0].relative_to(replica.root)} at {first} cannot be read")
+        self.world.note(
+            f"{replica.name}: page of {place[0].relative_to(replica.root)} at {first} cannot be "
+            "read"
+        )
         return True
 
     # -- files that change while nobody uses them
@@ -339,7 +406,9 @@ class Faults:
         return self._between_lives(change)
 
     def _forgets_ends(self, replica: Replica) -> bool:
-        """Its file queueEnds was damaged and not written since: its queues' files are the only memory of their ends."""
+        """Its file queueEnds was damaged and not written since: its queues' files are the only
+        memory of their ends.
+        """
         replica.ends_damaged = replica.ends_damaged and not self._ends_are_sound(replica)
         return replica.ends_damaged
 
@@ -379,7 +448,11 @@ class Faults:
             path = replica.root / CHECKPOINT_NAME
             if path.exists():
                 known = read_checkpoint(path)
-                path.write_bytes(encode_checkpoint(Checkpoint(known.log_ms, known.queues_ms, 0, None, known.confirm_offset)))
+                path.write_bytes(
+                    encode_checkpoint(
+                        Checkpoint(known.log_ms, known.queues_ms, 0, None, known.confirm_offset)
+                    )
+                )
                 self.realm.medium.settle(path)
 
         said = [self._files_say_all(one) for one in self.realm.replicas]

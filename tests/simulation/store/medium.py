@@ -1,8 +1,8 @@
 """
 Real files of which it is known what would outlast a loss of power.
 
-Responsible for: bytes and names at their last sync, what a loss of power leaves of the rest, pages that cannot be read,
-descriptors that run out. Refuses to know: what the files are for.
+Responsible for: bytes and names at their last sync, what a loss of power leaves of the rest, pages
+that cannot be read, descriptors that run out. Refuses to know: what the files are for.
 
 Files are told apart by inode, which a folder in memory (tmpfs) never gives twice.
 """
@@ -23,7 +23,9 @@ PAGE_BYTES = 4096
 
 
 class Medium:
-    """All folders below `root`. Within `watched` each sync is noted; nothing else may use the file system for long there."""
+    """All folders below `root`. Within `watched` each sync is noted; nothing else may use the file
+    system for long there.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -35,7 +37,9 @@ class Medium:
     @contextmanager
     def watched(self) -> Iterator[None]:
         """While it lasts, the calls of the product come by here."""
-        real = {name: getattr(os, name) for name in ("fsync", "fdatasync", "pread", "pwrite", "open")}
+        real = {
+            name: getattr(os, name) for name in ("fsync", "fdatasync", "pread", "pwrite", "open")
+        }
         for name, call in real.items():
             setattr(os, name, getattr(self, f"_{name}")(call))
         try:
@@ -59,7 +63,10 @@ class Medium:
     def _pread(self, real: Callable[[int, int, int], bytes]) -> Callable[[int, int, int], bytes]:
         def pread(fd: int, count: int, position: int) -> bytes:
             bad = self._bad and self._bad.get(os.fstat(fd).st_ino)
-            if bad and any(position < (one + 1) * PAGE_BYTES and one * PAGE_BYTES < position + count for one in bad):
+            if bad and any(
+                position < (one + 1) * PAGE_BYTES and one * PAGE_BYTES < position + count
+                for one in bad
+            ):
                 raise OSError(errno.EIO, os.strerror(errno.EIO))
             return real(fd, count, position)
 
@@ -93,7 +100,9 @@ class Medium:
         self._names[str(path.parent)] = _names_in(str(path.parent))
 
     def lose_power(self, folder: Path, chance: Random) -> int:
-        """What was not synced below `folder` is there or not, sector by sector and name by name; how many bytes changed."""
+        """What was not synced below `folder` is there or not, sector by sector and name by name;
+        how many bytes changed.
+        """
         return self._lose(str(folder), chance)
 
     def _lose(self, folder: str, chance: Random) -> int:
@@ -102,8 +111,10 @@ class Medium:
         for name in sorted(now):
             path = os.path.join(folder, name)
             if now[name] != was.get(name) and (gone or chance.random() < 0.3):
-                gone = gone or name not in was  # of new names a later one is not there without an earlier one
-                lost += self._as_it_was(path, None if gone else was.get(name))  # what came later undid nothing
+                # of new names a later one is not there without an earlier one
+                gone = gone or name not in was
+                # what came later undid nothing
+                lost += self._as_it_was(path, None if gone else was.get(name))
             elif os.path.isdir(path):
                 lost += self._lose(path, chance)
             else:
@@ -134,7 +145,9 @@ class Medium:
             file.write(kept)
             file.truncate()
         self._bytes[inode] = kept
-        return sum(1 for old, new in zip(now, kept, strict=False) if old != new) + abs(len(now) - len(kept))
+        return sum(1 for old, new in zip(now, kept, strict=False) if old != new) + abs(
+            len(now) - len(kept)
+        )
 
 
 def _mixed(now: bytes, was: bytes | None, chance: Random) -> bytes:

@@ -1,5 +1,5 @@
-"""
-One replica's store in a folder of its own: opened, killed, without power, looked through and repaired by the product's code.
+"""One replica's store in a folder of its own: opened, killed, without power, looked through and
+repaired by the product's code.
 
 Responsible for: its lives, the damage that was done to it, asking the others for what is damaged.
 Refuses to know: who leads, what was acknowledged, when anything happens.
@@ -40,9 +40,11 @@ class WorldClock:
 
 
 class Replica:
-    """`damaged`: starts of messages whose bytes here were changed where checksums, places or lengths show it; `altered`: where
-    nothing shows it; `misled`: of those whose entries were changed. `trusted_end`: above it bytes may be torn, since power was lost; `flushed_end`: what the last loss of power could
-    not take."""
+    """`damaged`: starts of messages whose bytes here were changed where checksums, places or
+    lengths show it; `altered`: where nothing shows it; `misled`: of those whose entries were
+    changed. `trusted_end`: above it bytes may be torn, since power was lost; `flushed_end`: what
+    the last loss of power could not take.
+    """
 
     def __init__(self, number: int, root: Path, medium: Medium, config: StoreConfig) -> None:
         self.number, self.root, self.medium, self.config = number, root, medium, config
@@ -74,12 +76,17 @@ class Replica:
         """Opens and recovers. LogError."""
         store = self.store = MessageStore(self.root, self.config, same_boot=same_boot)
         self.found_at_start = store.recovery.damaged
-        sync_directory(self.root)  # as the run marker does, which is written as soon as the store is open
+        # as the run marker does, which is written as soon as the store is open
+        sync_directory(self.root)
         self.epochs = self.epochs.truncate_suffix(store.log_end)
         if not same_boot:
             limit = store.recovery.durable_end
             start = max(segments.file_start(limit, self.config.log_file_bytes), store.log_min)
-            self.trusted_end = end_of_valid_log(store.read_log, start, limit, self.config.log_file_bytes)[0] if start < limit else limit
+            self.trusted_end = (
+                end_of_valid_log(store.read_log, start, limit, self.config.log_file_bytes)[0]
+                if start < limit
+                else limit
+            )
         return store
 
     def stop(self, *, clean: bool) -> None:
@@ -108,14 +115,25 @@ class Replica:
         self.altered.discard(start)
         return True
 
-    def look_through(self, others: Sequence[Replica], pulled: Callable[[], Sequence[BadRecord]]) -> list[BadRecord]:
-        """The start's damage, one look of the scrubber through the log, and what pulls find, repaired from the others as far
-        as they have it; what was told."""
+    def look_through(
+        self, others: Sequence[Replica], pulled: Callable[[], Sequence[BadRecord]]
+    ) -> list[BadRecord]:
+        """The start's damage, one look of the scrubber through the log, and what pulls find,
+        repaired from the others as far as they have it; what was told.
+        """
         return asyncio.run(self._look_through(others, pulled))
 
-    async def _look_through(self, others: Sequence[Replica], pulled: Callable[[], Sequence[BadRecord]]) -> list[BadRecord]:
+    async def _look_through(
+        self, others: Sequence[Replica], pulled: Callable[[], Sequence[BadRecord]]
+    ) -> list[BadRecord]:
         told: list[BadRecord] = []
-        repairs = Repairs(self.opened, _Others(others), lambda: [str(one.number) for one in others], lambda *_: None, self.clock)  # type: ignore[arg-type]
+        repairs = Repairs(
+            self.opened,
+            _Others(others),
+            lambda: [str(one.number) for one in others],
+            lambda *_: None,
+            self.clock,
+        )  # type: ignore[arg-type]
         wanted = repairs.wanted
 
         def noted(bad: BadRecord, found_by: str) -> asyncio.Task[bool] | None:
@@ -142,9 +160,14 @@ class _Others:
     """Calls to other replicas, answered by the product's handlers."""
 
     def __init__(self, replicas: Sequence[Replica]) -> None:
-        self._tables = {str(one.number): QueryRequests(one.opened, lambda bad, found_by: None) for one in replicas}
+        self._tables = {
+            str(one.number): QueryRequests(one.opened, lambda bad, found_by: None)
+            for one in replicas
+        }
 
-    async def call(self, address: str, command: RemotingCommand, _timeout_ms: int) -> RemotingCommand:
+    async def call(
+        self, address: str, command: RemotingCommand, _timeout_ms: int
+    ) -> RemotingCommand:
         """As `RemotingClient.call`."""
         answer = self._tables[address].handlers[command.code](None, command)  # type: ignore[arg-type]
         return await answer if asyncio.iscoroutine(answer) or asyncio.isfuture(answer) else answer  # type: ignore[return-value, misc]

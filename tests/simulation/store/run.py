@@ -2,10 +2,12 @@
 Runs worlds of the store and prints what happened.
 
     python -m tests.simulation.store.run --seeds 100 --from 1             that many worlds
-    python -m tests.simulation.store.run --budget-s 60 --counts           as many as fit, with every count
+    python -m tests.simulation.store.run --budget-s 60 --counts           as many as fit, with every
+    count
     python -m tests.simulation.store.run --seeds 1 --from 4711 --trace    one world, readable
 
-Exit code 0: every promise held; 1: a seed failed (its trace and the command to repeat it are printed); 2: usage.
+Exit code 0: every promise held; 1: a seed failed (its trace and the command to repeat it are
+printed); 2: usage.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ MEMORY = Path("/dev/shm")
 
 
 def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None) -> World:
-    """One world: a set of stores, faults, and looks at all of it in between and in the end. Raises InvariantBroken."""
+    """One world: a set of stores, faults, and looks at all of it in between and in the end. Raises
+    InvariantBroken.
+    """
     folder = Path(tempfile.mkdtemp(prefix="store-world-", dir=MEMORY if MEMORY.is_dir() else None))
     quiet = logging.getLogger("brokers")
     level = quiet.level
@@ -47,7 +51,8 @@ def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None) 
         _run(world, mix or mix_of(world), shape or shape_of(world), folder)
     except InvariantBroken:
         raise
-    except Exception as error:  # A crash of the product's code is a failure of the seed, with its trace.
+    except Exception as error:
+        # A crash of the product's code is a failure of the seed, with its trace.
         world.note("".join(traceback.format_exception(error))[-3000:])
         raise InvariantBroken(f"{type(error).__name__}: {error}") from error
     finally:
@@ -83,7 +88,10 @@ def _step(world: World, realm: Realm, faults: Faults, mix: Mix) -> None:
         if faults.kinds[name]():
             world.count(f"fault.{name}")
         return
-    world.note(f"{name}, log to {realm.leader.opened.log_end} at {realm.lead}, in sync {sorted(realm.in_sync)}, confirmed {realm.confirmed}")
+    world.note(
+        f"{name}, log to {realm.leader.opened.log_end} at {realm.lead}, in sync "
+        f"{sorted(realm.in_sync)}, confirmed {realm.confirmed}"
+    )
     _ordinary(world, realm)[name]()
 
 
@@ -98,9 +106,13 @@ def _ordinary(world: World, realm: Realm) -> dict[str, Callable[[], None]]:
         realm.confirm()
 
     return {
-        "send": realm.send, "copy": copy, "checkpoint": lambda: some.opened.checkpoint_job()(),
-        "flush": lambda: [some.opened.flush(), None][1], "trim": lambda: realm.trim(some), "look": lambda: _look(realm, some),
-    }  # fmt: skip
+        "send": realm.send,
+        "copy": copy,
+        "checkpoint": lambda: some.opened.checkpoint_job()(),
+        "flush": lambda: [some.opened.flush(), None][1],
+        "trim": lambda: realm.trim(some),
+        "look": lambda: _look(realm, some),
+    }
 
 
 def _look(realm: Realm, replica: Replica) -> None:
@@ -128,8 +140,8 @@ def _settle(realm: Realm) -> None:
 def summary(first: int, counts: Counter[str]) -> str:
     """One line for people."""
     return (
-        f"store: seeds {counts['seeds']} from {first}, steps {counts['steps']}, acknowledged {counts['acknowledged']}, "
-        f"read {counts['read']}, faults {total(counts, 'fault.')}"
+        f"store: seeds {counts['seeds']} from {first}, steps {counts['steps']}, acknowledged "
+        f"{counts['acknowledged']}, read {counts['read']}, faults {total(counts, 'fault.')}"
     )
 
 

@@ -1,7 +1,8 @@
-"""Bugs that the store had, planted back by these tests; the store's worlds must find each within a few.
+"""Bugs that the store had, planted back by these tests; the store's worlds must find each within a
+few.
 
-Each bug is a patch of one product function. A found seed is run once more without the patch: then every promise holds,
-so that it is the bug that was found and nothing else.
+Each bug is a patch of one product function. A found seed is run once more without the patch: then
+every promise holds, so that it is the bug that was found and nothing else.
 """
 
 from __future__ import annotations
@@ -12,7 +13,18 @@ from typing import Any
 
 import pytest
 
-from brokers.log import commit_log, consume_queue, disk, queue_entries, query, recovery, recovery_plan, recovery_read, store, trimming
+from brokers.log import (
+    commit_log,
+    consume_queue,
+    disk,
+    queue_entries,
+    query,
+    recovery,
+    recovery_plan,
+    recovery_read,
+    store,
+    trimming,
+)
 from brokers.log.consume_queue import ConsumeQueue
 from brokers.log.consume_queues import ConsumeQueues
 from brokers.log.queue_ends import QueueEnds
@@ -31,12 +43,31 @@ Patch = pytest.MonkeyPatch
 
 POWER = Mix(ORDINARY | {"lose_power": 4, "all_lose_power": 3, "checkpoint": 10, "flush": 6})
 DAMAGE = Mix(ORDINARY | LIVES | {"flip_record": 6, "spoil_page": 4})
-ENTRIES = Mix(ORDINARY | {"look": 8, "checkpoint": 20, "zero_entries": 8, "flip_entry": 4, "lose_power": 3, "kill": 2})
-GAPS = Mix(ORDINARY | {"gap": 8, "look": 8, "trim": 10, "checkpoint": 15, "wipe": 3, "remove_queues": 3})
-QUEUE_FILES = Mix(ORDINARY | FILES | {"trim": 15, "checkpoint": 15, "remove_queues": 4, "empty_queue_file": 4})
+ENTRIES = Mix(
+    ORDINARY
+    | {"look": 8, "checkpoint": 20, "zero_entries": 8, "flip_entry": 4, "lose_power": 3, "kill": 2}
+)
+GAPS = Mix(
+    ORDINARY | {"gap": 8, "look": 8, "trim": 10, "checkpoint": 15, "wipe": 3, "remove_queues": 3}
+)
+QUEUE_FILES = Mix(
+    ORDINARY | FILES | {"trim": 15, "checkpoint": 15, "remove_queues": 4, "empty_queue_file": 4}
+)
 SHORT = Mix(ORDINARY | {"no_descriptors": 8})
-CUTS = Mix(ORDINARY | {"lose_power": 4, "all_lose_power": 2, "hand_over": 6, "flip_record": 8, "trim": 12, "look": 1})
-MADE_AGAIN = Mix(ORDINARY | {"flip_record": 6, "remove_queues": 6, "checkpoint": 12, "lose_power": 4, "look": 8})
+CUTS = Mix(
+    ORDINARY
+    | {
+        "lose_power": 4,
+        "all_lose_power": 2,
+        "hand_over": 6,
+        "flip_record": 8,
+        "trim": 12,
+        "look": 1,
+    }
+)
+MADE_AGAIN = Mix(
+    ORDINARY | {"flip_record": 6, "remove_queues": 6, "checkpoint": 12, "lose_power": 4, "look": 8}
+)
 SPOILED = Mix(ORDINARY | {"spoil_entries": 8, "checkpoint": 15, "kill": 4, "lose_power": 2})
 EMPTIED = Mix(ORDINARY | {"empty_queue_file": 10, "checkpoint": 12, "send": 40, "copy": 40})
 PAGES = Mix(ENTRIES.weights | {"spoil_page": 8})
@@ -109,7 +140,11 @@ def an_unreadable_page_stops_the_search_for_an_entry(patch: Patch) -> None:
 
 def files_go_that_are_only_dispatched(patch: Patch) -> None:
     trim = trimming.trim
-    patch.setattr(realm_of_stores, "trim", lambda log, queues, below, remembered: trim(log, queues, below, 1 << 62))
+    patch.setattr(
+        realm_of_stores,
+        "trim",
+        lambda log, queues, below, remembered: trim(log, queues, below, 1 << 62),
+    )
 
 
 def one_row_of_filler_hides_what_lies_in_front_of_the_next(patch: Patch) -> None:
@@ -127,12 +162,18 @@ def one_row_of_filler_hides_what_lies_in_front_of_the_next(patch: Patch) -> None
 
 def a_first_entry_of_zeros_counts_as_deleted(patch: Patch) -> None:
     search = queue_entries.first_where
-    patch.setattr(queue_entries, "first_where", lambda read, low, high, predicate, mute=None: search(read, low, high, predicate))
+    patch.setattr(
+        queue_entries,
+        "first_where",
+        lambda read, low, high, predicate, mute=None: search(read, low, high, predicate),
+    )
 
 
 def a_log_that_is_emptied_keeps_its_entries(patch: Patch) -> None:
     cut = store.cut_queues
-    patch.setattr(store, "cut_queues", lambda log, queues, to: None if to < 0 else cut(log, queues, to))
+    patch.setattr(
+        store, "cut_queues", lambda log, queues, to: None if to < 0 else cut(log, queues, to)
+    )
 
 
 def a_message_that_is_repaired_gets_no_entry(patch: Patch) -> None:
@@ -151,7 +192,11 @@ def an_empty_file_is_a_queue_without_messages(patch: Patch) -> None:
 
 
 def an_unreadable_page_of_entries_stops_the_start(patch: Patch) -> None:
-    patch.setattr(consume_queue, "_read", lambda fd, position, count: consume_queue.os.pread(fd, count, position))
+    patch.setattr(
+        consume_queue,
+        "_read",
+        lambda fd, position, count: consume_queue.os.pread(fd, count, position),
+    )
 
 
 PLANTED: Mapping[str, Planted] = {
@@ -180,7 +225,9 @@ PLANTED: Mapping[str, Planted] = {
 @pytest.mark.simulation
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", PLANTED)
-def test_a_bug_of_the_store_that_is_planted_back_is_found(name: str, request: pytest.FixtureRequest) -> None:
+def test_a_bug_of_the_store_that_is_planted_back_is_found(
+    name: str, request: pytest.FixtureRequest
+) -> None:
     bug = PLANTED[name]
     with pytest.MonkeyPatch.context() as patch:
         bug.plant(patch)

@@ -1,7 +1,9 @@
-"""Sets of stores under one seed each: as many as fit the budget, and the proof that a seed says all.
+"""Sets of stores under one seed each: as many as fit the budget, and the proof that a seed says
+all.
 
-REGENT_STORE_BUDGET_S: seconds for the series (default 20); REGENT_SIMULATION_FROM: its first seed (default: by chance,
-printed). A failing seed replays alone: `make simulate WORLDS=store SEEDS=1 FROM=<seed>`.
+REGENT_STORE_BUDGET_S: seconds for the series (default 20); REGENT_SIMULATION_FROM: its first seed
+(default: by chance, printed). A failing seed replays alone: `make simulate WORLDS=store SEEDS=1
+FROM=<seed>`.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ def series(request: pytest.FixtureRequest) -> Report:
 
 
 def test_every_promise_holds_in_every_set_of_stores(series: Report) -> None:
-    assert series.failed_seed is None, f"make simulate WORLDS=store SEEDS=1 FROM={series.failed_seed}"
+    assert series.failed_seed is None, (
+        f"make simulate WORLDS=store SEEDS=1 FROM={series.failed_seed}"
+    )
     assert series.counts["acknowledged"] > 0 and series.counts["read"] > 0
 
 

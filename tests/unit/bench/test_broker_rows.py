@@ -10,7 +10,14 @@ import pytest
 
 from brokers.remoting import codec
 from tests.bench import apart, memory, pipelined, run_context, send_load, stored_broker
-from tests.bench.rows import broker_send, copy_by_brokers, memory_growth, recovery, rto_beside_java, sync_flush
+from tests.bench.rows import (
+    broker_send,
+    copy_by_brokers,
+    memory_growth,
+    recovery,
+    rto_beside_java,
+    sync_flush,
+)
 
 OURS = send_load.Turn(1_000, 500.0, 0.5, 2.0, 9.0, 0)
 JAVA = send_load.Turn(1_000, 1_000.0, 0.25, 1.0, 3.0, 7)
@@ -27,7 +34,9 @@ def test_sends_go_over_all_queues_and_are_numbered_one_after_the_other() -> None
 
 
 def test_a_set_of_three_is_judged_by_its_master_and_as_a_whole() -> None:
-    rate, core, whole, p99, paced, _ = broker_send.figures("broker-send-3", 3, sends(OURS), sends(JAVA))
+    rate, core, whole, p99, paced, _ = broker_send.figures(
+        "broker-send-3", 3, sends(OURS), sends(JAVA)
+    )
     assert (rate.value, rate.ratio) == (500.0, 0.5) and "28 refused" in rate.note
     assert (core.value, core.ratio, core.reached) == (2_000.0, 0.5, False)
     assert (whole.value, whole.peer_value) == (500.0, 1_000.0)
@@ -36,12 +45,18 @@ def test_a_set_of_three_is_judged_by_its_master_and_as_a_whole() -> None:
 
 def test_without_java_nothing_is_judged_against_it() -> None:
     found = broker_send.figures("broker-send", 1, sends(OURS), None)
-    assert len(found) == 5 and all(figure.ratio is None and figure.reached is None for figure in found)
+    assert len(found) == 5 and all(
+        figure.ratio is None and figure.reached is None for figure in found
+    )
 
 
-def test_warming_up_ends_when_messages_no_longer_become_cheaper(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warming_up_ends_when_messages_no_longer_become_cheaper(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     costs = iter([4.0, 2.0, 1.0, 0.95, 0.2])
-    monkeypatch.setattr(send_load, "turn", lambda *_: send_load.Turn(10, 1.0, 1.0, next(costs), 1.0, 0))
+    monkeypatch.setattr(
+        send_load, "turn", lambda *_: send_load.Turn(10, 1.0, 1.0, next(costs), 1.0, 0)
+    )
     assert send_load.warmed_up(None, [], None, 10) == 40  # type: ignore[arg-type]
 
 
@@ -49,7 +64,10 @@ def test_messages_per_sync_and_the_bare_fdatasync_bound_the_synchronous_flush() 
     ours = [sync_flush.Flushed(OURS, 50, 2.0, 1.0)]
     java = [sync_flush.Flushed(JAVA, 500, 1.0, 0.5)]
     against_disk, _, syncs, per_sync, *_ = sync_flush.figures(ours, java, [100.0])
-    assert (against_disk.peer_value, against_disk.ratio) == (2_000.0, 0.25) and "50 % of the time" in against_disk.note
+    assert (against_disk.peer_value, against_disk.ratio) == (
+        2_000.0,
+        0.25,
+    ) and "50 % of the time" in against_disk.note
     assert (syncs.value, syncs.peer_value) == (25.0, 500.0)
     assert (per_sync.value, per_sync.peer_value) == (20.0, 2.0)
 
@@ -58,20 +76,29 @@ def test_recovery_stands_beside_java_on_the_same_folder() -> None:
     ours = recovery.Opened(killed=[1.0, 2.0, 4.0], ended=[0.5, 0.5], writable=[3.0], empty=[0.4])
     java = recovery.Opened(killed=[4.0], ended=[2.0], writable=[6.0], empty=[2.0])
     killed, writable, ended = recovery.figures("recovery", 1, ours, java)
-    assert (killed.value, killed.ratio) == (2.0, 0.5) and "ours 0.40 s, Java's 2.00 s" in killed.note
+    assert (killed.value, killed.ratio) == (2.0, 0.5) and (
+        "ours 0.40 s, Java's 2.00 s"
+    ) in killed.note
     assert (writable.ratio, ended.ratio) == (0.5, 0.25)
     assert all(figure.ratio is None for figure in recovery.figures("recovery", 1, ours, None))
 
 
 def test_a_copy_is_judged_from_its_first_acknowledgement_to_its_last() -> None:
-    assert copy_by_brokers.rate([(0.0, 0), (3.0, 0), (4.0, 100_000_000), (6.0, 500_000_000)]) == pytest.approx(200.0)
+    assert copy_by_brokers.rate(
+        [(0.0, 0), (3.0, 0), (4.0, 100_000_000), (6.0, 500_000_000)]
+    ) == pytest.approx(200.0)
     assert copy_by_brokers.rate([(0.0, 0), (2.0, 500_000_000)]) == pytest.approx(250.0)
 
 
 def test_what_the_slave_acknowledged_is_read_from_the_masters_ha_status() -> None:
-    body = json.dumps({"masterCommitLogMaxOffset": 9, "haConnectionInfo": [{"slaveAckOffset": 7}]}).encode()
+    body = json.dumps(
+        {"masterCommitLogMaxOffset": 9, "haConnectionInfo": [{"slaveAckOffset": 7}]}
+    ).encode()
     assert copy_by_brokers.progress(body) == (9, 7)
-    assert copy_by_brokers.progress(b'{"masterCommitLogMaxOffset":9,"haConnectionInfo":[]}') == (9, 0)
+    assert copy_by_brokers.progress(b'{"masterCommitLogMaxOffset":9,"haConnectionInfo":[]}') == (
+        9,
+        0,
+    )
 
 
 def test_many_blows_are_told_by_their_median_their_95th_and_their_longest() -> None:
@@ -86,29 +113,46 @@ def watched(name: str, idle_cores: float = 0.0) -> memory_growth.Watched:
     """A set whose master needs half a core at the beginning and a quarter later."""
     looks = range(0, 100, 2)
     held = [
-        memory_growth.Held([(at, 100.0 if at < 30 else 200.0 + at / 3600) for at in looks], [(at, at / 2 if at < 30 else 15 + (at - 30) / 4) for at in looks],
-                           f"{name}-{number}", 0.0, idle_cores if number == 2 else 0.0)
+        memory_growth.Held(
+            [(at, 100.0 if at < 30 else 200.0 + at / 3600) for at in looks],
+            [(at, at / 2 if at < 30 else 15 + (at - 30) / 4) for at in looks],
+            f"{name}-{number}",
+            0.0,
+            idle_cores if number == 2 else 0.0,
+        )
         for number in (1, 2, 3)
-    ]  # fmt: skip
+    ]
     return memory_growth.Watched(held[0], held[1:], pipelined.Load(900, 1.0, {}))
 
 
 def test_growth_and_processors_leave_out_the_beginning() -> None:
     mine, growth, cores, slave, *_ = memory_growth.figures(watched("ours"), None, 2)
-    assert (mine.value, growth.value, cores.value) == (pytest.approx(200.0, abs=0.1), 1.0, 0.25) and slave.ratio is None
+    assert (mine.value, growth.value, cores.value) == (
+        pytest.approx(200.0, abs=0.1),
+        1.0,
+        0.25,
+    ) and slave.ratio is None
 
 
 def test_a_broker_that_uses_a_processor_for_nothing_is_named() -> None:
     mine, *others = memory_growth.figures(watched("ours"), watched("java", 0.97), 2)
     assert "java-2 0.25 (0.97)" in mine.note and mine.note.count("with nothing to do") == 1
-    assert "java-2 used 0.97 cores with nothing to do" in mine.note and "under 900 messages/s" in mine.note
+    assert (
+        "java-2 used 0.97 cores with nothing to do"
+    ) in mine.note and "under 900 messages/s" in mine.note
     assert [figure.ratio for figure in (mine, *others)] == [1.0] * 6
 
 
 def test_what_does_not_end_in_time_is_not_waited_for() -> None:
-    with apart.running(time.sleep, 600) as result, pytest.raises(apart.ChildFailed, match="within 0 s"):
+    with (
+        apart.running(time.sleep, 600) as result,
+        pytest.raises(apart.ChildFailed, match="within 0 s"),
+    ):
         result(0.1)
-    with apart.running(int, "no number") as result, pytest.raises(apart.ChildFailed, match="ValueError"):
+    with (
+        apart.running(int, "no number") as result,
+        pytest.raises(apart.ChildFailed, match="ValueError"),
+    ):
         result(60)
 
 
@@ -127,10 +171,23 @@ def test_a_store_is_filled_as_a_kill_leaves_it(tmp_path: Path) -> None:
 
 
 def test_fewer_blows_when_time_presses_but_never_fewer_than_two() -> None:
-    assert [run_context.Bench(Path(), share=share).times(30) for share in (1.0, 0.3, 0.01)] == [30, 9, 2]
+    assert [run_context.Bench(Path(), share=share).times(30) for share in (1.0, 0.3, 0.01)] == [
+        30,
+        9,
+        2,
+    ]
 
 
 def test_the_slower_of_two_copies_is_shown() -> None:
-    turns = [copy_by_brokers.Copied(300.0, 10.0, 1.0, 2.0, 60.0), copy_by_brokers.Copied(200.0, 20.0, 1.0, 2.0, 60.0)]
-    copied, beside, *_ = copy_by_brokers.figures(turns, copy_by_brokers.Copied(100.0, 40.0, 9.0, 9.0, 600.0), [380.0, 420.0])
-    assert (copied.value, copied.ratio, copied.samples) == (200.0, 0.5, [300.0, 200.0]) and beside.ratio == 2.0
+    turns = [
+        copy_by_brokers.Copied(300.0, 10.0, 1.0, 2.0, 60.0),
+        copy_by_brokers.Copied(200.0, 20.0, 1.0, 2.0, 60.0),
+    ]
+    copied, beside, *_ = copy_by_brokers.figures(
+        turns, copy_by_brokers.Copied(100.0, 40.0, 9.0, 9.0, 600.0), [380.0, 420.0]
+    )
+    assert (copied.value, copied.ratio, copied.samples) == (
+        200.0,
+        0.5,
+        [300.0, 200.0],
+    ) and beside.ratio == 2.0

@@ -23,6 +23,13 @@ def test_it_holds_the_usual_kinds() -> None:
     log = ControlLog()
     log.grow(400, 8)
     kinds = {type(decode(data)).__name__ for data in log.records}
-    usual = {"ClusterFormed", "ClaimLeadership", "ApplyBrokerId", "RegisterBroker", "AlterSyncStateSet", "ElectMaster"}
+    usual = {
+        "ClusterFormed",
+        "ClaimLeadership",
+        "ApplyBrokerId",
+        "RegisterBroker",
+        "AlterSyncStateSet",
+        "ElectMaster",
+    }
     assert kinds == usual
     assert kinds <= {kind.__name__ for kind in COMMANDS}

@@ -51,8 +51,26 @@ def test_a_required_figure_that_cannot_be_measured_is_not_a_success() -> None:
 
 
 def test_the_document_is_json_and_says_it_all() -> None:
-    figure = Figure("r", "w", "s", 1.0, "peer", 4.0, at_most(1.5), at_most(0.5), True, "n", (1.0, 0.5), {"k": [1]})
+    figure = Figure(
+        "r",
+        "w",
+        "s",
+        1.0,
+        "peer",
+        4.0,
+        at_most(1.5),
+        at_most(0.5),
+        True,
+        "n",
+        (1.0, 0.5),
+        {"k": [1]},
+    )
     found = json.loads(json.dumps(figure.document()))
     assert found["ratio"] == 0.25
-    assert (found["floor"], found["goal"], found["holds"], found["reached"]) == ("<= 1.5 s", "<= 0.5 s", True, False)
+    assert (found["floor"], found["goal"], found["holds"], found["reached"]) == (
+        "<= 1.5 s",
+        "<= 0.5 s",
+        True,
+        False,
+    )
     assert found["samples"] == [1.0, 0.5]

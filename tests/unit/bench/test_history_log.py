@@ -38,6 +38,8 @@ def test_records_can_bear_the_times_of_the_history() -> None:
         HistoryLog(kafka, HISTORY, own_times=True).write(300)
         consumer = Consumer({**kafka, "group.id": "test", "enable.auto.commit": False})
         consumer.assign([TopicPartition(COMMANDS_TOPIC, 0, 0)])
-        found = [message.timestamp()[1] for _ in range(300) if (message := consumer.poll(20)) is not None]
+        found = [
+            message.timestamp()[1] for _ in range(300) if (message := consumer.poll(20)) is not None
+        ]
         consumer.close()
         assert found == list(HISTORY.commands_ms)

@@ -22,4 +22,6 @@ def test_the_tables_hold_the_commands_and_what_became_of_them(tmp_path: Path, si
     folder.apply_many(0, log.records)
     found, _ = folder_at(lake_at(laid.root, CLUSTER_ID))
     assert (found.digest, found.offset, laid.commands) == (folder.digest, COMMANDS - 1, COMMANDS)
-    assert outcome_counts(lake_at(laid.root, CLUSTER_ID))["decisions"] == (COMMANDS if silver else 0)
+    assert outcome_counts(lake_at(laid.root, CLUSTER_ID))["decisions"] == (
+        COMMANDS if silver else 0
+    )

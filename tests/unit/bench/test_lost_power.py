@@ -17,14 +17,18 @@ FILE_BYTES = 1 << 20
 
 
 def laid(root: Path) -> Path:
-    """Sixteen queues with two durable messages and one behind the last checkpoint, of a broker on this start of the machine."""
+    """Sixteen queues with two durable messages and one behind the last checkpoint, of a broker on
+    this start of the machine.
+    """
     apart(lost_power.fill_queues, root, 16, 2, FILE_BYTES)
     marker = BootMarker(root)
     marker.begin(marker.examine(True))
     return root
 
 
-def test_a_copy_without_power_is_opened_as_one_and_the_folder_it_was_made_of_stays(tmp_path: Path) -> None:
+def test_a_copy_without_power_is_opened_as_one_and_the_folder_it_was_made_of_stays(
+    tmp_path: Path,
+) -> None:
     source, target = laid(tmp_path / "laid"), tmp_path / "opened"
     lost_power.without_power(source, target)
     assert BootMarker(target).examine(True).reason == "other_boot"
@@ -48,7 +52,9 @@ def test_the_least_is_a_page_of_each_queue_and_the_log_up_to_its_end(tmp_path: P
 
 
 def test_a_start_stands_beside_java_and_beside_what_it_cannot_do_without() -> None:
-    found = power_loss.Starts([1.0, 2.0, 3.0], [4.0], [Opened(0.5, 0, 1 << 30, 9)], [AtLeast(10, 0.1, 1 << 30, 0.15)])
+    found = power_loss.Starts(
+        [1.0, 2.0, 3.0], [4.0], [Opened(0.5, 0, 1 << 30, 9)], [AtLeast(10, 0.1, 1 << 30, 0.15)]
+    )
     broker, alone = power_loss.figures("row", "10 queues", found, power_loss.at_most(3.0))
     assert (broker.value, broker.ratio, broker.reached) == (2.0, 0.5, True)
     assert alone.ratio == pytest.approx(2.0) and "10 queue files and 1.00 GiB" in broker.note

@@ -35,7 +35,9 @@ def test_a_response_without_a_json_header_is_refused() -> None:
 
 
 def test_repeated_frames_differ_in_their_number_only() -> None:
-    frame = codec.encode(RemotingCommand.request(310, {"a": "b"}, b"body"), opaque=pipelined.FIRST_OPAQUE)
+    frame = codec.encode(
+        RemotingCommand.request(310, {"a": "b"}, b"body"), opaque=pipelined.FIRST_OPAQUE
+    )
     frames = pipelined.repeated(frame, 3)
     decoded = codec.FrameDecoder().feed(b"".join(frames))
     assert [one.opaque - pipelined.FIRST_OPAQUE for one in decoded] == [0, 1, 2]
@@ -53,7 +55,9 @@ def test_answers_by_another_code_are_no_success() -> None:
 
 
 def served(answer: Callable[[socket.socket], None]) -> tuple[str, int]:
-    """The address of a server whose every connection is answered by the function, on a thread of its own."""
+    """The address of a server whose every connection is answered by the function, on a thread of
+    its own.
+    """
     server = socket.create_server(("127.0.0.1", 0))
 
     def answered(link: socket.socket) -> None:
@@ -81,13 +85,23 @@ def answer_backwards(link: socket.socket) -> None:
             waiting.clear()
 
 
-FRAMES = pipelined.repeated(codec.encode(RemotingCommand.request(310, {"a": "b"}, b"body"), opaque=pipelined.FIRST_OPAQUE), 20)
+FRAMES = pipelined.repeated(
+    codec.encode(RemotingCommand.request(310, {"a": "b"}, b"body"), opaque=pipelined.FIRST_OPAQUE),
+    20,
+)
 
 
-@pytest.mark.parametrize("load", [
-    lambda at: pipelined.run(at, FRAMES, 4), lambda at: pipelined.paced(at, FRAMES, 2_000.0), lambda at: pipelined.producers(at, FRAMES, 3),
-])  # fmt: skip
-def test_every_frame_is_sent_once_and_its_delay_and_code_are_counted_in_whatever_order_answers_come(load) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize(
+    "load",
+    [
+        lambda at: pipelined.run(at, FRAMES, 4),
+        lambda at: pipelined.paced(at, FRAMES, 2_000.0),
+        lambda at: pipelined.producers(at, FRAMES, 3),
+    ],
+)
+def test_every_frame_is_sent_once_and_its_delay_and_code_are_counted_in_whatever_order_answers_come(
+    load,
+) -> None:  # type: ignore[no-untyped-def]
     found = load(served(answer_backwards))
     assert (found.answered, len(found.delays_ms), found.bad) == (20, 20, {1: 10})
     assert 0 < found.p99_ms == max(found.delays_ms)
@@ -103,9 +117,13 @@ def busy_at_first(link: socket.socket) -> None:
                 link.sendall(response(one.opaque, 2 if first and one.opaque % 3 == 0 else 0))
 
 
-@pytest.mark.parametrize("load", [
-    lambda at, **more: pipelined.run(at, FRAMES, 4, **more), lambda at, **more: pipelined.paced(at, FRAMES, 2_000.0, **more),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "load",
+    [
+        lambda at, **more: pipelined.run(at, FRAMES, 4, **more),
+        lambda at, **more: pipelined.paced(at, FRAMES, 2_000.0, **more),
+    ],
+)
 def test_what_a_server_is_too_busy_for_is_sent_again(load) -> None:  # type: ignore[no-untyped-def]
     thirds = sum((pipelined.FIRST_OPAQUE + number) % 3 == 0 for number in range(20))
     found = load(served(busy_at_first), again_code=2)
@@ -126,10 +144,17 @@ def test_a_server_that_is_always_busy_is_given_up() -> None:
         pipelined.run(served(always), FRAMES, 4, again_code=2)
 
 
-@pytest.mark.parametrize("load", [
-    lambda at: pipelined.run(at, FRAMES, 4), lambda at: pipelined.paced(at, FRAMES, 2_000.0), lambda at: pipelined.producers(at, FRAMES, 3),
-])  # fmt: skip
-def test_a_server_that_says_nothing_is_not_waited_for(load, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize(
+    "load",
+    [
+        lambda at: pipelined.run(at, FRAMES, 4),
+        lambda at: pipelined.paced(at, FRAMES, 2_000.0),
+        lambda at: pipelined.producers(at, FRAMES, 3),
+    ],
+)
+def test_a_server_that_says_nothing_is_not_waited_for(
+    load, monkeypatch: pytest.MonkeyPatch
+) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(pipelined, "SILENCE_S", 0.2)
 
     def silent(link: socket.socket) -> None:

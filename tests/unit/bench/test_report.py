@@ -7,13 +7,30 @@ from tests.bench.figure import Figure, at_most, not_measured, share_at_least
 
 
 def test_numbers_have_three_places_that_count() -> None:
-    assert [report.number(n) for n in (None, 0, 0.1234, 12.0, 123.4, 45_678.9)] == ["-", "0", "0.123", "12", "123", "45,679"]
+    assert [report.number(n) for n in (None, 0, 0.1234, 12.0, 123.4, 45_678.9)] == [
+        "-",
+        "0",
+        "0.123",
+        "12",
+        "123",
+        "45,679",
+    ]
 
 
 def test_each_figure_is_a_line_with_its_verdict() -> None:
     figures = [
         Figure("a", "broken", "s", 2.0, floor=at_most(1.5), required=True),
-        Figure("b", "reached", "MB/s", 80.0, "copy", 100.0, share_at_least(0.4), share_at_least(0.7), note="why"),
+        Figure(
+            "b",
+            "reached",
+            "MB/s",
+            80.0,
+            "copy",
+            100.0,
+            share_at_least(0.4),
+            share_at_least(0.7),
+            note="why",
+        ),
         not_measured("c", "absent", "s", "no JDK", required=True, floor=at_most(3.0)),
     ]
     lines = report.table(figures).splitlines()
@@ -33,4 +50,6 @@ def test_the_document_holds_every_figure() -> None:
 
 
 def test_a_progress_line_holds_the_figure_and_its_peer() -> None:
-    assert report.line(Figure("row", "RTO", "s", 0.5, "Java", 1.0)) == "  RTO; 0.5 s; Java: 1 s; 50 %"
+    assert report.line(Figure("row", "RTO", "s", 0.5, "Java", 1.0)) == (
+        "  RTO; 0.5 s; Java: 1 s; 50 %"
+    )

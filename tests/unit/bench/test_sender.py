@@ -8,13 +8,18 @@ from infra.workload.ledger import read_ledger
 from tests.bench.calls import Call
 from tests.bench.sender import CallLog
 
-LINES = b"S 0 0 100\nS 1 1 110\nA 0 0 7 150\nU 1 160 127.0.0.1:1: no answer within 500 ms\nS 1 1 170\n"
+LINES = (
+    b"S 0 0 100\nS 1 1 110\nA 0 0 7 150\nU 1 160 127.0.0.1:1: no answer within 500 ms\nS 1 1 170\n"
+)
 
 
 def test_calls_are_paired_by_sequence(tmp_path: Path) -> None:
     path = tmp_path / "calls"
     path.write_bytes(LINES)
-    assert CallLog(path).calls() == [Call(100, 150, True), Call(110, 160, False, "127.0.0.1:1: no answer within 500 ms")]
+    assert CallLog(path).calls() == [
+        Call(100, 150, True),
+        Call(110, 160, False, "127.0.0.1:1: no answer within 500 ms"),
+    ]
 
 
 def test_a_torn_line_is_read_when_it_is_whole(tmp_path: Path) -> None:

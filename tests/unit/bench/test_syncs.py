@@ -23,13 +23,19 @@ with mmap.mmap(log, 0) as view:
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
-def test_fdatasync_fsync_and_msync_of_a_log_file_are_counted_and_others_are_not(tmp_path: Path) -> None:
+def test_fdatasync_fsync_and_msync_of_a_log_file_are_counted_and_others_are_not(
+    tmp_path: Path,
+) -> None:
     log, other = tmp_path / "log", tmp_path / "other"
     for path, size in ((log, syncs.LOG_FILE_BYTES), (other, 4_096)):
         path.touch()
         os.truncate(path, size)
     counter = syncs.SyncCounter(syncs.build(tmp_path), tmp_path / "counts")
     before = counter.read()
-    subprocess.run([sys.executable, "-c", PROGRAM, str(log), str(other)], env={**os.environ, **counter.environ}, check=True)
+    subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(log), str(other)],
+        env={**os.environ, **counter.environ},
+        check=True,
+    )
     found = counter.since(before)
     assert found.count == 3 and found.seconds > 0

@@ -1,4 +1,6 @@
-"""What a test leaves open is closed after it: a test that kills a store by leaving it must not leave descriptors, too."""
+"""What a test leaves open is closed after it: a test that kills a store by leaving it must not
+leave descriptors, too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Clean and unclean starts: what counts as lost bytes, and that it is not forgotten before the replica caught up."""
+"""Clean and unclean starts: what counts as lost bytes, and that it is not forgotten before the
+replica caught up.
+"""
 
 import os
 import time
@@ -38,7 +40,12 @@ def test_a_start_is_clean_only_when_written_bytes_survived(
 def test_a_killed_process_on_the_same_boot_is_clean(tmp_path: Path) -> None:
     first = begin(BootMarker(tmp_path), False, "boot-1")
     second = begin(BootMarker(tmp_path), True, "boot-1")
-    assert second.clean and second.same_boot and not first.same_boot and first.incarnation != second.incarnation
+    assert (
+        second.clean
+        and second.same_boot
+        and not first.same_boot
+        and first.incarnation != second.incarnation
+    )
 
 
 def test_an_unclean_start_stays_unclean_until_the_replica_caught_up(tmp_path: Path) -> None:
@@ -122,7 +129,9 @@ def test_a_folder_that_another_broker_used_is_judged_by_what_that_one_left(
     assert judge(marker, boot_id, True, traces) == verdict
 
 
-def test_an_orderly_end_of_ours_is_stale_once_another_broker_began_on_the_folder(tmp_path: Path) -> None:
+def test_an_orderly_end_of_ours_is_stale_once_another_broker_began_on_the_folder(
+    tmp_path: Path,
+) -> None:
     write_checkpoint(tmp_path / "checkpoint", Checkpoint(1, 1, 0, 5, 5))
     marker = BootMarker(tmp_path)
     begin(marker, False, "boot-1")
@@ -138,7 +147,8 @@ def test_an_orderly_end_of_ours_is_stale_once_another_broker_began_on_the_folder
     os.utime(tmp_path / "abort", (before_the_machine, before_the_machine))
     lost = BootMarker(tmp_path).examine(True, "boot-2")
     assert (lost.clean, lost.reason, lost.same_boot) == (False, "foreign_other_boot", False)
-    os.utime(tmp_path / "abort", (time.time() + 9e6, time.time() + 9e6))  # a clock that cannot be believed
+    # a clock that cannot be believed
+    os.utime(tmp_path / "abort", (time.time() + 9e6, time.time() + 9e6))
     assert not BootMarker(tmp_path).examine(True, "boot-2").clean
 
 
@@ -149,12 +159,17 @@ def test_the_time_of_the_machines_start_is_known_or_not(tmp_path: Path) -> None:
     assert machine_boot_s(tmp_path / "stat") is None
 
 
-@pytest.mark.parametrize("name", ["brokerIdentity", "epochFileCheckpoint", "epochFileCheckpointSeen"])
-def test_a_folder_with_a_trace_of_an_earlier_life_and_no_marker_is_no_first_start(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["brokerIdentity", "epochFileCheckpoint", "epochFileCheckpointSeen"]
+)
+def test_a_folder_with_a_trace_of_an_earlier_life_and_no_marker_is_no_first_start(
+    tmp_path: Path, name: str
+) -> None:
     (tmp_path / name).write_text("put back after the disk was lost")
     boot = begin(BootMarker(tmp_path), False, "boot-1")
     assert (boot.clean, boot.reason) == (False, "identity_without_marker")
-    assert not begin(BootMarker(tmp_path), False, "boot-1").clean  # a kill before it caught up washes nothing off
+    # a kill before it caught up washes nothing off
+    assert not begin(BootMarker(tmp_path), False, "boot-1").clean
 
 
 def test_a_first_start_killed_behind_its_identity_is_clean(tmp_path: Path) -> None:

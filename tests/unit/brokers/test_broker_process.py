@@ -35,26 +35,34 @@ async def controller():
 
 async def test_a_taken_port_is_named(tmp_path: Path, controller: ScriptedController) -> None:
     broker = await start_broker(broker_config(tmp_path / "a", [controller.address]))
-    second = BrokerProcess(broker_config(tmp_path / "b", [controller.address], listen=broker.config.listen))
+    second = BrokerProcess(
+        broker_config(tmp_path / "b", [controller.address], listen=broker.config.listen)
+    )
     with pytest.raises(StartRefused, match=broker.config.listen):
         await second.start()
     await second.stop("failed")
     await broker.stop("test")
 
 
-async def test_a_refused_start_ends_with_code_2(tmp_path: Path, controller: ScriptedController, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_refused_start_ends_with_code_2(
+    tmp_path: Path, controller: ScriptedController, caplog: pytest.LogCaptureFixture
+) -> None:
     IdentityFiles(tmp_path / "store").write_identity(Identity("regent", "other", 1))
     assert await run(broker_config(tmp_path / "store", [controller.address])) == 2
     assert "other" in caplog.text
 
 
-async def test_a_store_folder_that_is_none_is_named(tmp_path: Path, controller: ScriptedController, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_store_folder_that_is_none_is_named(
+    tmp_path: Path, controller: ScriptedController, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "file").write_text("no folder")
     assert await run(broker_config(tmp_path / "file" / "store", [controller.address])) == 2
     assert "cannot be used" in caplog.text
 
 
-async def test_both_ports_serve_and_the_second_may_be_taken(tmp_path: Path, controller: ScriptedController) -> None:
+async def test_both_ports_serve_and_the_second_may_be_taken(
+    tmp_path: Path, controller: ScriptedController
+) -> None:
     config = broker_config(tmp_path, [controller.address], second_listen=True)
     host, port = config.listen.split(":")
     broker = await start_broker(config)
@@ -66,7 +74,9 @@ async def test_both_ports_serve_and_the_second_may_be_taken(tmp_path: Path, cont
     await broker.stop("test")
 
 
-async def test_the_route_appears_with_the_role_and_goes_with_the_stop(tmp_path: Path, controller: ScriptedController) -> None:
+async def test_the_route_appears_with_the_role_and_goes_with_the_stop(
+    tmp_path: Path, controller: ScriptedController
+) -> None:
     name_server, client = NameServer(NameServerConfig(listen="127.0.0.1:0")), RemotingClient()
     await name_server.start()
     address = f"127.0.0.1:{name_server.port}"
@@ -74,15 +84,23 @@ async def test_the_route_appears_with_the_role_and_goes_with_the_stop(tmp_path: 
     await until(lambda: broker.roles.serving, "the broker serves")
     assert (await call(client, broker, send_request("T", b"x"))).code == 0
     # The send was acknowledged, so the name server knows its topic.
-    assert (await client.call(address, RemotingCommand.request(105, {"topic": "T"}), 5_000)).code == 0
+    assert (
+        await client.call(address, RemotingCommand.request(105, {"topic": "T"}), 5_000)
+    ).code == 0
     await broker.stop("test")
-    assert (await client.call(address, RemotingCommand.request(105, {"topic": "T"}), 5_000)).code == 17
+    assert (
+        await client.call(address, RemotingCommand.request(105, {"topic": "T"}), 5_000)
+    ).code == 17
     await client.close()
     await name_server.close()
 
 
-async def test_controllers_see_the_port_closed_before_the_connection_ends(tmp_path: Path, controller: ScriptedController) -> None:
-    """Their probe must find a broker that is gone, else the election waits for the heartbeat timeout."""
+async def test_controllers_see_the_port_closed_before_the_connection_ends(
+    tmp_path: Path, controller: ScriptedController
+) -> None:
+    """Their probe must find a broker that is gone, else the election waits for the heartbeat
+    timeout.
+    """
     refused: list[bool] = []
 
     def closed(_connection: object) -> None:
@@ -96,13 +114,18 @@ async def test_controllers_see_the_port_closed_before_the_connection_ends(tmp_pa
     assert refused == [True]
 
 
-async def test_waiting_sends_are_answered_before_the_end(tmp_path: Path, controller: ScriptedController) -> None:
-    broker = await start_broker(broker_config(tmp_path, [controller.address], **PATIENT))  # the absent member stays one
+async def test_waiting_sends_are_answered_before_the_end(
+    tmp_path: Path, controller: ScriptedController
+) -> None:
+    # the absent member stays one
+    broker = await start_broker(broker_config(tmp_path, [controller.address], **PATIENT))
     await until(lambda: broker.roles.serving, "the broker serves")
     client = RemotingClient()
     assert (await call(client, broker, send_request("T", b"x"))).code == 0
     controller.members, controller.set_epoch = [1, 2], controller.set_epoch + 1
-    await until(lambda: broker.replica.core.sync_state_set == (1, 2), "a member that is not there counts")
+    await until(
+        lambda: broker.replica.core.sync_state_set == (1, 2), "a member that is not there counts"
+    )
     waiting = asyncio.ensure_future(call(client, broker, send_request("T", b"y")))
     await until(lambda: waiting.done() or broker.service.sends.waiting == 1, "the send waits")
     await broker.stop("test")
@@ -110,15 +133,24 @@ async def test_waiting_sends_are_answered_before_the_end(tmp_path: Path, control
     await client.close()
 
 
-async def test_a_running_pair_proves_its_set_to_who_imports_it(tmp_path: Path, controller: ScriptedController) -> None:
+async def test_a_running_pair_proves_its_set_to_who_imports_it(
+    tmp_path: Path, controller: ScriptedController
+) -> None:
     first = await start_broker(broker_config(tmp_path / "1", [controller.address]))
     await until(lambda: first.roles.serving, "the first one serves")
     second = await start_broker(broker_config(tmp_path / "2", [controller.address]))
     await until(lambda: first.replica.core.sync_state_set == (1, 2), "the second one is in sync")
     client = RemotingClient()
-    bodies = [fastjson.loads((await call(client, broker, RemotingCommand.request(907))).body) for broker in (first, second)]
+    bodies = [
+        fastjson.loads((await call(client, broker, RemotingCommand.request(907))).body)
+        for broker in (first, second)
+    ]
     master, slave = (ha_facts("", body) for body in bodies)
-    assert master is not None and (master.is_master, master.in_sync_slaves, master.links_in_sync) == (True, 1, 1)
+    assert master is not None and (
+        master.is_master,
+        master.in_sync_slaves,
+        master.links_in_sync,
+    ) == (True, 1, 1)
     assert slave is not None and not slave.is_master and slave.end_offset >= master.end_offset
     assert slave.master_ha_address == first.config.ha_listen
     await client.close()
@@ -147,28 +179,43 @@ sys.exit(asyncio.run(broker_process.run(broker_config(Path(sys.argv[1]), [sys.ar
 """
 
 
-async def test_a_stop_that_the_disk_holds_up_ends_all_the_same(tmp_path: Path, controller: ScriptedController) -> None:
+async def test_a_stop_that_the_disk_holds_up_ends_all_the_same(
+    tmp_path: Path, controller: ScriptedController
+) -> None:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", HUNG_DISK, str(tmp_path), controller.address, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
+        sys.executable,
+        "-c",
+        HUNG_DISK,
+        str(tmp_path),
+        controller.address,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
     assert process.stdout is not None and await process.stdout.readline() == b"up\n"
     process.terminate()
     _, errors = await asyncio.wait_for(process.communicate(), 60)
-    assert process.returncode == EXIT_STUCK and b"has not stopped within 1 s: something hangs" in errors
+    assert (
+        process.returncode == EXIT_STUCK
+        and (b"has not stopped within 1 s: something hangs") in errors
+    )
 
 
 async def test_a_master_that_is_told_to_end_hands_over_first(
-    tmp_path: Path, controller: ScriptedController, monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    tmp_path: Path, controller: ScriptedController, monkeypatch: pytest.MonkeyPatch
+) -> None:
     limits: list[LastResort] = []
-    monkeypatch.setattr(broker_process, "LastResort", lambda who: limits.append(LastResort(who)) or limits[-1])
+    monkeypatch.setattr(
+        broker_process, "LastResort", lambda who: limits.append(LastResort(who)) or limits[-1]
+    )
     config, client = broker_config(tmp_path / "1", [controller.address]), RemotingClient()
     ending = asyncio.ensure_future(run(config))
     await until(lambda: controller.master == 1, "the first one leads")
     second = await start_broker(broker_config(tmp_path / "2", [controller.address]))
     await until(lambda: controller.members == [1, 2], "the second one is in sync")
     # The master hears that its proposal was taken a moment later, and hands over to members only.
-    while fastjson.loads((await client.call(config.listen, RemotingCommand.request(19002), 30_000)).body)["sync_state_set"] != [1, 2]:
+    while fastjson.loads(
+        (await client.call(config.listen, RemotingCommand.request(19002), 30_000)).body
+    )["sync_state_set"] != [1, 2]:
         await asyncio.sleep(0.005)
     os.kill(os.getpid(), signal.SIGTERM)
     assert await ending == 0

@@ -25,7 +25,9 @@ class Controller:
     def _handle(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         if request.code == 1005:
             ext = {"isLeader": str(self.leader == self.address).lower()}
-            return request.reply(ext=ext | ({"controllerLeaderAddress": self.leader} if self.leader else {}))
+            return request.reply(
+                ext=ext | ({"controllerLeaderAddress": self.leader} if self.leader else {})
+            )
         self.heard.append(request.code)
         return request.reply(2007 if self.not_leader else 0, remark=self.address)
 
@@ -74,7 +76,9 @@ async def test_no_leader_in_time_is_unknown() -> None:
 
 async def test_every_new_connection_begins_with_a_greeting_and_all_get_heartbeats() -> None:
     first, second = await two()
-    client = ControllerClient([first.address, second.address], lambda: RemotingCommand.request(904, oneway=True))
+    client = ControllerClient(
+        [first.address, second.address], lambda: RemotingCommand.request(904, oneway=True)
+    )
     client.start()
     await until(lambda: first.heard == [904] and second.heard == [904], "both were greeted")
     assert client.heartbeat(RemotingCommand.request(904, oneway=True)) == 2

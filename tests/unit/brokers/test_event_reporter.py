@@ -14,17 +14,24 @@ async def test_without_kafka_nothing_is_produced() -> None:
 
 
 async def test_a_kafka_that_is_not_there_blocks_nobody_and_losses_are_counted() -> None:
-    reporter = EventReporter({"bootstrap.servers": f"127.0.0.1:{free_port()}", "log_level": "0"}, "C", "b", "i", Clock())
+    reporter = EventReporter(
+        {"bootstrap.servers": f"127.0.0.1:{free_port()}", "log_level": "0"}, "C", "b", "i", Clock()
+    )
     reporter.start()
     for _ in range(11_000):
-        reporter.report("SyncStateSetProposed", {"members": [1, 2], "base_epoch": 1, "new_epoch": -1, "code": -1})
+        reporter.report(
+            "SyncStateSetProposed",
+            {"members": [1, 2], "base_epoch": 1, "new_epoch": -1, "code": -1},
+        )
     assert reporter.reported + reporter.dropped == 11_000 and reporter.dropped >= 1_000
     await reporter.close()
     assert reporter.dropped == 11_000
 
 
 async def test_a_fact_that_fits_no_schema_is_dropped_and_counted() -> None:
-    reporter = EventReporter({"bootstrap.servers": f"127.0.0.1:{free_port()}", "log_level": "0"}, "C", "b", "i", Clock())
+    reporter = EventReporter(
+        {"bootstrap.servers": f"127.0.0.1:{free_port()}", "log_level": "0"}, "C", "b", "i", Clock()
+    )
     reporter.report("NoSuchEvent", {})
     reporter.report("BrokerStopped", {"wrong": 1})
     assert (reporter.reported, reporter.dropped) == (0, 2)

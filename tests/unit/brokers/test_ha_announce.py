@@ -49,12 +49,19 @@ async def test_the_word_reaches_who_listens_and_one_that_does_not_delays_nobody(
 
     server, client = RemotingServer(reply), RemotingClient()
     await server.start()
-    leads = replace(LEADS, replicas={2: f"127.0.0.1:{free_port()}", 3: f"127.0.0.1:{server.port}", 4: "nonsense"})
+    leads = replace(
+        LEADS,
+        replicas={2: f"127.0.0.1:{free_port()}", 3: f"127.0.0.1:{server.port}", 4: "nonsense"},
+    )
     telling = asyncio.ensure_future(ha_announce.run(client, lambda: leads, Clock(), period_ms=1))
     await until(lambda: len(heard) > 1, "it was told twice")
     assert not telling.done()
     assert heard[0].code == 906
-    assert heard[0].ext == {"masterHaAddress": "m:7", "masterFlushOffset": "0", "masterAddress": "m:1"}
+    assert heard[0].ext == {
+        "masterHaAddress": "m:7",
+        "masterFlushOffset": "0",
+        "masterAddress": "m:1",
+    }
     telling.cancel()
     await client.close()
     await server.close()

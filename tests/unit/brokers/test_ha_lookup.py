@@ -54,7 +54,9 @@ async def master(**answer: str) -> RemotingServer:
 
 
 async def test_a_master_says_itself_where_it_takes_links(asked: Asked) -> None:
-    server = await master(masterHaAddress="10.0.0.1:4711", masterFlushOffset="0", masterAddress="10.0.0.1:1")
+    server = await master(
+        masterHaAddress="10.0.0.1:4711", masterFlushOffset="0", masterAddress="10.0.0.1:1"
+    )
     address = f"127.0.0.1:{server.port}"
     asked.lookup.ask(address)
     assert asked.registered == 1
@@ -91,7 +93,9 @@ async def test_what_is_no_address_is_not_handed_on(asked: Asked) -> None:
 
 @pytest.mark.parametrize("who_knows", ["name server", "master"])
 async def test_a_slave_links_to_a_port_that_no_rule_gives(tmp_path: Path, who_knows: str) -> None:
-    """Both brokers are of the kind whose HA address the controller does not know; the HA port is any port."""
+    """Both brokers are of the kind whose HA address the controller does not know; the HA port is
+    any port.
+    """
     controller = ScriptedController()
     controller.knows_ha_addresses = False
     await controller.start()

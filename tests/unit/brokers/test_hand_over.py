@@ -1,4 +1,6 @@
-"""A planned hand-over as decisions: who can take over, when the controller is asked, when this broker goes on."""
+"""A planned hand-over as decisions: who can take over, when the controller is asked, when this
+broker goes on.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +35,17 @@ def test_members_that_are_close_behind_can_take_over_lowest_id_first() -> None:
         ([Slave(2, True, 10)], 9, "replica 9 is not linked"),
     ],
 )  # fmt: skip
-def test_who_cannot_take_over_is_refused_with_the_reason(slaves: list[Slave], wanted: int | None, said: str) -> None:
+def test_who_cannot_take_over_is_refused_with_the_reason(
+    slaves: list[Slave], wanted: int | None, said: str
+) -> None:
     with pytest.raises(Refused) as refused:
         candidates(slaves, LAG_BYTES_MAX, wanted)
     assert said in str(refused.value)
 
 
-@pytest.mark.parametrize("behind", [{"target_acked": 999}, {"confirm_offset": 999}, {"unfinished": 1}])
+@pytest.mark.parametrize(
+    "behind", [{"target_acked": 999}, {"confirm_offset": 999}, {"unfinished": 1}]
+)
 def test_the_controller_is_asked_only_when_everybody_has_everything(behind: dict[str, int]) -> None:
     one = attempt()
     assert one.look(replace(QUIET, **behind), 1) is Stage.DRAINING
@@ -49,12 +55,19 @@ def test_the_controller_is_asked_only_when_everybody_has_everything(behind: dict
 def test_waiting_for_the_members_has_an_end() -> None:
     one = attempt()
     assert one.look(replace(QUIET, target_acked=0), 499) is Stage.DRAINING
-    assert one.look(replace(QUIET, target_acked=0), 500) is Stage.RESUMED and "in time" in one.reason and one.over
+    assert (
+        one.look(replace(QUIET, target_acked=0), 500) is Stage.RESUMED
+        and "in time" in one.reason
+        and one.over
+    )
 
 
 def test_a_target_that_is_gone_while_draining_ends_the_attempt_at_once() -> None:
     one = attempt()
-    assert one.look(replace(QUIET, target_acked=None), 1) is Stage.RESUMED and "replica 2" in one.reason
+    assert (
+        one.look(replace(QUIET, target_acked=None), 1) is Stage.RESUMED
+        and "replica 2" in one.reason
+    )
 
 
 def test_links_that_close_while_the_controller_decides_say_nothing() -> None:

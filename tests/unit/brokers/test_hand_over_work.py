@@ -1,4 +1,6 @@
-"""Carrying out a hand-over: what is asked of whom, and that writes are never held longer than it takes."""
+"""Carrying out a hand-over: what is asked of whom, and that writes are never held longer than it
+takes.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ ADDRESSES = {1: "h:1", 2: "h:2", 3: "h:3"}
 
 @dataclass
 class Around:
-    """A master of epoch 3 with two members that have everything; what its surroundings answer is the test's."""
+    """A master of epoch 3 with two members that have everything; what its surroundings answer is
+    the test's.
+    """
 
     roles: RoleView = field(default_factory=RoleView)
     table_answers: dict[str, list[int]] = field(default_factory=dict)
@@ -43,14 +47,28 @@ class Around:
         self.forwarded = self.writing = 0
         self.slaves = tuple(SlaveSeen("", number, True, 100, 100, 0) for number in (2, 3))
         replica = SimpleNamespace(
-            store=SimpleNamespace(log_end=100), core=SimpleNamespace(confirm_offset=100), ha_status=lambda: HaStatus(self.slaves)
+            store=SimpleNamespace(log_end=100),
+            core=SimpleNamespace(confirm_offset=100),
+            ha_status=lambda: HaStatus(self.slaves),
         )
         self.told: list[tuple[str, dict[str, object]]] = []
         told = lambda kind, fields: self.told.append((kind, fields))  # noqa: E731
-        parts: list[object] = [self.roles, replica, self, self, self, Clock(), lambda: 0, self.hold_ms, told]
+        parts: list[object] = [
+            self.roles,
+            replica,
+            self,
+            self,
+            self,
+            Clock(),
+            lambda: 0,
+            self.hold_ms,
+            told,
+        ]
         self.work = HandOverWork(*parts)  # type: ignore[arg-type]
 
-    async def call(self, address: str, request: RemotingCommand, _timeout_ms: int) -> RemotingCommand:
+    async def call(
+        self, address: str, request: RemotingCommand, _timeout_ms: int
+    ) -> RemotingCommand:
         assert request.ext == {"regentMasterEpoch": "3"}
         self.tables_asked.append(address)
         self.held_when_asked.append(self.roles.draining)
@@ -66,7 +84,9 @@ class Around:
         if self.elect_code is None:
             return None
         if self.elect_code == 0:
-            self.roles.changed(RoleChanged("SLAVE", 4, broker_id, ADDRESSES[broker_id], (1, 2, 3), 4))
+            self.roles.changed(
+                RoleChanged("SLAVE", 4, broker_id, ADDRESSES[broker_id], (1, 2, 3), 4)
+            )
         return RemotingCommand.request(1002).reply(self.elect_code, remark="said")
 
     def ask(self, elect: bool) -> None:
@@ -85,17 +105,26 @@ async def test_the_target_copies_the_tables_before_and_after_writes_are_held() -
     around = Around()
     done = await around.work.run(3)
     assert (done.master_id, done.master_address, done.master_epoch) == (3, "h:3", 4)
-    assert around.tables_asked == ["h:3", "h:3"] and around.held_when_asked == [False, True] and around.elected == [3]
+    assert (
+        around.tables_asked == ["h:3", "h:3"]
+        and around.held_when_asked == [False, True]
+        and around.elected == [3]
+    )
     assert not around.roles.draining
     (begun, first), (completed, last) = around.told
     assert (begun, first["target_broker_id"], first["master_epoch"]) == ("HandOverBegun", 3, 3)
-    assert (completed, last["target_broker_id"], last["new_master_epoch"]) == ("HandOverCompleted", 3, 4)
+    assert (completed, last["target_broker_id"], last["new_master_epoch"]) == (
+        "HandOverCompleted",
+        3,
+        4,
+    )
 
 
 async def test_each_refusal_is_an_event_that_its_schema_takes() -> None:
     for around, wanted, kinds in (
-        (Around(elect_code=2012), 2, ["HandOverBegun", "HandOverRefused"]), (Around(table_answers={"h:2": [3], "h:3": [3]}), None, ["HandOverRefused"]),
-    ):  # fmt: skip
+        (Around(elect_code=2012), 2, ["HandOverBegun", "HandOverRefused"]),
+        (Around(table_answers={"h:2": [3], "h:3": [3]}), None, ["HandOverRefused"]),
+    ):
         reason = await refused(around, wanted)
         assert [kind for kind, _ in around.told] == kinds and around.told[-1][1]["reason"] == reason
         assert around.told[-1][1]["target_broker_id"] == (wanted or -1)
@@ -115,7 +144,10 @@ async def test_a_member_of_another_kind_or_without_an_answer_is_passed_over() ->
 
 async def test_a_target_that_does_not_answer_while_writes_are_held_is_not_elected() -> None:
     around = Around(table_answers={"h:2": [0, -1]})
-    assert await refused(around, 2) == "not handed over to replica 2: no answer" and around.elected == []
+    assert (
+        await refused(around, 2) == ("not handed over to replica 2: no answer")
+        and around.elected == []
+    )
 
 
 async def test_a_refusal_of_the_controller_is_told() -> None:

@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from brokers.held_position import HELD_NAME, KEEP_EVERY_MS, OFFSET_MAX, Held, HeldPosition, read_held
+from brokers.held_position import (
+    HELD_NAME,
+    KEEP_EVERY_MS,
+    OFFSET_MAX,
+    Held,
+    HeldPosition,
+    read_held,
+)
 
 
 def test_what_was_kept_is_read_by_the_next_start(tmp_path: Path) -> None:
@@ -48,10 +55,23 @@ def test_what_was_taken_before_a_cut_is_not_written_after_it(tmp_path: Path) -> 
     assert held.held is None and not (tmp_path / HELD_NAME).exists()
 
 
-@pytest.mark.parametrize("text", [
-    b"", b"{", b"[]", b"7", b'{"epoch": 1}', b'{"epoch": "1", "offset": 2}', b'{"epoch": 1, "offset": -2}', b'{"epoch": -2, "offset": 2}',
-    b'{"epoch": 1, "offset": %d}' % (OFFSET_MAX + 1), b'{"epoch": true, "offset": 2}', b"\xff\xfe", b'{"epoch": 1, "offset": 2}' + b" " * 400,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"7",
+        b'{"epoch": 1}',
+        b'{"epoch": "1", "offset": 2}',
+        b'{"epoch": 1, "offset": -2}',
+        b'{"epoch": -2, "offset": 2}',
+        (b'{"epoch": 1, "offset": %d}') % (OFFSET_MAX + 1),
+        b'{"epoch": true, "offset": 2}',
+        b"\xff\xfe",
+        b'{"epoch": 1, "offset": 2}' + b" " * 400,
+    ],
+)
 def test_a_file_that_makes_no_sense_says_nothing(tmp_path: Path, text: bytes) -> None:
     (tmp_path / HELD_NAME).write_bytes(text)
     assert read_held(tmp_path / HELD_NAME) in (None, Held(1, 2))

@@ -40,7 +40,21 @@ def test_the_check_code_is_a_fourth_field_and_a_file_without_it_stays_valid(tmp_
     assert files.read_identity() == Identity("c", "b", 3)
 
 
-@pytest.mark.parametrize("content", [b"", b"c#b", b"c#b#0", b"c#b#x", b"c#b#1#2", b"c#b#1#", b"c#b#1#h:1;2#3", b"\xff#b#1", b"c##1", b"c#b#" + b"1" * 5000])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"c#b",
+        b"c#b#0",
+        b"c#b#x",
+        b"c#b#1#2",
+        b"c#b#1#",
+        b"c#b#1#h:1;2#3",
+        b"\xff#b#1",
+        b"c##1",
+        b"c#b#" + b"1" * 5000,
+    ],
+)
 def test_a_torn_identity_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "brokerIdentity").write_bytes(content)
     with pytest.raises(IdentityFileError):
@@ -61,4 +75,6 @@ def test_a_second_write_leaves_one_file(tmp_path: Path) -> None:
     files = IdentityFiles(tmp_path)
     files.write_identity(Identity("c", "b", 1))
     files.write_identity(Identity("c", "b", 2))
-    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("brokerIdentity", b"c#b#2")]
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [
+        ("brokerIdentity", b"c#b#2")
+    ]

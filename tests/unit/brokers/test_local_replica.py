@@ -50,7 +50,11 @@ def test_an_orderly_end_is_noted_and_a_second_use_of_the_folder_refused(tmp_path
         opened(tmp_path)
     replica.close()
     again = opened(tmp_path)
-    assert again.boot.reason == "flushed_exit" and again.store.log_end > 0 and not again.store.recovery.abnormal
+    assert (
+        again.boot.reason == "flushed_exit"
+        and again.store.log_end > 0
+        and not again.store.recovery.abnormal
+    )
     again.close()
 
 
@@ -92,7 +96,12 @@ async def test_an_error_of_its_own_ends_the_process_rather_than_a_silent_masters
     async def unused(*_: object) -> None: ...
 
     core = replica.make(1)
-    replica.run(core, ReplicaHooks(unused, unused, lambda elect: None, lambda offset: None, lambda kind, fields: None))
+    replica.run(
+        core,
+        ReplicaHooks(
+            unused, unused, lambda elect: None, lambda offset: None, lambda kind, fields: None
+        ),
+    )
     assert replica.driver is not None
 
     def stumble(notice: RoleNotice, now_ms: int) -> list[Effect]:
@@ -108,7 +117,9 @@ async def test_an_error_of_its_own_ends_the_process_rather_than_a_silent_masters
     replica.close()
 
 
-async def test_a_new_epoch_is_told_with_the_time_of_the_last_message_before_it(tmp_path: Path) -> None:
+async def test_a_new_epoch_is_told_with_the_time_of_the_last_message_before_it(
+    tmp_path: Path,
+) -> None:
     replica, told = opened(tmp_path), []
 
     async def unused(*_: object) -> None:
@@ -117,10 +128,17 @@ async def test_a_new_epoch_is_told_with_the_time_of_the_last_message_before_it(t
     def report(kind: str, fields: dict[str, object]) -> None:
         told.extend([fields["last_store_ms"]] if kind == "EpochAppended" else [])
 
-    replica.run(replica.make(1), ReplicaHooks(unused, unused, lambda elect: None, lambda offset: None, report))
+    replica.run(
+        replica.make(1),
+        ReplicaHooks(unused, unused, lambda elect: None, lambda offset: None, report),
+    )
     for epoch, dispatched in ((1, False), (2, False), (3, True)):
         replica.notice(RoleNotice(1, master_epoch=epoch, members=(1,), set_epoch=epoch))
-        replica.log_grew(replica.store.put(MessageFields("T", 0, b"x", b"", 1, HOST, HOST), 70 + epoch).end_offset)
+        replica.log_grew(
+            replica.store.put(
+                MessageFields("T", 0, b"x", b"", 1, HOST, HOST), 70 + epoch
+            ).end_offset
+        )
         if dispatched:
             replica.store.dispatch_to(replica.store.log_end)
     replica.notice(RoleNotice(1, master_epoch=4, members=(1,), set_epoch=4))
@@ -130,7 +148,9 @@ async def test_a_new_epoch_is_told_with_the_time_of_the_last_message_before_it(t
 
 
 @pytest.mark.parametrize("damage", ["removed", "cut off"])
-def test_a_log_that_lost_what_was_durable_is_unclean_however_orderly_the_last_end(tmp_path: Path, damage: str) -> None:
+def test_a_log_that_lost_what_was_durable_is_unclean_however_orderly_the_last_end(
+    tmp_path: Path, damage: str
+) -> None:
     end, log_file = three_durable_messages(tmp_path)
     if damage == "removed":
         log_file.unlink()
@@ -144,14 +164,23 @@ def test_a_log_that_lost_what_was_durable_is_unclean_however_orderly_the_last_en
         again.store.close(clean=False)
 
 
-def test_a_record_that_was_damaged_between_sound_ones_makes_no_start_unclean(tmp_path: Path) -> None:
-    """It is told, fetched from a member and not served before: nobody else's bytes are needed in its place."""
+def test_a_record_that_was_damaged_between_sound_ones_makes_no_start_unclean(
+    tmp_path: Path,
+) -> None:
+    """It is told, fetched from a member and not served before: nobody else's bytes are needed in
+    its place.
+    """
     end, log_file = three_durable_messages(tmp_path)
     data = bytearray(log_file.read_bytes())
     data[end // 2] ^= 1
     log_file.write_bytes(data)
     again = opened(tmp_path)
-    assert again.clean() and again.loss is None and again.store.log_end == end and len(again.store.recovery.damaged) == 1
+    assert (
+        again.clean()
+        and again.loss is None
+        and again.store.log_end == end
+        and len(again.store.recovery.damaged) == 1
+    )
     again.close()
 
 
@@ -166,7 +195,9 @@ def three_durable_messages(folder: Path) -> tuple[int, Path]:
     return end, log_file
 
 
-def test_an_unclean_start_trusts_what_was_durable_and_no_more_after_a_second_one(tmp_path: Path) -> None:
+def test_an_unclean_start_trusts_what_was_durable_and_no_more_after_a_second_one(
+    tmp_path: Path,
+) -> None:
     replica = opened(tmp_path)
     message = MessageFields("T", 0, b"x" * 100, b"", 1, HOST, HOST)
     replica.store.put(message, 1)
@@ -188,30 +219,44 @@ def test_an_unclean_start_trusts_what_was_durable_and_no_more_after_a_second_one
     third.close()
 
 
-def test_a_full_disk_takes_the_entry_of_a_mastership_and_leaves_the_end_of_a_run_clean(tmp_path: Path) -> None:
+def test_a_full_disk_takes_the_entry_of_a_mastership_and_leaves_the_end_of_a_run_clean(
+    tmp_path: Path,
+) -> None:
     with small_disk(tmp_path, 32 << 20) as disk:
-        replica = LocalReplica(broker_config(disk.root, ["127.0.0.1:1"], commit_log_file_bytes=1 << 20))
+        replica = LocalReplica(
+            broker_config(disk.root, ["127.0.0.1:1"], commit_log_file_bytes=1 << 20)
+        )
         end = replica.store.put(MessageFields("T", 0, b"x", b"", 1, HOST, HOST), 1).end_offset
         disk.fill()
         replica._epoch_file.save(EpochHistory.of((1, 0)), 1)
         disk.fill()
         replica.close()
         disk.free()
-        again = LocalReplica(broker_config(disk.root, ["127.0.0.1:1"], commit_log_file_bytes=1 << 20))
-        assert again.clean() and again.store.log_end == end and again.epochs == EpochHistory.of((1, 0))
+        again = LocalReplica(
+            broker_config(disk.root, ["127.0.0.1:1"], commit_log_file_bytes=1 << 20)
+        )
+        assert (
+            again.clean() and again.store.log_end == end and again.epochs == EpochHistory.of((1, 0))
+        )
         assert again.boot.reason == "same_boot"
         again.close()
 
 
 def used_by_java(folder: Path, *, writes: int, orderly: bool) -> int:
-    """What a Java broker leaves: it knows nothing of our marker, nor of what stands behind its own checkpoint fields."""
-    store = MessageStore(folder, StoreConfig(log_file_bytes=1 << 20, queue_file_bytes=20_000), same_boot=True)
+    """What a Java broker leaves: it knows nothing of our marker, nor of what stands behind its own
+    checkpoint fields.
+    """
+    store = MessageStore(
+        folder, StoreConfig(log_file_bytes=1 << 20, queue_file_bytes=20_000), same_boot=True
+    )
     for number in range(writes):
         store.put(MessageFields("T", 0, b"java", b"", 1, HOST, HOST), 10_000 + number)
     end = store.log_end
     store.dispatch_to(end)
     store.flush()
-    before = (folder / "checkpoint").read_bytes() if (folder / "checkpoint").exists() else bytes(4096)
+    before = (
+        (folder / "checkpoint").read_bytes() if (folder / "checkpoint").exists() else bytes(4096)
+    )
     store.close(clean=orderly)
     if orderly:
         java = struct.pack(">5q", 10_000 + writes, 10_000 + writes, 0, 0, end)
@@ -219,7 +264,9 @@ def used_by_java(folder: Path, *, writes: int, orderly: bool) -> int:
     return end
 
 
-def test_a_folder_of_a_java_broker_is_taken_over_as_clean_as_that_one_left_it(tmp_path: Path) -> None:
+def test_a_folder_of_a_java_broker_is_taken_over_as_clean_as_that_one_left_it(
+    tmp_path: Path,
+) -> None:
     end = used_by_java(tmp_path, writes=3, orderly=True)
     replica = opened(tmp_path)
     assert (replica.clean(), replica.boot.reason) == (True, "foreign_flushed_exit")
@@ -228,7 +275,9 @@ def test_a_folder_of_a_java_broker_is_taken_over_as_clean_as_that_one_left_it(tm
     replica.close()
 
 
-def test_a_java_broker_that_lost_power_after_our_orderly_end_does_not_count_as_clean(tmp_path: Path) -> None:
+def test_a_java_broker_that_lost_power_after_our_orderly_end_does_not_count_as_clean(
+    tmp_path: Path,
+) -> None:
     opened(tmp_path).close()
     used_by_java(tmp_path, writes=3, orderly=False)
     marker = tmp_path / "runMarker"
@@ -282,13 +331,17 @@ async def test_a_promotion_flushes_what_it_took_over_beside_the_loop(
     async def unused(*_: object) -> None:
         return None
 
-    hooks = ReplicaHooks(unused, unused, lambda elect: None, lambda offset: None, lambda kind, fields: None)
+    hooks = ReplicaHooks(
+        unused, unused, lambda elect: None, lambda offset: None, lambda kind, fields: None
+    )
     replica.run(replica.make(1), hooks)
     replica.notice(RoleNotice(1, master_epoch=1, members=(1,), set_epoch=1))
     end = replica.store.put(MessageFields("T", 0, b"x", b"", 1, HOST, HOST), 1).end_offset
     replica.log_grew(end)
     replica.notice(RoleNotice(1, master_epoch=2, members=(1,), set_epoch=2))
-    assert replica.leads() and replica.store.log.flushed_offset < end, "it leads before the flush is over"
+    assert replica.leads() and replica.store.log.flushed_offset < end, (
+        "it leads before the flush is over"
+    )
     slow.set()
     await until(lambda: replica.store.log.flushed_offset >= end, "the flush is over")
     assert replica.driver is not None
@@ -296,7 +349,7 @@ async def test_a_promotion_flushes_what_it_took_over_beside_the_loop(
     replica.close()
 
 
-# -- trust after a loss (S15): real stores and links, the controller is the fold --------------------------------
+# -- trust after a loss (S15): real stores and links, the controller is the fold -------------------
 
 
 @pytest.fixture
@@ -318,7 +371,9 @@ async def confirmed(among: FoldedSet, broker_id: int, end: int) -> None:
     await until(lambda: core.confirm_offset >= end, f"everything below {end} is confirmed")
 
 
-@pytest.mark.parametrize("orderly", [True, False], ids=["of a stopped broker", "of a running broker"])
+@pytest.mark.parametrize(
+    "orderly", [True, False], ids=["of a stopped broker", "of a running broker"]
+)
 async def test_a_restored_backup_is_noticed_by_the_master_and_copied_anew(
     pair: FoldedSet, orderly: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -336,22 +391,40 @@ async def test_a_restored_backup_is_noticed_by_the_master_and_copied_anew(
     pair.put_back(2, copy)
 
     back = pair.start(2)
-    assert back.boot.clean and back.boot.reason == ("flushed_exit" if orderly else "same_boot") and back.store.log_end < end
+    assert (
+        back.boot.clean
+        and back.boot.reason == ("flushed_exit" if orderly else "same_boot")
+        and back.store.log_end < end
+    )
     await until(pair.losses, "the master notices it")
     (loss,) = pair.losses()
     assert f"broker 2 lost data: its log ends at {loss['claimed_offset']}" in caplog.text
-    assert loss["lost_broker_id"] == 2 and loss["acknowledged_offset"] == end and int(str(loss["claimed_offset"])) < end
-    await until(lambda: back.store.log_end == end and pair.history.set.sync_state_set == (1, 2), "2 has copied everything again")
+    assert (
+        loss["lost_broker_id"] == 2
+        and loss["acknowledged_offset"] == end
+        and int(str(loss["claimed_offset"])) < end
+    )
+    await until(
+        lambda: back.store.log_end == end and pair.history.set.sync_state_set == (1, 2),
+        "2 has copied everything again",
+    )
     assert pair.put(1, 1) > end
     # Had 1 died before that: 2 counts as unclean, so nobody is elected without risk.
-    then = pair.as_of(next(outcome for effect, outcome in pair.decided if effect.lost_members == (2,)))
+    then = pair.as_of(
+        next(outcome for effect, outcome in pair.decided if effect.lost_members == (2,))
+    )
     assert then.set.sync_state_set == (1,) and not then.set.replica(2).clean
-    gone, old = seen(1, alive=False), seen(2, offset=int(str(loss["claimed_offset"])), incarnation=back.boot.incarnation)
+    gone, old = (
+        seen(1, alive=False),
+        seen(2, offset=int(str(loss["claimed_offset"])), incarnation=back.boot.incarnation),
+    )
     outcome = then.elect(-1, gone, old)
     assert not outcome.accepted and then.set.master_broker_id is None
 
 
-async def test_a_replica_that_lost_its_power_before_the_first_election_leads_at_risk(tmp_path: Path) -> None:
+async def test_a_replica_that_lost_its_power_before_the_first_election_leads_at_risk(
+    tmp_path: Path,
+) -> None:
     among = FoldedSet(tmp_path, 1)
     among.start(1)
     await among.stop(1, orderly=False)
@@ -368,9 +441,20 @@ async def test_a_replica_that_lost_its_power_before_the_first_election_leads_at_
 
 
 @pytest.mark.parametrize("orderly", [True, False])
-async def test_a_process_that_ends_within_a_record_it_is_sent_has_lost_nothing(tmp_path: Path, orderly: bool) -> None:
-    """What is acknowledged and confirmed of it is cut at the next start: neither checkpoint nor heartbeats bind that one."""
-    among = FoldedSet(tmp_path, 1, 2, commit_log_file_bytes=1 << 22, ha_flow_control=True, ha_transfer_bytes_per_s=400_000)
+async def test_a_process_that_ends_within_a_record_it_is_sent_has_lost_nothing(
+    tmp_path: Path, orderly: bool
+) -> None:
+    """What is acknowledged and confirmed of it is cut at the next start: neither checkpoint nor
+    heartbeats bind that one.
+    """
+    among = FoldedSet(
+        tmp_path,
+        1,
+        2,
+        commit_log_file_bytes=1 << 22,
+        ha_flow_control=True,
+        ha_transfer_bytes_per_s=400_000,
+    )
     among.start(1)
     among.elect(asked_by=1)
     among.start(2)
@@ -381,7 +465,8 @@ async def test_a_process_that_ends_within_a_record_it_is_sent_has_lost_nothing(t
     among.replicas[1].log_grew(among.replicas[1].store.put(large, 1).end_offset)
     await confirmed(among, 2, end + 1)
     assert among.replicas[2].store.log_end < among.replicas[1].store.log_end
-    assert among.history.alter((1,), *among.evidence()).accepted  # what is decided keeps what members showed
+    # what is decided keeps what members showed
+    assert among.history.alter((1,), *among.evidence()).accepted
     assert among.history.alter((1, 2), *among.evidence()).accepted
     among.replicas[2].store.checkpoint()
     await among.stop(2, orderly=orderly)
@@ -392,8 +477,12 @@ async def test_a_process_that_ends_within_a_record_it_is_sent_has_lost_nothing(t
     await among.stop_all()
 
 
-async def test_a_master_that_comes_back_empty_but_for_its_identity_is_not_preferred(pair: FoldedSet) -> None:
-    """Its disk was replaced, `brokerIdentity` put back, and its electionPriority is the better one (A2)."""
+async def test_a_master_that_comes_back_empty_but_for_its_identity_is_not_preferred(
+    pair: FoldedSet,
+) -> None:
+    """Its disk was replaced, `brokerIdentity` put back, and its electionPriority is the better one
+    (A2).
+    """
     end = pair.put(1, 10)
     await confirmed(pair, 1, end)
     await pair.stop(1, orderly=False)
@@ -406,14 +495,19 @@ async def test_a_master_that_comes_back_empty_but_for_its_identity_is_not_prefer
     outcome = pair.elect()
     assert pair.history.set.master_broker_id == 2 and LABEL_AT_RISK not in outcome.labels
     assert pair.replicas[2].store.log_end == end
-    await until(lambda: again.store.log_end == end and pair.history.set.sync_state_set == (1, 2), "it has copied everything")
+    await until(
+        lambda: again.store.log_end == end and pair.history.set.sync_state_set == (1, 2),
+        "it has copied everything",
+    )
 
 
-# -- what this id held before binds it (S15) -----------------------------------------------------------------------
+# -- what this id held before binds it (S15) -------------------------------------------------------
 
 
 def written(folder: Path, *, epochs: int = 1, count: int = 5) -> LocalReplica:
-    """A log of some epochs, confirmed and durable, that ended in order; its files are the test's."""
+    """A log of some epochs, confirmed and durable, that ended in order; its files are the
+    test's.
+    """
     replica = opened(folder)
     history = replica.epochs
     for _ in range(epochs):
@@ -434,7 +528,9 @@ def lose(folder: Path, *names: str) -> None:
 
 
 def test_a_log_that_is_gone_with_its_checkpoint_is_noticed_by_what_is_left(tmp_path: Path) -> None:
-    """Run marker, identity and epochs are there: all that was looked at so far calls the start clean."""
+    """Run marker, identity and epochs are there: all that was looked at so far calls the start
+    clean.
+    """
     end = written(tmp_path).store.log_end
     lose(tmp_path, "commitlog", "consumequeue", "checkpoint")
     again = opened(tmp_path)
@@ -446,12 +542,15 @@ def test_a_log_that_is_gone_with_its_checkpoint_is_noticed_by_what_is_left(tmp_p
     third.close()
 
 
-def test_an_older_log_and_checkpoint_under_a_newer_identity_are_noticed_and_told(tmp_path: Path) -> None:
+def test_an_older_log_and_checkpoint_under_a_newer_identity_are_noticed_and_told(
+    tmp_path: Path,
+) -> None:
     written(tmp_path)
     shutil.copytree(tmp_path / "commitlog", tmp_path / "older-log")
     shutil.copytree(tmp_path / "consumequeue", tmp_path / "older-queues")
     shutil.copy(tmp_path / "checkpoint", tmp_path / "older-checkpoint")
-    end = written(tmp_path, epochs=0, count=0).store.log_end  # opened and closed once more: nothing is told
+    # opened and closed once more: nothing is told
+    end = written(tmp_path, epochs=0, count=0).store.log_end
     newer = opened(tmp_path)
     assert newer.clean() and newer.loss is None
     for _ in range(50):
@@ -463,10 +562,16 @@ def test_an_older_log_and_checkpoint_under_a_newer_identity_are_noticed_and_told
     (tmp_path / "older-queues").rename(tmp_path / "consumequeue")
     (tmp_path / "older-checkpoint").rename(tmp_path / "checkpoint")
     again = opened(tmp_path)
-    assert again.store.log_end == end and (again.clean(), again.boot.reason) == (False, "log_went_back")
+    assert again.store.log_end == end and (again.clean(), again.boot.reason) == (
+        False,
+        "log_went_back",
+    )
     assert again.loss == {
-        "claimed_epoch": 1, "claimed_offset": end, "acknowledged_offset": newer.store.log_end, "why": "log_went_back",
-    }  # fmt: skip
+        "claimed_epoch": 1,
+        "claimed_offset": end,
+        "acknowledged_offset": newer.store.log_end,
+        "why": "log_went_back",
+    }
     again.close()
     told_once = opened(tmp_path)
     assert told_once.loss is None and not told_once.clean()

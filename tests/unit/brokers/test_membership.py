@@ -23,17 +23,24 @@ from tests.support.scripted_controller import ScriptedController
 class Broker:
     """A membership and what it told."""
 
-    def __init__(self, folder: Path, controller: ScriptedController, *, asks_for_elections: bool = True) -> None:
+    def __init__(
+        self, folder: Path, controller: ScriptedController, *, asks_for_elections: bool = True
+    ) -> None:
         self.notices: list[RoleNotice] = []
         self.events: list[str] = []
         self.identities: list[int] = []
         hooks = MembershipHooks(
-            self.identities.append, self.notices.append, lambda: LogPosition(3, 100, 90), lambda: True,
+            self.identities.append,
+            self.notices.append,
+            lambda: LogPosition(3, 100, 90),
+            lambda: True,
             lambda kind, fields: self.events.append(kind),
-        )  # fmt: skip
+        )
         me = Introduction("C", "b", "127.0.0.1:1", "127.0.0.1:2", "inc")
         timers = MembershipTimers(50, 10_000, 50, 7, asks_for_elections)
-        self.membership = Membership(me, [controller.address], IdentityFiles(folder), timers, hooks, Clock())
+        self.membership = Membership(
+            me, [controller.address], IdentityFiles(folder), timers, hooks, Clock()
+        )
         self.membership.start()
 
 
@@ -45,23 +52,37 @@ async def controller() -> AsyncIterator[ScriptedController]:
     await scripted.close()
 
 
-async def test_a_first_start_registers_asks_for_an_election_and_beats(tmp_path: Path, controller: ScriptedController) -> None:
+async def test_a_first_start_registers_asks_for_an_election_and_beats(
+    tmp_path: Path, controller: ScriptedController
+) -> None:
     broker = Broker(tmp_path, controller)
     await broker.membership.register()
     assert broker.identities == [1] and broker.events == ["IdentityWritten"]
-    await until(lambda: any(notice.master_id == 1 for notice in broker.notices), "an election was won")
+    await until(
+        lambda: any(notice.master_id == 1 for notice in broker.notices), "an election was won"
+    )
     await until(lambda: any(request.code == 904 for request in controller.heard), "heartbeats came")
     register = next(request for request in controller.heard if request.code == 1003)
-    assert register.ext["regentLastEpoch"] == "3" and register.ext["regentEndOffset"] == "100" and register.ext["regentClean"] == "true"
+    assert (
+        register.ext["regentLastEpoch"] == "3"
+        and register.ext["regentEndOffset"] == "100"
+        and register.ext["regentClean"] == "true"
+    )
     assert broker.membership.replicas == {1: "127.0.0.1:1"}
     await broker.membership.close()
 
 
-async def test_a_known_broker_only_registers(tmp_path: Path, controller: ScriptedController) -> None:
+async def test_a_known_broker_only_registers(
+    tmp_path: Path, controller: ScriptedController
+) -> None:
     IdentityFiles(tmp_path).write_identity(Identity("C", "b", 4))
     broker = Broker(tmp_path, controller)
     await broker.membership.register()
-    assert controller.heard_codes()[0] == 1003 and 1013 not in controller.heard_codes() and broker.identities == [4]
+    assert (
+        controller.heard_codes()[0] == 1003
+        and 1013 not in controller.heard_codes()
+        and broker.identities == [4]
+    )
     await broker.membership.close()
 
 
@@ -71,14 +92,22 @@ async def test_a_broker_proves_itself_with_the_code_that_it_got_its_id_with_afte
     for _ in range(2):
         broker = Broker(tmp_path, controller)
         await broker.membership.register()
-        await until(lambda: {904, 1003} <= {request.code for request in controller.heard}, "it spoke")
-        told = {request.ext.get("regentCheckCode") for request in controller.heard if request.code in (904, 1003)}
+        await until(
+            lambda: {904, 1003} <= {request.code for request in controller.heard}, "it spoke"
+        )
+        told = {
+            request.ext.get("regentCheckCode")
+            for request in controller.heard
+            if request.code in (904, 1003)
+        }
         assert told == {controller.codes[1]}
         controller.heard.clear()
         await broker.membership.close()
 
 
-async def test_a_learner_asks_who_leads_and_never_to_lead(tmp_path: Path, controller: ScriptedController) -> None:
+async def test_a_learner_asks_who_leads_and_never_to_lead(
+    tmp_path: Path, controller: ScriptedController
+) -> None:
     learner = Broker(tmp_path, controller, asks_for_elections=False)
     await learner.membership.register()
     learner.membership.ask(elect=True)
@@ -87,7 +116,9 @@ async def test_a_learner_asks_who_leads_and_never_to_lead(tmp_path: Path, contro
     await learner.membership.close()
 
 
-async def test_an_identity_of_another_set_is_refused(tmp_path: Path, controller: ScriptedController) -> None:
+async def test_an_identity_of_another_set_is_refused(
+    tmp_path: Path, controller: ScriptedController
+) -> None:
     IdentityFiles(tmp_path).write_identity(Identity("C", "other", 4))
     broker = Broker(tmp_path, controller)
     with pytest.raises(RegistrationRefused):
@@ -95,7 +126,9 @@ async def test_an_identity_of_another_set_is_refused(tmp_path: Path, controller:
     await broker.membership.close()
 
 
-async def test_an_id_taken_meanwhile_is_replaced_by_the_next(tmp_path: Path, controller: ScriptedController) -> None:
+async def test_an_id_taken_meanwhile_is_replaced_by_the_next(
+    tmp_path: Path, controller: ScriptedController
+) -> None:
     controller.refuse = {1013: 2014}
     broker = Broker(tmp_path, controller)
     registering = asyncio.ensure_future(broker.membership.register())
@@ -106,7 +139,9 @@ async def test_an_id_taken_meanwhile_is_replaced_by_the_next(tmp_path: Path, con
     await broker.membership.close()
 
 
-async def test_the_poll_is_the_net_below_and_a_forgotten_broker_registers_again(tmp_path: Path, controller: ScriptedController) -> None:
+async def test_the_poll_is_the_net_below_and_a_forgotten_broker_registers_again(
+    tmp_path: Path, controller: ScriptedController
+) -> None:
     broker = Broker(tmp_path, controller)
     await broker.membership.register()
     await until(lambda: controller.heard_codes().count(1004) >= 2, "the poll goes on")
@@ -116,17 +151,27 @@ async def test_the_poll_is_the_net_below_and_a_forgotten_broker_registers_again(
     await broker.membership.close()
 
 
-async def test_a_notice_is_handed_on_at_once(tmp_path: Path, controller: ScriptedController) -> None:
+async def test_a_notice_is_handed_on_at_once(
+    tmp_path: Path, controller: ScriptedController
+) -> None:
     broker = Broker(tmp_path, controller)
     await broker.membership.register()
-    ext = {"masterBrokerId": "9", "masterAddress": "h:1", "masterEpoch": "7", "syncStateSetEpoch": "1", "regentReplicas": "9=h:1"}
+    ext = {
+        "masterBrokerId": "9",
+        "masterAddress": "h:1",
+        "masterEpoch": "7",
+        "syncStateSetEpoch": "1",
+        "regentReplicas": "9=h:1",
+    }
     ext["regentNoticeToken"] = broker.membership.me.notice_token
     broker.membership.notified(RemotingCommand.request(1008, ext, b'{"syncStateSet":[9]}'))
     assert broker.notices[-1].master_id == 9 and broker.membership.replicas == {9: "h:1"}
     await broker.membership.close()
 
 
-async def test_a_proposal_gets_one_result_and_an_open_one_has_no_code(tmp_path: Path, controller: ScriptedController) -> None:
+async def test_a_proposal_gets_one_result_and_an_open_one_has_no_code(
+    tmp_path: Path, controller: ScriptedController
+) -> None:
     broker = Broker(tmp_path, controller)
     await broker.membership.register()
     await until(lambda: controller.master == 1, "there is a master")
@@ -157,10 +202,14 @@ async def test_a_part_that_breaks_down_is_told_to_the_process(
     await broker.membership.close()
 
 
-async def test_another_replica_can_be_named_as_master_and_the_answer_is_followed(tmp_path: Path, controller: ScriptedController) -> None:
+async def test_another_replica_can_be_named_as_master_and_the_answer_is_followed(
+    tmp_path: Path, controller: ScriptedController
+) -> None:
     broker = Broker(tmp_path, controller)
     await broker.membership.register()
-    await until(lambda: any(notice.master_id == 1 for notice in broker.notices), "an election was won")
+    await until(
+        lambda: any(notice.master_id == 1 for notice in broker.notices), "an election was won"
+    )
     controller.addresses[2] = ("127.0.0.1:1", "127.0.0.1:2")
     answer = await broker.membership.elect(2, designate=True)
     assert answer is not None and answer.code == 0 and broker.notices[-1].master_id == 2
@@ -174,26 +223,53 @@ async def test_another_replica_can_be_named_as_master_and_the_answer_is_followed
     await broker.membership.close()
 
 
-async def test_a_notice_that_no_controller_of_its_own_sent_only_makes_the_broker_ask(tmp_path: Path, controller: ScriptedController) -> None:
+async def test_a_notice_that_no_controller_of_its_own_sent_only_makes_the_broker_ask(
+    tmp_path: Path, controller: ScriptedController
+) -> None:
     broker = Broker(tmp_path, controller)
     await broker.membership.register()
-    ext = {"masterBrokerId": "66", "masterAddress": "evil:1", "masterEpoch": "9", "regentReplicas": "66=evil:1"}
+    ext = {
+        "masterBrokerId": "66",
+        "masterAddress": "evil:1",
+        "masterEpoch": "9",
+        "regentReplicas": "66=evil:1",
+    }
     asked = sum(request.code == 1004 for request in controller.heard)
-    broker.membership.notified(RemotingCommand.request(1008, ext | {"regentNoticeToken": "guessed"}))
-    await until(lambda: sum(request.code == 1004 for request in controller.heard) > asked, "a controller was asked")
-    assert all(notice.master_epoch < 9 for notice in broker.notices) and 66 not in broker.membership.replicas
+    broker.membership.notified(
+        RemotingCommand.request(1008, ext | {"regentNoticeToken": "guessed"})
+    )
+    await until(
+        lambda: sum(request.code == 1004 for request in controller.heard) > asked,
+        "a controller was asked",
+    )
+    assert (
+        all(notice.master_epoch < 9 for notice in broker.notices)
+        and 66 not in broker.membership.replicas
+    )
     await broker.membership.close()
 
 
-async def test_each_start_tells_its_controllers_another_token(tmp_path: Path, controller: ScriptedController) -> None:
+async def test_each_start_tells_its_controllers_another_token(
+    tmp_path: Path, controller: ScriptedController
+) -> None:
     tokens = set()
     for _ in range(2):
         broker = Broker(tmp_path, controller)
         await broker.membership.register()
-        await until(lambda: {904, 1003} <= {request.code for request in controller.heard}, "it spoke")
-        told = {request.ext.get("regentNoticeToken") for request in controller.heard if request.code in (904, 1003)}
+        await until(
+            lambda: {904, 1003} <= {request.code for request in controller.heard}, "it spoke"
+        )
+        told = {
+            request.ext.get("regentNoticeToken")
+            for request in controller.heard
+            if request.code in (904, 1003)
+        }
         assert told == {broker.membership.me.notice_token} and told != {""}
-        assert all("regentNoticeToken" not in request.ext for request in controller.heard if request.code not in (904, 1003))
+        assert all(
+            "regentNoticeToken" not in request.ext
+            for request in controller.heard
+            if request.code not in (904, 1003)
+        )
         tokens |= told
         controller.heard.clear()
         await broker.membership.close()

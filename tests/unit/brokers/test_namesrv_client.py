@@ -16,9 +16,13 @@ from tests.support.brokers import free_port, until
 
 
 def entry(broker_id: int = 0, *topics: str, state_version: int = 1) -> RouteEntry:
-    table = TopicTable([*system_topics("C", "b", True), *(TopicConfig(topic, 4, 4) for topic in topics)])
+    table = TopicTable(
+        [*system_topics("C", "b", True), *(TopicConfig(topic, 4, 4) for topic in topics)]
+    )
     table.mastership_began(state_version, 1)
-    return RouteEntry("C", "b", broker_id, "127.0.0.1:10911", "127.0.0.1:10912", 120_000, table.text())
+    return RouteEntry(
+        "C", "b", broker_id, "127.0.0.1:10911", "127.0.0.1:10912", 120_000, table.text()
+    )
 
 
 async def name_server(port: int = 0) -> NameServer:
@@ -28,18 +32,24 @@ async def name_server(port: int = 0) -> NameServer:
 
 
 async def route(client: RemotingClient, server: NameServer, topic: str) -> object:
-    answer = await client.call(f"127.0.0.1:{server.port}", RemotingCommand.request(105, {"topic": topic}), 5_000)
+    answer = await client.call(
+        f"127.0.0.1:{server.port}", RemotingCommand.request(105, {"topic": topic}), 5_000
+    )
     return fastjson.loads(answer.body) if answer.code == 0 else answer.code
 
 
 async def test_a_registration_is_known_at_every_name_server_when_the_wait_ends() -> None:
     first, second, client = await name_server(), await name_server(), RemotingClient()
-    servers = NameServers([f"127.0.0.1:{each.port}" for each in (first, second)], lambda: entry(0, "T"), 60_000)
+    servers = NameServers(
+        [f"127.0.0.1:{each.port}" for each in (first, second)], lambda: entry(0, "T"), 60_000
+    )
     servers.start()
     assert await servers.register() == 2
     for server in (first, second):
         known = await route(client, server, "T")
-        assert isinstance(known, dict) and known["brokerDatas"][0]["brokerAddrs"] == {"0": "127.0.0.1:10911"}
+        assert isinstance(known, dict) and known["brokerDatas"][0]["brokerAddrs"] == {
+            "0": "127.0.0.1:10911"
+        }
     await servers.close(entry(0, "T"))
     assert await route(client, first, "T") == 17
     await client.close()
@@ -64,7 +74,9 @@ async def test_a_change_is_registered_at_once() -> None:
 
 async def test_a_name_server_that_is_not_there_delays_nobody() -> None:
     server = await name_server()
-    servers = NameServers([f"127.0.0.1:{server.port}", f"127.0.0.1:{free_port()}"], lambda: entry(0, "T"), 60_000)
+    servers = NameServers(
+        [f"127.0.0.1:{server.port}", f"127.0.0.1:{free_port()}"], lambda: entry(0, "T"), 60_000
+    )
     servers.start()
     assert await servers.register() == 1
     await servers.close(None)
@@ -95,7 +107,12 @@ async def test_a_slave_hears_which_master_a_name_server_knows_and_where_it_takes
     servers = NameServers([address], lambda: slave, 60_000, lambda *told: heard.append(told))
     servers.start()
     assert await servers.register() == 1 and not heard
-    master = NameServers([address], lambda: replace(entry(0), ha_address="127.0.0.1:4711"), 60_000, lambda *told: heard.append(("master", told)))
+    master = NameServers(
+        [address],
+        lambda: replace(entry(0), ha_address="127.0.0.1:4711"),
+        60_000,
+        lambda *told: heard.append(("master", told)),
+    )
     master.start()
     await master.register()
     assert await servers.register() == 1

@@ -20,7 +20,10 @@ async def test_a_port_and_a_folder_are_taken_as_soon_as_they_are_free(tmp_path: 
         async def opened() -> MessageStore:
             return MessageStore(tmp_path)
 
-        waiting = [asyncio.ensure_future(once_free(server.start, 20_000)), asyncio.ensure_future(once_free(opened, 20_000))]
+        waiting = [
+            asyncio.ensure_future(once_free(server.start, 20_000)),
+            asyncio.ensure_future(once_free(opened, 20_000)),
+        ]
         await asyncio.wait(waiting, timeout=0.1)
         assert not any(wait.done() for wait in waiting)
     before.close()
@@ -30,7 +33,9 @@ async def test_a_port_and_a_folder_are_taken_as_soon_as_they_are_free(tmp_path: 
     await server.close()
 
 
-async def test_what_stays_taken_is_refused_in_the_end_and_another_error_at_once(tmp_path: Path) -> None:
+async def test_what_stays_taken_is_refused_in_the_end_and_another_error_at_once(
+    tmp_path: Path,
+) -> None:
     tries: list[int] = []
 
     async def broken() -> None:

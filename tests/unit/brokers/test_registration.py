@@ -1,13 +1,26 @@
-"""The registration of a broker: the states and the failure table of `controller.md` 10.2 and 10.3, row by row."""
+"""The registration of a broker: the states and the failure table of `controller.md` 10.2 and 10.3,
+row by row.
+"""
 
 import itertools
 
 import pytest
 
 from brokers.registration import (
-    ApplyBrokerId, AskNextBrokerId, DeleteTemp, Identity, Refused, RegisterBroker, Registered, RegisterState, Registration,
-    TempIdentity, Wait, WriteIdentity, WriteTemp,
-)  # fmt: skip
+    ApplyBrokerId,
+    AskNextBrokerId,
+    DeleteTemp,
+    Identity,
+    Refused,
+    RegisterBroker,
+    Registered,
+    RegisterState,
+    Registration,
+    TempIdentity,
+    Wait,
+    WriteIdentity,
+    WriteTemp,
+)
 
 TEMP = TempIdentity("c", "b", 2, "h:1;1000")
 IDENTITY = Identity("c", "b", 2, TEMP.register_check_code)
@@ -27,9 +40,13 @@ def test_a_first_start_asks_for_an_id_writes_applies_and_registers() -> None:
     registration = fresh()
     assert registration.start(None, None) == (AskNextBrokerId(),)
     code = f"h:1;1000;{1:032x}"
-    assert registration.next_id_answered(0, 2, 1000) == (WriteTemp(TempIdentity("c", "b", 2, code)),)
+    assert registration.next_id_answered(0, 2, 1000) == (
+        WriteTemp(TempIdentity("c", "b", 2, code)),
+    )
     assert registration.temp_written(True) == (ApplyBrokerId(2, code, f"{1:032x}"),)
-    assert registration.apply_answered(0) == (WriteIdentity(Identity("c", "b", 2, code), retried=False),)
+    assert registration.apply_answered(0) == (
+        WriteIdentity(Identity("c", "b", 2, code), retried=False),
+    )
     assert registration.identity_written(True) == (DeleteTemp(), RegisterBroker(2, f"{2:032x}"))
     assert registration.register_answered(0) == (Registered(2),)
     assert registration.state is RegisterState.REGISTERED and registration.check_code == code
@@ -38,7 +55,9 @@ def test_a_first_start_asks_for_an_id_writes_applies_and_registers() -> None:
 def test_another_applicant_has_another_code_whatever_the_address_and_the_time() -> None:
     codes = set()
     for seed in (1, 2):
-        registration = Registration("c", "b", "h:1", (f"{number:032x}" for number in itertools.count(seed)))
+        registration = Registration(
+            "c", "b", "h:1", (f"{number:032x}" for number in itertools.count(seed))
+        )
         registration.start(None, None)
         registration.next_id_answered(0, 2, 1000)
         (asked,) = registration.temp_written(True)
@@ -81,7 +100,9 @@ def test_an_unanswered_1013_keeps_the_temp_file_and_repeats_the_same_command() -
 
 
 @pytest.mark.parametrize("code", [1, 2, 2007])
-def test_a_1013_refused_for_another_reason_keeps_the_check_code_under_a_new_command(code: int) -> None:
+def test_a_1013_refused_for_another_reason_keeps_the_check_code_under_a_new_command(
+    code: int,
+) -> None:
     registration = fresh()
     registration.start(None, TEMP)
     (effect,) = registration.apply_answered(code)
@@ -130,7 +151,10 @@ def test_a_running_broker_unknown_to_the_controller_registers_once_more() -> Non
     assert registration.reregister() == ()
 
 
-@pytest.mark.parametrize("found", [Identity("other", "b", 1), Identity("c", "other", 1), TempIdentity("c", "x", 1, "h;1")])
+@pytest.mark.parametrize(
+    "found",
+    [Identity("other", "b", 1), Identity("c", "other", 1), TempIdentity("c", "x", 1, "h;1")],
+)
 def test_files_of_another_broker_set_are_refused(found: Identity | TempIdentity) -> None:
     registration = fresh()
     identity = found if isinstance(found, Identity) else None

@@ -47,7 +47,10 @@ async def test_a_notice_with_the_token_is_followed_before_anybody_is_asked() -> 
     await told.close()
 
 
-@pytest.mark.parametrize("ext", [{}, {"regentNoticeToken": ""}, {"regentNoticeToken": "5ec2e8"}, {"regentNoticeToken": "é"}])
+@pytest.mark.parametrize(
+    "ext",
+    [{}, {"regentNoticeToken": ""}, {"regentNoticeToken": "5ec2e8"}, {"regentNoticeToken": "é"}],
+)
 async def test_any_other_notice_is_a_reason_to_ask(ext: dict[str, str]) -> None:
     told = Told()
     told.take(**ext)
@@ -80,7 +83,9 @@ async def test_hints_that_come_while_it_asks_make_it_ask_once_more() -> None:
 
 async def test_what_cannot_be_read_is_no_hint_either() -> None:
     told = Told()
-    told.notices.take(RemotingCommand.request(1008, {"masterEpoch": "x", "regentNoticeToken": "5ec2e7"}))
+    told.notices.take(
+        RemotingCommand.request(1008, {"masterEpoch": "x", "regentNoticeToken": "5ec2e7"})
+    )
     await asyncio.sleep(0.05)
     assert told.followed == [] and told.asked == 0
     await told.close()

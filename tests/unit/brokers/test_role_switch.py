@@ -38,14 +38,31 @@ async def test_the_master_has_id_0_in_routes_and_a_slave_its_own(tmp_path: Path)
     replica.close()
 
 
-async def test_a_replica_is_known_by_its_registered_host_or_its_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_replica_is_known_by_its_registered_host_or_its_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     switch, _, replica = switch_of(tmp_path)
-    switch.attach(replica.make(2), lambda: {1: "10.0.0.1:10911", 2: "", 3: "broker-c:10911"}, lambda kind, fields: None)
-    assert switch.is_replica("10.0.0.1:40000") and not switch.is_replica("10.0.0.3:10911") and not switch.is_replica("")
-    slaves = (SlaveSeen("10.0.0.3:50000", 3, True, 0, 0, 0), SlaveSeen("10.0.0.9:50000", None, False, -1, -1, 0))
+    switch.attach(
+        replica.make(2),
+        lambda: {1: "10.0.0.1:10911", 2: "", 3: "broker-c:10911"},
+        lambda kind, fields: None,
+    )
+    assert (
+        switch.is_replica("10.0.0.1:40000")
+        and not switch.is_replica("10.0.0.3:10911")
+        and not switch.is_replica("")
+    )
+    slaves = (
+        SlaveSeen("10.0.0.3:50000", 3, True, 0, 0, 0),
+        SlaveSeen("10.0.0.9:50000", None, False, -1, -1, 0),
+    )
     monkeypatch.setattr(replica, "ha_status", lambda: HaStatus(slaves))
     assert switch.is_replica("10.0.0.3:40000") and not switch.is_replica("10.0.0.9:40000")
-    assert switch.is_ours("10.0.0.3:40000") and switch.is_ours("127.0.0.1:40000") and not switch.is_ours("10.0.0.9:40000")
+    assert (
+        switch.is_ours("10.0.0.3:40000")
+        and switch.is_ours("127.0.0.1:40000")
+        and not switch.is_ours("10.0.0.9:40000")
+    )
     replica.close()
 
 
@@ -62,7 +79,9 @@ class Told:
         return None
 
 
-async def test_the_route_to_a_former_master_stays_for_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_route_to_a_former_master_stays_for_a_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("brokers.role_switch.ROUTE_LEFT_MS", 50)
     switch, roles, replica = switch_of(tmp_path)
     told = Told()

@@ -15,11 +15,17 @@ from brokers.service.table_files import TableFiles
 from tests.support.brokers import broker_config
 
 
-async def test_messages_carry_the_address_behind_an_advertised_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_messages_carry_the_address_behind_an_advertised_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made: list[dict[str, object]] = []
-    monkeypatch.setattr("brokers.send_parts.SendService", lambda *_, **settings: made.append(settings))
+    monkeypatch.setattr(
+        "brokers.send_parts.SendService", lambda *_, **settings: made.append(settings)
+    )
     config = broker_config(tmp_path, ["127.0.0.1:1"], advertise="localhost:10911")
     replica = LocalReplica(config)
     make_sends(config, replica, TableFiles(tmp_path), RoleView(), Clock(), create_topic="wired")
-    assert [(one["store_host"], one["create_topic"]) for one in made] == [(host_bytes("127.0.0.1", 10911), "wired")]
+    assert [(one["store_host"], one["create_topic"]) for one in made] == [
+        (host_bytes("127.0.0.1", 10911), "wired")
+    ]
     replica.close()

@@ -13,8 +13,12 @@ from tests.unit.brokers.service.test_repair import COUNT, Pair
 
 async def test_index_and_scrub_run_until_they_are_ended(tmp_path: Path) -> None:
     async with Pair(tmp_path) as pair:
-        config = BrokerConfig(store_dir=tmp_path, controllers=["127.0.0.1:1"], scrub_bytes_per_s=1 << 20)
-        tasks = [asyncio.ensure_future(work) for work in store_care(config, pair.stores[0], pair.repairs)]
+        config = BrokerConfig(
+            store_dir=tmp_path, controllers=["127.0.0.1:1"], scrub_bytes_per_s=1 << 20
+        )
+        tasks = [
+            asyncio.ensure_future(work) for work in store_care(config, pair.stores[0], pair.repairs)
+        ]
         index = pair.stores[0].index
         assert index is not None and len(tasks) == 4
         await until(lambda: index.position == pair.stores[0].dispatched_offset, "the index follows")
@@ -33,13 +37,16 @@ async def test_damage_that_a_start_passed_over_is_told_and_repaired(tmp_path: Pa
         pair.stores[0] = pair.repairs._store = small_store(tmp_path / "own", same_boot=True)
         await repair_what_the_start_found(pair.stores[0], pair.repairs)
         assert [(kind, fields["offset"]) for kind, fields in pair.events] == [
-            ("RecordRefused", pair.offsets[2]), ("RecordRepaired", pair.offsets[2])
-        ]  # fmt: skip
+            ("RecordRefused", pair.offsets[2]),
+            ("RecordRepaired", pair.offsets[2]),
+        ]
         assert pair.events[0][1]["found_by"] == "start"
         assert len(bodies(pair.stores[0])) == COUNT
 
 
-async def test_a_message_whose_place_another_one_has_is_told_and_counts_as_damaged(tmp_path: Path) -> None:
+async def test_a_message_whose_place_another_one_has_is_told_and_counts_as_damaged(
+    tmp_path: Path,
+) -> None:
     async with Pair(tmp_path) as pair:
         store = pair.stores[0]
         place, late = store.log_end, encoded(message(body=b"late"), 1, store.log_end)
@@ -50,5 +57,7 @@ async def test_a_message_whose_place_another_one_has_is_told_and_counts_as_damag
         telling.cancel()
         ((kind, fields),) = pair.events
         assert (kind, fields["offset"], fields["found_by"]) == ("RecordRefused", place, "dispatch")
-        assert pair.repairs.damaged == pair.repairs.taken == 1 and bodies(store) == [b"%d" % number for number in range(COUNT)]
+        assert pair.repairs.damaged == pair.repairs.taken == 1 and bodies(store) == [
+            b"%d" % number for number in range(COUNT)
+        ]
         assert store.put(message(), NOW_MS).queue_offset == COUNT

@@ -17,7 +17,9 @@ HOST = host_bytes("127.0.0.1", 1)
 
 
 def message(number: int) -> MessageFields:
-    return MessageFields("T", number % 2, b"%08d" % number * 100, b"KEYS\x01%d\x02" % number, 1_000, HOST, HOST)
+    return MessageFields(
+        "T", number % 2, b"%08d" % number * 100, b"KEYS\x01%d\x02" % number, 1_000, HOST, HOST
+    )
 
 
 @pytest.fixture
@@ -52,13 +54,21 @@ def test_only_the_end_of_the_log_is_hit(folder: Path, kind: str) -> None:
     before = log_bytes(folder)
     last = damage.last_message(folder)
     spoil = {
-        "torn": lambda: damage.tear_last(folder), "zeros": lambda: damage.zero_last(folder, 3),
+        "torn": lambda: damage.tear_last(folder),
+        "zeros": lambda: damage.zero_last(folder, 3),
         "garbage": lambda: damage.garbage_behind(folder, random.Random(1)),
-    }  # fmt: skip
+    }
     at = spoil[kind]()
     after = log_bytes(folder)
     assert after[:at] == before[:at] and after != before
-    assert at == {"torn": last.offset, "zeros": last.offset - 2 * last.size, "garbage": last.offset + last.size}[kind]
+    assert (
+        at
+        == {
+            "torn": last.offset,
+            "zeros": last.offset - 2 * last.size,
+            "garbage": last.offset + last.size,
+        }[kind]
+    )
 
 
 def test_bits_are_flipped_in_bodies_below_an_offset_and_the_spared_are_left(folder: Path) -> None:

@@ -30,7 +30,9 @@ def points(tmp_path: Path, killed: list[tuple[int, int]]) -> KillPoints:
     return KillPoints(tmp_path, lambda pid, number: killed.append((pid, number)))
 
 
-def test_the_nth_pass_of_the_armed_point_is_the_last(tmp_path: Path, points: KillPoints, killed: list[tuple[int, int]]) -> None:
+def test_the_nth_pass_of_the_armed_point_is_the_last(
+    tmp_path: Path, points: KillPoints, killed: list[tuple[int, int]]
+) -> None:
     points.passed("after-write")
     arm(tmp_path, "after-write", 3, 7)
     for point in ("after-write", "before-write", "after-write"):
@@ -43,7 +45,9 @@ def test_the_nth_pass_of_the_armed_point_is_the_last(tmp_path: Path, points: Kil
     assert len(killed) == 2
 
 
-def test_arming_anew_begins_to_count_anew(tmp_path: Path, points: KillPoints, killed: list[tuple[int, int]]) -> None:
+def test_arming_anew_begins_to_count_anew(
+    tmp_path: Path, points: KillPoints, killed: list[tuple[int, int]]
+) -> None:
     arm(tmp_path, "after-write", 2)
     points.passed("after-write")
     (tmp_path / ARM).unlink()
@@ -56,7 +60,9 @@ def test_arming_anew_begins_to_count_anew(tmp_path: Path, points: KillPoints, ki
     assert killed
 
 
-def test_a_wrapped_function_passes_before_and_after_its_work(tmp_path: Path, points: KillPoints, killed: list[tuple[int, int]]) -> None:
+def test_a_wrapped_function_passes_before_and_after_its_work(
+    tmp_path: Path, points: KillPoints, killed: list[tuple[int, int]]
+) -> None:
     done: list[str] = []
 
     class Log:
@@ -72,11 +78,29 @@ def test_a_wrapped_function_passes_before_and_after_its_work(tmp_path: Path, poi
         around(Log, "flush", points)
 
 
-def test_the_product_has_every_function_that_is_wrapped_and_other_processes_are_left_alone(tmp_path: Path) -> None:
+def test_the_product_has_every_function_that_is_wrapped_and_other_processes_are_left_alone(
+    tmp_path: Path,
+) -> None:
     """As a supervisor starts a broker: it begins with the points in place, or not at all."""
-    command = [*starter(tmp_path), sys.executable, "-c", "import sys; print('tests.chaos.kill_points' in sys.modules)"]
-    ran = subprocess.run([*command, "infra", "controller"], cwd=ROOT, capture_output=True, text=True, check=True)
+    command = [
+        *starter(tmp_path),
+        sys.executable,
+        "-c",
+        "import sys; print('tests.chaos.kill_points' in sys.modules)",
+    ]
+    ran = subprocess.run(
+        [*command, "infra", "controller"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert ran.stdout.strip() == "False"
-    check = "from pathlib import Path; from tests.chaos.kill_points import KillPoints, set_points; set_points(KillPoints(Path('.'))); print('set')"
-    ran = subprocess.run([*command[:-1], check, "infra", "broker"], cwd=ROOT, capture_output=True, text=True, check=True)
+    check = (
+        "from pathlib import Path; from tests.chaos.kill_points import KillPoints, set_points; "
+        "set_points(KillPoints(Path('.'))); print('set')"
+    )
+    ran = subprocess.run(
+        [*command[:-1], check, "infra", "broker"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert ran.stdout.strip() == "set"

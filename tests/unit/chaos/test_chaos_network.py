@@ -55,5 +55,12 @@ def test_a_way_is_cut_in_one_direction_for_as_long_as_it_is_asked_for(tmp_path: 
     way = way_in()
     if way is None:
         pytest.skip("this user may not make network namespaces")
-    done = subprocess.run([*way, sys.executable, "-c", PROGRAM, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(
+        [*way, sys.executable, "-c", PROGRAM, str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
     assert done.stdout == "as it should be\n", done.stderr

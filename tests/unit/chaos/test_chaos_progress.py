@@ -15,5 +15,8 @@ def test_each_line_says_its_number_and_how_long_it_has_taken_so_far() -> None:
     now_s += 90
     progress.left_out(1)
     progress.begins("c", "third")
-    assert said[0] == "[1 of 4, after 0 min] a: first" and said[2] == "[3 of 4, after 2 min] c: third"
+    assert (
+        said[0] == ("[1 of 4, after 0 min] a: first")
+        and said[2] == "[3 of 4, after 2 min] c: third"
+    )
     assert said[1].startswith("  1 · 90 s · ") and said[1].endswith(" · 5 · 0 · 0 · note")

@@ -1,4 +1,6 @@
-"""Scripted sets come up as brokers do: every step until a yes, at the next controller, under one command id."""
+"""Scripted sets come up as brokers do: every step until a yes, at the next controller, under one
+command id.
+"""
 
 from __future__ import annotations
 
@@ -41,11 +43,15 @@ async def test_an_answer_without_a_decision_is_asked_for_again_under_the_same_id
 
 
 async def test_a_set_that_never_gets_a_yes_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second goes by at each look at the clock: how often it is asked does not hang on how fast answers come."""
+    """A second goes by at each look at the clock: how often it is asked does not hang on how fast
+    answers come.
+    """
     seconds = count()
     monkeypatch.setattr(registrations, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
     monkeypatch.setattr(registrations, "PAUSE_S", 0.0)
-    server = RemotingServer(lambda connection, request: request.reply(1, remark="no"), host="127.0.0.1", port=0)
+    server = RemotingServer(
+        lambda connection, request: request.reply(1, remark="no"), host="127.0.0.1", port=0
+    )
     await server.start()
     try:
         result = await register_all([f"127.0.0.1:{server.port}"], 1, within_s=3.0)

@@ -24,7 +24,12 @@ def test_names_pick_by_their_beginning_and_groups_by_their_name() -> None:
     assert chosen([BROKERS]) == (list(LINES), [], []) and chosen([CONTROL]) == ([], list(BLOWS), [])
     assert chosen([LANDING]) == ([], [], list(LANDINGS))
     lines, blows, landings = chosen(["kafka", "sets", "slave-p"])
-    assert {one.name for one in blows} == {"kafka-restarted", "kafka-paused", "kafka-killed", "sets"}
+    assert {one.name for one in blows} == {
+        "kafka-restarted",
+        "kafka-paused",
+        "kafka-killed",
+        "sets",
+    }
     assert [one.name for one in lines] == ["slave-paused"] and not landings
     assert chosen(["nothing like it"]) == ([], [], [])
     names = [one.name for one in (*LINES, *BLOWS, *LANDINGS)]
@@ -32,15 +37,25 @@ def test_names_pick_by_their_beginning_and_groups_by_their_name() -> None:
 
 
 def report(change: Callable[[Report], object] = lambda report: None) -> Report:
-    made = Report({BROKERS: [Row("a", runs=[Run(acknowledged=5)])], CONTROL: [Row("b", runs=[Run(acknowledged=7, decision_s=0.5)])]})
+    made = Report(
+        {
+            BROKERS: [Row("a", runs=[Run(acknowledged=5)])],
+            CONTROL: [Row("b", runs=[Run(acknowledged=7, decision_s=0.5)])],
+        }
+    )
     change(made)
     return made
 
 
 def test_the_report_is_good_only_when_every_row_is_and_something_was_played() -> None:
-    assert report().is_good and "12 messages acknowledged, 0 lost; history proven" in report().lines()
+    assert (
+        report().is_good
+        and ("12 messages acknowledged, 0 lost; history proven") in report().lines()
+    )
     assert not Report().is_good
-    assert not report(lambda one: one.rows[BROKERS][0].runs.append(Run(acknowledged=5, lost=1))).is_good
+    assert not report(
+        lambda one: one.rows[BROKERS][0].runs.append(Run(acknowledged=5, lost=1))
+    ).is_good
     assert not report(lambda one: one.rows[BROKERS].append(Row("never run"))).is_good
     assert not report(lambda one: setattr(one.rows[CONTROL][0].runs[0], "problem", "no")).is_good
     assert not report(lambda one: one.problems.append("outcome 3 is missing")).is_good
@@ -48,14 +63,22 @@ def test_the_report_is_good_only_when_every_row_is_and_something_was_played() ->
 
 def test_a_skipped_line_is_named_and_is_not_counted_as_shown() -> None:
     skipped = Row("cut-all", skipped="needs root")
-    assert report(lambda one: one.rows[BROKERS].append(skipped)).lines()[-1] == "skipped, so not shown: cut-all"
+    assert report(lambda one: one.rows[BROKERS].append(skipped)).lines()[-1] == (
+        "skipped, so not shown: cut-all"
+    )
     assert not Report({BROKERS: [skipped]}).is_good
 
 
 def test_what_a_mode_may_lose_is_told_and_is_no_failure() -> None:
-    one = report(lambda one: one.rows[BROKERS].append(Row("count", "what the master alone had", runs=[Run(acknowledged=9, lost=4)])))
+    one = report(
+        lambda one: one.rows[BROKERS].append(
+            Row("count", "what the master alone had", runs=[Run(acknowledged=9, lost=4)])
+        )
+    )
     assert one.is_good and "21 messages acknowledged, 0 lost; history proven" in one.lines()
-    assert any("may lose: what the master alone had" in line and " 4 " in line for line in one.lines())
+    assert any(
+        ("may lose: what the master alone had") in line and " 4 " in line for line in one.lines()
+    )
     assert one.document()[BROKERS]["lines"][1]["runs"][0]["lost"] == 4
 
 

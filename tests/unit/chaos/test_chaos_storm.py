@@ -1,4 +1,6 @@
-"""A storm: the same seed strikes the same, what lasts is taken back, and nothing lasts longer than the storm."""
+"""A storm: the same seed strikes the same, what lasts is taken back, and nothing lasts longer than
+the storm.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,11 @@ def struck(home: Path, seed: int) -> PlayedStage:
 
 
 def test_a_seed_repeats_a_storm_and_nothing_outlasts_it(tmp_path: Path) -> None:
-    first, again, other = struck(tmp_path / "a", 7), struck(tmp_path / "b", 7), struck(tmp_path / "c", 8)
+    first, again, other = (
+        struck(tmp_path / "a", 7),
+        struck(tmp_path / "b", 7),
+        struck(tmp_path / "c", 8),
+    )
     assert first.told[:10] == again.told[:10] != other.told[:10]
     assert {one[0] for one in first.told} == {"kill", "pause", "cut", "one way"}
     assert first.lasting == again.lasting == 0

@@ -1,4 +1,6 @@
-"""What a run of places says at the end: a row for what broke, the exit code, and that the other places are tried all the same."""
+"""What a run of places says at the end: a row for what broke, the exit code, and that the other
+places are tried all the same.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,18 @@ def test_every_place_has_its_play() -> None:
     assert all(callable(getattr(places, name)) for name in LINES)
 
 
-def test_all_as_it_should_be_ends_with_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_as_it_should_be_ends_with_0(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run([], {"near": good, "far": good}, Stage(tmp_path)) == 0
     told = capsys.readouterr()
     assert told.out.count("equal") == 2 and told.out.endswith("all as it should be\n")
     assert "near: ok after" in told.err and "far: ok after" in told.err
 
 
-@pytest.mark.parametrize(("breaks", "words"), [(unequal, "lacks 1 row"), (in_vain, "a worker is known")])
+@pytest.mark.parametrize(
+    ("breaks", "words"), [(unequal, "lacks 1 row"), (in_vain, "a worker is known")]
+)
 def test_what_breaks_is_named_and_the_next_place_is_tried(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], breaks: object, words: str
 ) -> None:

@@ -1,4 +1,6 @@
-"""The fast reader: the same records as fastavro reads, and nothing that fastavro would read otherwise."""
+"""The fast reader: the same records as fastavro reads, and nothing that fastavro would read
+otherwise.
+"""
 
 from io import BytesIO
 
@@ -35,10 +37,10 @@ class Whole(Struct, frozen=True):
 
 
 PART = {
-    "type": "record", "name": "regent.Part", "fields": [
-        {"name": "number", "type": "long"}, {"name": "usual", "type": "long"},
-    ],
-}  # fmt: skip
+    "type": "record",
+    "name": "regent.Part",
+    "fields": [{"name": "number", "type": "long"}, {"name": "usual", "type": "long"}],
+}
 OTHER = {"type": "record", "name": "regent.Other", "fields": [{"name": "text", "type": "string"}]}
 FIELDS = {
     "mark": {"type": "fixed", "name": "regent.Mark", "size": 4},
@@ -53,7 +55,11 @@ FIELDS = {
     "either": {"type": "array", "items": ["regent.Part", OTHER]},
 }
 SCHEMA = fastavro.parse_schema(
-    {"type": "record", "name": "regent.Whole", "fields": [{"name": n, "type": t} for n, t in FIELDS.items()]}
+    {
+        "type": "record",
+        "name": "regent.Whole",
+        "fields": [{"name": n, "type": t} for n, t in FIELDS.items()],
+    }
 )
 CLASSES = {cls.__name__: cls for cls in (Part, Other, Whole)}
 read = reader_of(SCHEMA, CLASSES)
@@ -62,11 +68,18 @@ read = reader_of(SCHEMA, CLASSES)
 NUMBERS = st.integers(-64, 2**62 - 1) | st.integers(-(2**62), -(2**20) - 1)
 PARTS = st.builds(Part, NUMBERS, st.just(2_147_483_647) | NUMBERS)
 RECORDS = st.builds(
-    Whole, st.binary(min_size=4, max_size=4), st.text(max_size=200), st.binary(max_size=200), st.booleans(), NUMBERS,
-    st.none() | st.text(max_size=9), st.tuples(PARTS, PARTS), st.lists(PARTS, max_size=130).map(tuple),
+    Whole,
+    st.binary(min_size=4, max_size=4),
+    st.text(max_size=200),
+    st.binary(max_size=200),
+    st.booleans(),
+    NUMBERS,
+    st.none() | st.text(max_size=9),
+    st.tuples(PARTS, PARTS),
+    st.lists(PARTS, max_size=130).map(tuple),
     st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=3),
     st.lists(PARTS | st.builds(Other, st.text(max_size=3)), max_size=3).map(tuple),
-)  # fmt: skip
+)
 
 
 def _plain(value):
@@ -83,7 +96,18 @@ def written(record: Whole) -> bytes:
     return out.getvalue()
 
 
-SAMPLE = Whole(b"mark", "texté", b"data", True, -7, "x", (Part(8192),), (Part(-(2**20) - 1, 5),), {"a": "b"}, (Other("o"), Part(1)))
+SAMPLE = Whole(
+    b"mark",
+    "texté",
+    b"data",
+    True,
+    -7,
+    "x",
+    (Part(8192),),
+    (Part(-(2**20) - 1, 5),),
+    {"a": "b"},
+    (Other("o"), Part(1)),
+)
 
 
 @given(RECORDS)
@@ -97,7 +121,10 @@ def test_the_body_may_begin_anywhere_and_ends_with_the_bytes():
         read(written(SAMPLE) + b"\x00", 0)
 
 
-@pytest.mark.parametrize("number", [0, -1, 63, 64, -64, 127, 128, 8191, 8192, 2**20 - 1, 2**20, -(2**20) - 1, 2**62 - 1, -(2**62)])
+@pytest.mark.parametrize(
+    "number",
+    [0, -1, 63, 64, -64, 127, 128, 8191, 8192, 2**20 - 1, 2**20, -(2**20) - 1, 2**62 - 1, -(2**62)],
+)
 def test_numbers_of_every_width(number):
     number_reader = reader_of(fastavro.parse_schema(PART), CLASSES)
     out = BytesIO()
@@ -115,13 +142,17 @@ def test_bytes_that_are_read_are_read_as_fastavro_does(data):
     except Exception:  # noqa: BLE001 - whatever it is, fastavro is asked then.
         return
     body = BytesIO(bad)
-    theirs = fastavro.schemaless_reader(body, SCHEMA, None, return_record_name=True, return_record_name_override=True)
+    theirs = fastavro.schemaless_reader(
+        body, SCHEMA, None, return_record_name=True, return_record_name_override=True
+    )
     assert body.tell() == len(bad)
     theirs["either"] = [one for _, one in theirs["either"]]
     assert {**_plain(ours), "either": [_plain(one) for one in ours.either]} == theirs
 
 
-@pytest.mark.parametrize("body", [b"\x80\x00\x02", b"\x82\x80\x00\x02", b"\x80\x80\x00\x02"], ids=repr)
+@pytest.mark.parametrize(
+    "body", [b"\x80\x00\x02", b"\x82\x80\x00\x02", b"\x80\x80\x00\x02"], ids=repr
+)
 def test_a_number_in_more_bytes_than_it_needs_is_read_as_fastavro_does(body):
     number_reader = reader_of(fastavro.parse_schema(PART), CLASSES)
     assert _plain(number_reader(body, 0)) == fastavro.schemaless_reader(BytesIO(body), PART, None)
@@ -159,16 +190,24 @@ class Timed(Struct, frozen=True):
 
 
 HEADED = {
-    "type": "record", "name": "regent.Headed", "fields": [
-        {"name": "cluster_id", "type": "string"}, {"name": "term", "type": "long"}, {"name": "issuer", "type": "string"},
+    "type": "record",
+    "name": "regent.Headed",
+    "fields": [
+        {"name": "cluster_id", "type": "string"},
+        {"name": "term", "type": "long"},
+        {"name": "issuer", "type": "string"},
     ],
-}  # fmt: skip
+}
 TIMED = {
-    "type": "record", "name": "regent.Timed", "fields": [
-        {"name": "headed", "type": HEADED}, {"name": "issued_at_ms", "type": "long"},
-        {"name": "alive", "type": "boolean"}, {"name": "reason", "type": "string"},
+    "type": "record",
+    "name": "regent.Timed",
+    "fields": [
+        {"name": "headed", "type": HEADED},
+        {"name": "issued_at_ms", "type": "long"},
+        {"name": "alive", "type": "boolean"},
+        {"name": "reason", "type": "string"},
     ],
-}  # fmt: skip
+}
 TIMES = st.integers(1_700_000_000_000, 1_700_000_000_000 + 2**15) | st.integers(0, 2**62 - 1)
 
 
@@ -182,10 +221,25 @@ def timed(record: Timed) -> bytes:
     return out.getvalue()
 
 
-HEADS = st.builds(Headed, st.sampled_from(["c1", "c2", "ü" * 70]), st.integers(0, 300), st.sampled_from(["", "n0", "n00"]))
+HEADS = st.builds(
+    Headed,
+    st.sampled_from(["c1", "c2", "ü" * 70]),
+    st.integers(0, 300),
+    st.sampled_from(["", "n0", "n00"]),
+)
 
 
-@given(st.lists(st.builds(Timed, HEADS, TIMES, st.booleans(), st.sampled_from(["heartbeat", "asked", "heartbeats"]))))
+@given(
+    st.lists(
+        st.builds(
+            Timed,
+            HEADS,
+            TIMES,
+            st.booleans(),
+            st.sampled_from(["heartbeat", "asked", "heartbeats"]),
+        )
+    )
+)
 def test_what_came_before_does_not_show_in_what_is_read(records):
     one_reader = timed_reader()
     for record in records:
@@ -207,9 +261,13 @@ def test_bytes_that_ended_too_early_are_not_remembered():
 
 def test_texts_that_came_before_are_one_object_and_bounded():
     one_reader = timed_reader()
-    first, again = (one_reader(timed(Timed(Headed("same", at, "n0"), 0, False, "asked")), 0) for at in range(2))
+    first, again = (
+        one_reader(timed(Timed(Headed("same", at, "n0"), 0, False, "asked")), 0) for at in range(2)
+    )
     assert first.headed.cluster_id is again.headed.cluster_id
     for number in range(2 * avro_reader._TEXTS_MAX):
-        one_reader(timed(Timed(Headed(f"cluster {number}", 1, "n0"), number << 20, False, "asked")), 0)
+        one_reader(
+            timed(Timed(Headed(f"cluster {number}", 1, "n0"), number << 20, False, "asked")), 0
+        )
     assert len(avro_reader._TEXTS) <= avro_reader._TEXTS_MAX
     assert len(avro_reader._HIGH) <= avro_reader._HIGH_MAX

@@ -10,13 +10,25 @@ from msgspec.structs import replace
 
 from events.avro_reader import Unusual
 from events.avro_writer import writer_of
-from tests.unit.events.test_avro_reader import CLASSES, NUMBERS, RECORDS, SAMPLE, SCHEMA, Other, Part, Whole, written
+from tests.unit.events.test_avro_reader import (
+    CLASSES,
+    NUMBERS,
+    RECORDS,
+    SAMPLE,
+    SCHEMA,
+    Other,
+    Part,
+    Whole,
+    written,
+)
 
 write = writer_of(SCHEMA, CLASSES)
 EDGES = [
     sign * (1 << bits) + more
-    for bits in (0, 6, 7, 13, 14, 20, 21, 27, 28, 34, 41, 42, 48, 55, 61, 62) for sign in (1, -1) for more in (-1, 0, 1)
-]  # fmt: skip
+    for bits in (0, 6, 7, 13, 14, 20, 21, 27, 28, 34, 41, 42, 48, 55, 61, 62)
+    for sign in (1, -1)
+    for more in (-1, 0, 1)
+]
 
 
 @given(RECORDS)
@@ -38,7 +50,11 @@ def test_numbers_where_the_width_changes(number):
 
 @pytest.mark.parametrize("length", [0, 1, 63, 64, 65, 8191, 8192, 200_000])
 def test_texts_and_bytes_of_every_length(length):
-    for part in (replace(SAMPLE, text="é" * length), replace(SAMPLE, data=b"x" * length), replace(SAMPLE, maybe="x" * length)):
+    for part in (
+        replace(SAMPLE, text="é" * length),
+        replace(SAMPLE, data=b"x" * length),
+        replace(SAMPLE, maybe="x" * length),
+    ):
         assert write(part) == written(part) == write(part)
 
 
@@ -57,10 +73,38 @@ class Text(str):
     """Not what a schema means by a text."""
 
 
-UNUSUAL = st.sampled_from([
-    None, True, 1, -1, 1.5, 2**63, -(2**63) - 1, "x", "\ud800", b"x", bytearray(b"mark"), memoryview(b"mark"), (), ("x",), [],
-    [Part(1)], {}, {"a": 1}, {1: "a"}, {"a": None}, (1,), (None,), (Part(True),), (Part("1"),), (Part(2**64),), object(), SAMPLE, Part(1),
-])  # fmt: skip
+UNUSUAL = st.sampled_from(
+    [
+        None,
+        True,
+        1,
+        -1,
+        1.5,
+        2**63,
+        -(2**63) - 1,
+        "x",
+        "\ud800",
+        b"x",
+        bytearray(b"mark"),
+        memoryview(b"mark"),
+        (),
+        ("x",),
+        [],
+        [Part(1)],
+        {},
+        {"a": 1},
+        {1: "a"},
+        {"a": None},
+        (1,),
+        (None,),
+        (Part(True),),
+        (Part("1"),),
+        (Part(2**64),),
+        object(),
+        SAMPLE,
+        Part(1),
+    ]
+)
 
 
 @given(st.sampled_from(Whole.__struct_fields__), UNUSUAL)
@@ -79,10 +123,20 @@ def test_what_a_schema_does_not_mean_is_left_to_fastavro(field, value):
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("number", True), ("number", 1.0), ("number", 2**63), ("flag", 1), ("text", None), ("maybe", 1), ("mark", b"shor" * 2),
-        ("data", bytearray(b"x")), ("parts", [Part(1)]), ("parts", (Other("x"),)), ("names", {1: "a"}), ("either", (SAMPLE,)),
+        ("number", True),
+        ("number", 1.0),
+        ("number", 2**63),
+        ("flag", 1),
+        ("text", None),
+        ("maybe", 1),
+        ("mark", b"shor" * 2),
+        ("data", bytearray(b"x")),
+        ("parts", [Part(1)]),
+        ("parts", (Other("x"),)),
+        ("names", {1: "a"}),
+        ("either", (SAMPLE,)),
     ],
-)  # fmt: skip
+)
 def test_values_of_another_type_are_not_guessed_at(field, value):
     with pytest.raises((Unusual, KeyError, TypeError)):
         write(replace(SAMPLE, **{field: value}))

@@ -219,7 +219,9 @@ def test_a_command_is_written_in_the_oldest_form_that_holds_it():
     assert [fingerprint_of(plain)] == list(former)
     assert fingerprint_of(telling) == fingerprint_of(RegisterBroker) not in former
     assert fingerprint_of(heard) == fingerprint_of(RegisterBroker)
-    altering = AlterSyncStateSet(ENVELOPE, "b", 1, 2, 3, (1, 2), (ReplicaEvidence(1, True, "asked"),))
+    altering = AlterSyncStateSet(
+        ENVELOPE, "b", 1, 2, 3, (1, 2), (ReplicaEvidence(1, True, "asked"),)
+    )
     with_a_loss = structs.replace(altering, lost_members=(2, 3))
     assert [fingerprint_of(altering)] == list(schemas.earlier("AlterSyncStateSet"))
     assert fingerprint_of(with_a_loss) == fingerprint_of(AlterSyncStateSet)
@@ -235,7 +237,9 @@ def test_a_command_is_written_in_the_oldest_form_that_holds_it():
 FORMER = ("Outcome", "RegisterBroker", "AlterSyncStateSet", "ElectMaster")
 
 
-@pytest.mark.parametrize(("name", "mark"), [(name, mark) for name in FORMER for mark in schemas.earlier(name)])
+@pytest.mark.parametrize(
+    ("name", "mark"), [(name, mark) for name in FORMER for mark in schemas.earlier(name)]
+)
 def test_a_former_schema_is_what_its_file_is_named_after(name, mark):
     text = to_parsing_canonical_form(schemas.earlier(name)[mark])
     assert crc_64_avro(text.encode()).to_bytes(8, "little").hex() == mark

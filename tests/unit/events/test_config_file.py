@@ -25,9 +25,17 @@ def test_flags_win_over_the_file_and_none_says_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [(b"name =", "is not TOML"), (b"\xff", "is not TOML"), (b'name = "a"\ncolour = 1', "colour"), (b"count = 1", "name"), (None, "cannot be read")],
+    [
+        (b"name =", "is not TOML"),
+        (b"\xff", "is not TOML"),
+        (b'name = "a"\ncolour = 1', "colour"),
+        (b"count = 1", "name"),
+        (None, "cannot be read"),
+    ],
 )
-def test_what_cannot_be_used_is_one_line_that_names_the_file(tmp_path: Path, content: bytes | None, reason: str) -> None:
+def test_what_cannot_be_used_is_one_line_that_names_the_file(
+    tmp_path: Path, content: bytes | None, reason: str
+) -> None:
     path = tmp_path / "x.toml"
     if content is not None:
         path.write_bytes(content)
@@ -37,7 +45,12 @@ def test_what_cannot_be_used_is_one_line_that_names_the_file(tmp_path: Path, con
 
 
 def test_kafka_settings_become_texts_and_anything_else_is_left_to_the_model() -> None:
-    assert kafka_texts({"a": True, "b": False, "c": 7, "d": "x"}) == {"a": "true", "b": "false", "c": "7", "d": "x"}
+    assert kafka_texts({"a": True, "b": False, "c": 7, "d": "x"}) == {
+        "a": "true",
+        "b": "false",
+        "c": "7",
+        "d": "x",
+    }
     assert kafka_texts("no table") == "no table"
 
 

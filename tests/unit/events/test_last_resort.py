@@ -29,21 +29,35 @@ sys.exit(asyncio.run(run()))
 """
 HANGS = {
     "the way down": ("pass", "await asyncio.Event().wait()"),
-    "the loop": ("asyncio.get_running_loop().call_later(0, lambda: [time.sleep(0.01) for _ in range(60_000)])", "pass"),
-    "a thread of the loop": ("asyncio.get_running_loop().run_in_executor(None, time.sleep, 600)", "pass"),
-    "a thread that nobody ends": ("threading.Thread(target=time.sleep, args=(600,)).start()", "pass"),
+    "the loop": (
+        "asyncio.get_running_loop().call_later(0, lambda: [time.sleep(0.01) for _ in "
+        "range(60_000)])",
+        "pass",
+    ),
+    ("a thread of the loop"): (
+        "asyncio.get_running_loop().run_in_executor(None, time.sleep, 600)",
+        "pass",
+    ),
+    ("a thread that nobody ends"): (
+        "threading.Thread(target=time.sleep, args=(600,)).start()",
+        "pass",
+    ),
 }
 
 
 def started(before: str, after: str, limit_s: float = 0.3) -> "subprocess.Popen[str]":
     code = PROCESS.format(before=before, after=after, limit_s=limit_s)
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None and process.stdout.readline() == "up\n"
     return process
 
 
 @pytest.mark.parametrize(("before", "after"), HANGS.values(), ids=HANGS)
-def test_a_stop_that_hangs_ends_with_one_line_and_a_code_of_its_own(before: str, after: str) -> None:
+def test_a_stop_that_hangs_ends_with_one_line_and_a_code_of_its_own(
+    before: str, after: str
+) -> None:
     process = started(before, after)
     began = time.monotonic()
     process.send_signal(signal.SIGTERM)
@@ -62,7 +76,8 @@ def test_it_ends_also_when_the_log_hangs() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stop_that_comes_to_its_end_is_left_alone(number: signal.Signals) -> None:
-    process = started("pass", "pass", LIMIT_S / 2)  # even an orderly end takes what the machine lets it take
+    # even an orderly end takes what the machine lets it take
+    process = started("pass", "pass", LIMIT_S / 2)
     process.send_signal(number)
     output, errors = process.communicate(timeout=LIMIT_S)
     assert (process.returncode, output, errors) == (0, "told\n", "")

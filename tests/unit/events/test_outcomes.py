@@ -12,7 +12,13 @@ def test_fields_of_class_and_schema_have_the_same_names_in_the_same_order():
 
 def test_what_the_publisher_stamps_stands_behind_the_digest():
     names = list(Outcome.__struct_fields__)
-    assert names[names.index("digest") :] == ["digest", "publisher", "published_at_ms", "phases", "state_digest"]
+    assert names[names.index("digest") :] == [
+        "digest",
+        "publisher",
+        "published_at_ms",
+        "phases",
+        "state_digest",
+    ]
 
 
 def test_every_label_is_documented():

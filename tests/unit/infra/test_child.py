@@ -8,7 +8,12 @@ from infra.cluster_plan import ProcessSpec
 def ended(code: str) -> Child:
     process = subprocess.Popen([sys.executable, "-c", code])
     process.wait()
-    return Child(ProcessSpec("n", "namesrv", {"listen": "h:1"}, ("h:1",), "h:1"), process, 0.0, last_exit=process.returncode)
+    return Child(
+        ProcessSpec("n", "namesrv", {"listen": "h:1"}, ("h:1",), "h:1"),
+        process,
+        0.0,
+        last_exit=process.returncode,
+    )
 
 
 def test_it_says_in_words_how_it_ended() -> None:

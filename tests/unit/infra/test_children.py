@@ -20,9 +20,9 @@ def wait_until_gone(pid: int) -> None:
 
 def test_a_child_dies_with_its_parent_even_after_kill_9(tmp_path: Path) -> None:
     script = (
-        "import sys, pathlib, time; from infra import children; "
-        f"child = children.spawn([sys.executable, '-c', 'import time; time.sleep(600)'], pathlib.Path({str(tmp_path / 'out')!r})); "
-        "print(child.pid, flush=True); time.sleep(600)"
+        "import sys, pathlib, time; from infra import children; child = "
+        "children.spawn([sys.executable, '-c', 'import time; time.sleep(600)'], "
+        f"pathlib.Path({str(tmp_path / 'out')!r})); print(child.pid, flush=True); time.sleep(600)"
     )
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
     assert parent.stdout is not None
@@ -34,7 +34,9 @@ def test_a_child_dies_with_its_parent_even_after_kill_9(tmp_path: Path) -> None:
     wait_until_gone(child)
 
 
-def test_stop_ends_a_child_that_does_not_listen_together_with_what_it_started(tmp_path: Path) -> None:
+def test_stop_ends_a_child_that_does_not_listen_together_with_what_it_started(
+    tmp_path: Path,
+) -> None:
     script = (
         "import signal, subprocess, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
         "grandchild = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']); "
@@ -53,7 +55,10 @@ def test_stop_ends_a_child_that_does_not_listen_together_with_what_it_started(tm
 
 def test_a_child_has_no_socket_of_its_parent(tmp_path: Path) -> None:
     """Else a port would stay open after its process died, and a probe would find it there."""
-    with socket.create_server(("127.0.0.1", 0)) as listening, socket.create_connection(listening.getsockname()) as linked:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        socket.create_connection(listening.getsockname()) as linked,
+    ):
         child = children.spawn(SLEEP, tmp_path / "out", wants_input=True)
         mine = {os.readlink(f"/proc/self/fd/{one.fileno()}") for one in (listening, linked)}
         theirs = {os.readlink(path) for path in Path(f"/proc/{child.pid}/fd").iterdir()}
@@ -65,7 +70,11 @@ def test_a_child_has_no_socket_of_its_parent(tmp_path: Path) -> None:
 
 def test_the_stamp_tells_a_process_from_another_with_the_same_number(tmp_path: Path) -> None:
     child = children.spawn(SLEEP, tmp_path / "out")
-    assert children.start_stamp(child.pid) == children.start_stamp(child.pid) != children.start_stamp(os.getpid())
+    assert (
+        children.start_stamp(child.pid)
+        == children.start_stamp(child.pid)
+        != children.start_stamp(os.getpid())
+    )
     children.stop_all([child], 0.0)
     assert not children.is_alive(child.pid)
     assert children.start_stamp(child.pid) == ""

@@ -13,7 +13,13 @@ from tests.unit.lakehouse.gold_cases import failed_over
 
 PAST, OFFSET = failed_over()
 LAST = len(PAST.records) - 1
-GOLD_VERBS = [["failovers"], ["failovers", NAME], ["availability"], ["availability", NAME], ["timeline", NAME]]
+GOLD_VERBS = [
+    ["failovers"],
+    ["failovers", NAME],
+    ["availability"],
+    ["availability", NAME],
+    ["timeline", NAME],
+]
 
 
 @pytest.fixture(scope="module")
@@ -46,22 +52,32 @@ def said(capsys: pytest.CaptureFixture[str], tables: Path, *words: str) -> str:
     return capsys.readouterr().out
 
 
-def refused(capsys: pytest.CaptureFixture[str], tables: Path, *words: str, code: int = EXIT_FAILED) -> str:
+def refused(
+    capsys: pytest.CaptureFixture[str], tables: Path, *words: str, code: int = EXIT_FAILED
+) -> str:
     assert cli.main([*words, "--tables", str(tables)]) == code
     told = capsys.readouterr().err
     assert told.count("\n") == 1
     return told
 
 
-def test_diff_names_the_decision_and_what_it_changed(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_diff_names_the_decision_and_what_it_changed(
+    tables: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     text = said(capsys, tables, "diff", "--from", str(OFFSET - 1))
     assert "master_broker_id: 1 -> 3" in text
     assert "ElectMaster" in text
-    model = json.loads(said(capsys, tables, "diff", "--from", "2026-01-01T00:00:02Z", "--to", str(OFFSET), "--json"))
+    model = json.loads(
+        said(
+            capsys, tables, "diff", "--from", "2026-01-01T00:00:02Z", "--to", str(OFFSET), "--json"
+        )
+    )
     assert (model["from"]["offset"], model["to"]["offset"]) == (2, OFFSET)
 
 
-def test_failovers_and_availability_are_told_with_how_far_they_speak(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failovers_and_availability_are_told_with_how_far_they_speak(
+    tables: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     text = said(capsys, tables, "failovers")
     assert "1 -> 3" in text and f"up to command {LAST} of " in text
     model = json.loads(said(capsys, tables, "failovers", NAME, "--json"))
@@ -72,7 +88,9 @@ def test_failovers_and_availability_are_told_with_how_far_they_speak(tables: Pat
     assert [day["day"] for day in model["sets"][0]["days"]] == ["2026-01-01"]
 
 
-def test_a_timeline_is_lines_or_a_picture(tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_timeline_is_lines_or_a_picture(
+    tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert "epoch 2: master 3" in said(capsys, tables, "timeline", NAME)
     out = tmp_path / "set.svg"
     assert str(out) in said(capsys, tables, "timeline", NAME, "--out", str(out))
@@ -83,22 +101,38 @@ def test_a_timeline_is_lines_or_a_picture(tables: Path, tmp_path: Path, capsys: 
 
 
 @pytest.mark.parametrize("words", GOLD_VERBS)
-def test_the_answer_is_the_same_with_gold_tables_and_without(tables: Path, with_gold: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    folded, kept = (json.loads(said(capsys, place, *words, "--json")) for place in (tables, with_gold))
+def test_the_answer_is_the_same_with_gold_tables_and_without(
+    tables: Path, with_gold: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folded, kept = (
+        json.loads(said(capsys, place, *words, "--json")) for place in (tables, with_gold)
+    )
     assert (folded["as_of"].pop("folded"), kept["as_of"].pop("folded")) == (LAST + 1, 0)
     assert folded == kept
 
 
-@pytest.mark.parametrize("words", [["failovers", "broker-x"], ["availability", "broker-x"], ["timeline", "broker-x"]])
-def test_an_unknown_set_is_told_with_the_known_ones(tables: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "words", [["failovers", "broker-x"], ["availability", "broker-x"], ["timeline", "broker-x"]]
+)
+def test_an_unknown_set_is_told_with_the_known_ones(
+    tables: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert f"known sets: {NAME}" in refused(capsys, tables, *words)
 
 
-def test_moments_outside_history_are_said_so(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert f"command {LAST + 1} has not landed: last {LAST}" in refused(capsys, tables, "diff", "--from", str(LAST + 1))
-    assert "command 99999999999999999999 has not landed" in refused(capsys, tables, "diff", "--from", "0", "--to", "9" * 20)
+def test_moments_outside_history_are_said_so(
+    tables: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (f"command {LAST + 1} has not landed: last {LAST}") in refused(
+        capsys, tables, "diff", "--from", str(LAST + 1)
+    )
+    assert ("command 99999999999999999999 has not landed") in refused(
+        capsys, tables, "diff", "--from", "0", "--to", "9" * 20
+    )
     assert "no command had been taken by" in refused(capsys, tables, "diff", "--from", "1999-01-01")
-    assert "no command had been taken by" in refused(capsys, tables, "diff", "--from", "0001-01-01T00:00:00+14:00")
+    assert ("no command had been taken by") in refused(
+        capsys, tables, "diff", "--from", "0001-01-01T00:00:00+14:00"
+    )
     assert f"{NAME}: nothing from" in said(capsys, tables, "timeline", NAME, "--from", "2031-01-01")
 
 
@@ -112,12 +146,16 @@ def test_moments_outside_history_are_said_so(tables: Path, capsys: pytest.Captur
     (["timeline", NAME, "--out", "set.png"], "only SVG is drawn"),
     (["timeline", NAME, "--out", "nowhere/set.svg"], "there is no folder nowhere"),
 ])  # fmt: skip
-def test_wrong_usage_is_one_line(tables: Path, words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage_is_one_line(
+    tables: Path, words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert told in refused(capsys, tables, *words, code=EXIT_USAGE)
 
 
 @pytest.mark.parametrize("words", [["diff", "--from", "0"], *GOLD_VERBS])
-def test_missing_and_empty_tables_are_one_line(words: list[str], empty: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_and_empty_tables_are_one_line(
+    words: list[str], empty: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert "no tables in" in refused(capsys, tmp_path / "none", *words)
     assert "no table bronze/records" in refused(capsys, tmp_path, *words)
     assert "landed" in refused(capsys, empty, *words)

@@ -16,7 +16,9 @@ from tests.support.controller_rig import SET, Rig
 from tests.support.core_server import serving_core
 
 
-def test_the_help_of_the_verb_that_runs_a_controller_lists_the_verbs_for_running_ones(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_of_the_verb_that_runs_a_controller_lists_the_verbs_for_running_ones(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert cli.main(["controller", "--help"]) == EXIT_DONE
     text = capsys.readouterr().out
     assert "--controller-id" in text, "it still runs one"
@@ -24,7 +26,9 @@ def test_the_help_of_the_verb_that_runs_a_controller_lists_the_verbs_for_running
 
 
 @pytest.mark.parametrize("name", SUBVERBS)
-def test_every_verb_explains_itself_with_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_verb_explains_itself_with_an_example(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli.main(["controller", name, "--help"]) == EXIT_DONE
     text = capsys.readouterr().out
     assert f"usage: regent controller {name}" in text
@@ -45,10 +49,12 @@ def test_an_unknown_option_is_wrong_usage(name: str, capsys: pytest.CaptureFixtu
 
 def test_an_unknown_word_names_the_nearest_verb(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["controller", "statsu"]) == EXIT_USAGE
-    assert capsys.readouterr().err == "regent: unknown command 'statsu'. Did you mean 'regent controller status'?\n"
+    assert capsys.readouterr().err == (
+        "regent: unknown command 'statsu'. Did you mean 'regent controller status'?\n"
+    )
 
 
-# -- against a real core ---------------------------------------------------------------------------------------------
+# -- against a real core ---------------------------------------------------------------------------
 
 
 class Served:
@@ -60,7 +66,9 @@ class Served:
         self._capsys = capsys
 
     def run(self, *words: str, code: int = EXIT_DONE) -> str:
-        assert cli.main(["controller", *words, "--controller", self.address]) == code, self._capsys.readouterr().err
+        assert cli.main(["controller", *words, "--controller", self.address]) == code, (
+            self._capsys.readouterr().err
+        )
         captured = self._capsys.readouterr()
         return captured.out or captured.err
 
@@ -71,7 +79,16 @@ class Served:
 @pytest.fixture
 def served(capsys: pytest.CaptureFixture[str]) -> Iterator[Served]:
     rig = Rig().lead().three()
-    rig.request(1013, {"clusterName": "C", "brokerName": SET, "appliedBrokerId": "4", "registerCheckCode": "b4:10911;1"}, conn=4)
+    rig.request(
+        1013,
+        {
+            "clusterName": "C",
+            "brokerName": SET,
+            "appliedBrokerId": "4",
+            "registerCheckCode": "b4:10911;1",
+        },
+        conn=4,
+    )
     with serving_core(rig) as address:
         yield Served(rig, address, capsys)
 
@@ -80,23 +97,31 @@ def keys(value: Any) -> Any:
     """The shape of a document: names, without values; sets and lists by their first element."""
     if isinstance(value, dict):
         return {name: keys(one) for name, one in value.items()}
-    return keys(value[0]) if isinstance(value, list) and value and isinstance(value[0], dict) else None
+    return (
+        keys(value[0]) if isinstance(value, list) and value and isinstance(value[0], dict) else None
+    )
 
 
-def test_the_document_of_a_real_core_has_the_shape_that_the_verbs_are_tested_with(served: Served) -> None:
+def test_the_document_of_a_real_core_has_the_shape_that_the_verbs_are_tested_with(
+    served: Served,
+) -> None:
     real, expected = ControllerAdmin([served.address]).state(), document()
     one, other = real["sets"].pop(SET), expected["sets"].pop("broker-a")
     one["repeated_refusals"] = other["repeated_refusals"] = []
     assert keys(one) == keys(other)
     real["settings"], expected["settings"] = sorted(real["settings"]), sorted(expected["settings"])
-    assert set(keys(real)) >= set(keys(expected)) and set(real["controllers"][0]) >= set(expected["controllers"][0])
+    assert set(keys(real)) >= set(keys(expected)) and set(real["controllers"][0]) >= set(
+        expected["controllers"][0]
+    )
 
 
 def test_sets_set_and_ids_show_what_the_core_holds(served: Served) -> None:
     assert served.json("sets")["sets"][SET]["sync_state_set"] == [1, 2, 3]
     assert served.json("set", SET)["master"] == 1
     ids = served.json("ids", SET)["sets"][SET]
-    assert [one["id"] for one in ids["assigned"]] == [1, 2, 3] and ids["unclaimed"] == [{"id": 4, "address": "b4:10911"}]
+    assert [one["id"] for one in ids["assigned"]] == [1, 2, 3] and ids["unclaimed"] == [
+        {"id": 4, "address": "b4:10911"}
+    ]
     assert ids["next_broker_id"] == 5
 
 
@@ -119,7 +144,9 @@ def test_a_changed_setting_is_in_the_log(served: Served) -> None:
     assert served.run("config", "get", "electMasterMaxRetryCount") == "7\n"
     assert served.rig.folder.offset == before + 1
     assert "set by command" in served.run("config")
-    assert "a whole number from 1 to 100" in served.run("config", "set", "electMasterMaxRetryCount=none", code=EXIT_USAGE)
+    assert ("a whole number from 1 to 100") in served.run(
+        "config", "set", "electMasterMaxRetryCount=none", code=EXIT_USAGE
+    )
 
 
 def test_what_a_controller_was_started_with_is_shown_by_rocketmqs_names(served: Served) -> None:
@@ -136,15 +163,37 @@ def test_a_status_names_the_leader(served: Served) -> None:
     text = served.run("status", code=EXIT_FAILED)
     view = json.loads(served.run("status", "--json", code=EXIT_FAILED))
     assert set(view) == {
-        "cluster_id", "term", "leader", "leader_address", "rules_version", "supported_rules", "applied_offset", "digest", "controllers", "problems",
-    }  # fmt: skip
+        "cluster_id",
+        "term",
+        "leader",
+        "leader_address",
+        "rules_version",
+        "supported_rules",
+        "applied_offset",
+        "digest",
+        "controllers",
+        "problems",
+    }
     assert set(view["controllers"][0]) == {
-        "id", "address", "role", "answers", "alive", "release", "rules", "ready", "applied_offset", "end_offset", "published_offset", "http_address",
-    }  # fmt: skip
+        "id",
+        "address",
+        "role",
+        "answers",
+        "alive",
+        "release",
+        "rules",
+        "ready",
+        "applied_offset",
+        "end_offset",
+        "published_offset",
+        "http_address",
+    }
     assert "c1 at c1:9878 leads" in text and "problem: c1 at c1:9878 does not answer" in text
 
 
-def test_an_unclean_election_brings_a_master_back_at_risk_and_leaves_the_setting_as_it_was(served: Served) -> None:
+def test_an_unclean_election_brings_a_master_back_at_risk_and_leaves_the_setting_as_it_was(
+    served: Served,
+) -> None:
     rig = served.rig
     assert rig.alter("1", rig.state.sets[SET].sync_state_set_epoch).code == 0
     rig.close_connection(1)

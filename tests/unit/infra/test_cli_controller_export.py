@@ -17,11 +17,21 @@ from tests.support.scripted_leader import ScriptedLeader
 
 def ours(*brokers: BrokerStub, **changes: Any) -> ScriptedLeader:
     replicas = [replica(one.broker_id, address=one.address, is_regent=False) for one in brokers]
-    return ScriptedLeader(document(sets={"broker-a": broker_set(replicas=replicas, next_broker_id=len(brokers) + 1, **changes)}))
+    return ScriptedLeader(
+        document(
+            sets={
+                "broker-a": broker_set(
+                    replicas=replicas, next_broker_id=len(brokers) + 1, **changes
+                )
+            }
+        )
+    )
 
 
 def run(leader: ScriptedLeader, java: JavaSide, *words: str) -> int:
-    return main(["controller", "export", "--to", java.address, "--controller", leader.address, *words])
+    return main(
+        ["controller", "export", "--to", java.address, "--controller", leader.address, *words]
+    )
 
 
 def test_a_dry_run_sends_nothing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -29,17 +39,24 @@ def test_a_dry_run_sends_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with JavaSide().serving(one, two) as java, ours(one, two).serving() as leader:
         assert run(leader, java, "--dry-run") == 0
         assert java.model.sets == {}
-        assert f"mqadmin updateBrokerConfig -b {one.address} -k controllerAddr -v '{java.address}'" in capsys.readouterr().out
+        assert (
+            f"mqadmin updateBrokerConfig -b {one.address} -k controllerAddr -v '{java.address}'"
+        ) in capsys.readouterr().out
 
 
-def test_the_controller_is_driven_above_us_and_a_second_run_finds_it_done(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_controller_is_driven_above_us_and_a_second_run_finds_it_done(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     one, two = BrokerStub(1, True), BrokerStub(2, False)
     with JavaSide().serving(one, two) as java, ours(one, two).serving() as leader:
         assert run(leader, java) == 0
         seen = java.model.seen("broker-a")
         assert seen is not None and seen.master_id is None and seen.sync_state_set == (1,)
         assert seen.master_epoch > 4 and seen.sync_state_set_epoch > 9 and seen.next_broker_id == 3
-        assert {entry.broker_id: entry.address for entry in seen.replicas} == {1: one.address, 2: two.address}
+        assert {entry.broker_id: entry.address for entry in seen.replicas} == {
+            1: one.address,
+            2: two.address,
+        }
         assert java.model.told == []
         capsys.readouterr()
         assert run(leader, java, "--json") == 0
@@ -47,10 +64,14 @@ def test_the_controller_is_driven_above_us_and_a_second_run_finds_it_done(capsys
         assert java.model.seen("broker-a") == seen
 
 
-def test_what_another_run_left_is_replaced_only_when_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_another_run_left_is_replaced_only_when_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     one, two = BrokerStub(1, True), BrokerStub(2, False)
     with JavaSide().serving(one, two) as java, ours(one, two).serving() as leader:
-        for ask in drive_requests(Goal("regent", "broker-a", 2, 3, {1: "h:1", 2: "h:2"}, 4, 4), 1)[:6]:
+        for ask in drive_requests(Goal("regent", "broker-a", 2, 3, {1: "h:1", 2: "h:2"}, 4, 4), 1)[
+            :6
+        ]:
             java.model.send(ask)
         assert run(leader, java, "--replace") == 1
         assert "ends within half a minute" in capsys.readouterr().out
@@ -64,7 +85,10 @@ def test_what_another_run_left_is_replaced_only_when_told(capsys: pytest.Capture
 
 def test_a_controller_that_elects_unclean_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     one = BrokerStub(1, True)
-    with JavaSide(config={"enableElectUncleanMaster": "true"}).serving(one) as java, ours(one).serving() as leader:
+    with (
+        JavaSide(config={"enableElectUncleanMaster": "true"}).serving(one) as java,
+        ours(one).serving() as leader,
+    ):
         assert run(leader, java) == 1
         assert java.model.sets == {} and "switch it off" in capsys.readouterr().out
 
@@ -96,4 +120,6 @@ def test_a_long_way_is_refused_unless_allowed_and_then_tells_how_far_it_is(
         told = capsys.readouterr()
         count = json.loads(told.out)["sets"]["broker-a"]["requests"]
         lines = [line for line in told.err.splitlines() if "requests, about" in line]
-        assert lines and all(f" of {count - 1} requests" in line and line.endswith("s left") for line in lines)
+        assert lines and all(
+            (f" of {count - 1} requests") in line and line.endswith("s left") for line in lines
+        )

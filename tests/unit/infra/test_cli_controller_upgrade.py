@@ -7,8 +7,22 @@ from infra.problems import EXIT_USAGE, Problem
 from tests.support.controller_document import document
 
 BOTH = [
-    {"id": "c1", "address": "h:1", "release": "0.2.0", "rules": "1,2", "role": "active", "alive": True},
-    {"id": "c2", "address": "h:2", "release": "0.2.0", "rules": [1, 2], "role": "standby", "alive": True},
+    {
+        "id": "c1",
+        "address": "h:1",
+        "release": "0.2.0",
+        "rules": "1,2",
+        "role": "active",
+        "alive": True,
+    },
+    {
+        "id": "c2",
+        "address": "h:2",
+        "release": "0.2.0",
+        "rules": [1, 2],
+        "role": "standby",
+        "alive": True,
+    },
 ]
 
 
@@ -25,7 +39,9 @@ def test_the_newest_rules_are_the_aim() -> None:
 
 def test_a_controller_with_an_older_release_blocks_and_is_named() -> None:
     plan = plan_of(document(), None)
-    assert plan["blockers"] == ["c2: release 0.1.0 has rules 1 only; install the newer release there and restart it"]
+    assert plan["blockers"] == [
+        "c2: release 0.1.0 has rules 1 only; install the newer release there and restart it"
+    ]
     assert "rules 2 cannot be activated yet:" in lines_of(plan)
 
 
@@ -54,9 +70,27 @@ def test_there_is_no_way_down() -> None:
 
 def test_the_document_for_machines_keeps_its_shape() -> None:
     assert plan_of(document(controllers=BOTH), 2) == {
-        "active": 1, "to": 2, "active_already": False, "blockers": [], "activated": False,
+        "active": 1,
+        "to": 2,
+        "active_already": False,
+        "blockers": [],
+        "activated": False,
         "controllers": [
-            {"id": "c1", "address": "h:1", "alive": True, "release": "0.2.0", "rules": [1, 2], "blocks": None},
-            {"id": "c2", "address": "h:2", "alive": True, "release": "0.2.0", "rules": [1, 2], "blocks": None},
+            {
+                "id": "c1",
+                "address": "h:1",
+                "alive": True,
+                "release": "0.2.0",
+                "rules": [1, 2],
+                "blocks": None,
+            },
+            {
+                "id": "c2",
+                "address": "h:2",
+                "alive": True,
+                "release": "0.2.0",
+                "rules": [1, 2],
+                "blocks": None,
+            },
         ],
-    }  # fmt: skip
+    }

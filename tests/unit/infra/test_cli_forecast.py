@@ -21,7 +21,9 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_an_answer_for_people_and_one_for_programs(capsys: pytest.CaptureFixture[str], tables: Path) -> None:
+def test_an_answer_for_people_and_one_for_programs(
+    capsys: pytest.CaptureFixture[str], tables: Path
+) -> None:
     assert cli.main(["forecast", NAME, "--tables", str(tables)]) == EXIT_DONE
     assert "broker 3 leads in epoch 2" in capsys.readouterr().out
     assert cli.main(["forecast", NAME, "--tables", str(tables), "--json"]) == EXIT_DONE
@@ -29,7 +31,9 @@ def test_an_answer_for_people_and_one_for_programs(capsys: pytest.CaptureFixture
     assert [one["winner"] for one in model["succession"]] == [2, None] and model["limits"]
 
 
-def test_an_unknown_set_is_one_line_with_the_known_ones(capsys: pytest.CaptureFixture[str], tables: Path) -> None:
+def test_an_unknown_set_is_one_line_with_the_known_ones(
+    capsys: pytest.CaptureFixture[str], tables: Path
+) -> None:
     assert cli.main(["forecast", "broker-x", "--tables", str(tables)]) == EXIT_FAILED
     error = capsys.readouterr().err
     assert f"known sets: {NAME}" in error and error.strip().count("\n") == 0

@@ -24,13 +24,17 @@ def test_what_is_neither_is_wrong_usage(text: str) -> None:
 
 
 @pytest.mark.parametrize("words", [["explain", "broker-a"], ["history"], ["state"], ["verify"]])
-def test_missing_tables_are_one_line(words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_tables_are_one_line(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli.main([*words, "--tables", str(tmp_path / "none")]) == EXIT_FAILED
     assert "no tables in" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["explain", "broker-a"], ["history"], ["state"]])
-def test_an_empty_folder_of_tables_is_one_line(words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_folder_of_tables_is_one_line(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli.main([*words, "--tables", str(tmp_path)]) == EXIT_FAILED
     assert capsys.readouterr().err.count("\n") == 1
 

@@ -8,7 +8,9 @@ from lakehouse.aggregates_job import WATERMARK_S
 from tests.support.landed_log import lake_in, land
 
 
-def test_bad_input_is_one_line_before_spark_starts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_is_one_line_before_spark_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = ["lake", "aggregates", "--tables", str(tmp_path)]
     for more in (["--every", "0"], ["--watermark", "-1"]):
         assert cli.main([*words, *more]) == EXIT_USAGE

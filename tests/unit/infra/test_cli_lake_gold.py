@@ -6,12 +6,20 @@ import pytest
 from infra import cli
 from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE
 from tests.support.judged_history import sound_history
-from tests.support.landed_log import append_to_bronze, command_records, lake_in, land, outcome_records
+from tests.support.landed_log import (
+    append_to_bronze,
+    command_records,
+    lake_in,
+    land,
+    outcome_records,
+)
 
 RECORDS = sound_history().records
 
 
-def test_it_says_what_was_done_and_up_to_where_gold_speaks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_says_what_was_done_and_up_to_where_gold_speaks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     land(lake_in(tmp_path), [*command_records(RECORDS), *outcome_records(RECORDS)])
     assert cli.main(["lake", "gold", "--tables", str(tmp_path)]) == EXIT_DONE
     told = capsys.readouterr().out
@@ -19,8 +27,15 @@ def test_it_says_what_was_done_and_up_to_where_gold_speaks(tmp_path: Path, capsy
     assert "nothing more has landed" in told
     assert cli.main(["lake", "gold", "--tables", str(tmp_path), "--json"]) == EXIT_DONE
     document = json.loads(capsys.readouterr().out)
-    assert (document["commands"], document["rows"], document["offset"], document["fresh"]) == (0, 0, len(RECORDS) - 1, True)
-    assert cli.main(["lake", "gold", "--tables", str(tmp_path), "--json", "--from-start"]) == EXIT_DONE
+    assert (document["commands"], document["rows"], document["offset"], document["fresh"]) == (
+        0,
+        0,
+        len(RECORDS) - 1,
+        True,
+    )
+    assert (
+        cli.main(["lake", "gold", "--tables", str(tmp_path), "--json", "--from-start"]) == EXIT_DONE
+    )
     assert json.loads(capsys.readouterr().out)["commands"] == len(RECORDS)
 
 

@@ -31,7 +31,9 @@ def tables(landed_once: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(landed_once, tmp_path / "lake"))
 
 
-def test_a_round_cares_for_the_tables_of_all_clusters_and_says_what_it_did(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_round_cares_for_the_tables_of_all_clusters_and_says_what_it_did(
+    tables: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli.main(["lake", "maintain", "--tables", str(tables), "--json"]) == EXIT_DONE
     found = {one["table"]: one for one in json.loads(capsys.readouterr().out)}
     assert found[BRONZE.name]["files_before"] == 10
@@ -41,7 +43,9 @@ def test_a_round_cares_for_the_tables_of_all_clusters_and_says_what_it_did(table
     assert out[0].startswith("TABLE") and out[-1].startswith(f"{len(found)} tables, ")
 
 
-def test_a_table_in_trouble_ends_with_1_and_is_named(tables: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_in_trouble_ends_with_1_and_is_named(
+    tables: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for path in (tables / BRONZE.name / "_delta_log").glob("*.json"):
         path.write_text("{")
     assert cli.main(["lake", "maintain", "--tables", str(tables)]) == EXIT_FAILED
@@ -56,7 +60,9 @@ def test_a_table_in_trouble_ends_with_1_and_is_named(tables: Path, capsys: pytes
         ([], EXIT_FAILED, "no tables in"),
     ],
 )
-def test_what_cannot_be_done_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, text: str) -> None:
+def test_what_cannot_be_done_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, text: str
+) -> None:
     assert cli.main(["lake", "maintain", "--tables", str(tmp_path), *words]) == code
     err = capsys.readouterr().err
     assert text in err and err.count("\n") == 1
@@ -68,7 +74,9 @@ def test_a_place_that_cannot_be_reached_is_one_line(capsys: pytest.CaptureFixtur
     assert "nowhere://lake cannot be listed" in err and err.count("\n") == 1
 
 
-def test_again_and_again_until_told_to_stop(tables: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_again_and_again_until_told_to_stop(
+    tables: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     rounds = []
     real = maintain.maintain
 

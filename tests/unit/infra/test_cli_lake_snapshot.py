@@ -18,7 +18,9 @@ def tables(tmp_path: Path) -> Path:
     return tmp_path / "tables"
 
 
-def test_a_snapshot_of_an_offset_and_of_a_time(tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_snapshot_of_an_offset_and_of_a_time(
+    tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "state.bin"
     words = ["lake", "snapshot", "--tables", str(tables), "--out", str(out)]
     assert cli.main([*words, "--at", "4"]) == EXIT_DONE
@@ -26,7 +28,11 @@ def test_a_snapshot_of_an_offset_and_of_a_time(tables: Path, tmp_path: Path, cap
     assert cli.main([*words, "--at", "2026-01-01T00:00:06Z", "--json"]) == EXIT_DONE
     document = json.loads(capsys.readouterr().out)
     folder = snapshot_codec.load(out.read_bytes())
-    assert (document["offset"], document["digest"]) == (folder.offset, folder.digest.hex()) == (6, folder.digest.hex())
+    assert (
+        (document["offset"], document["digest"])
+        == (folder.offset, folder.digest.hex())
+        == (6, folder.digest.hex())
+    )
 
 
 @pytest.mark.parametrize(
@@ -40,7 +46,12 @@ def test_a_snapshot_of_an_offset_and_of_a_time(tables: Path, tmp_path: Path, cap
     ],
 )
 def test_what_cannot_be_written_is_one_line(
-    words: list[str], code: int, said: str, tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str],
+    code: int,
+    said: str,
+    tables: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     given = ["--tables", str(tables), "--out", str(tmp_path / "state.bin"), *words]
     assert cli.main(["lake", "snapshot", *given]) == code

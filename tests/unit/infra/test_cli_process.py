@@ -23,17 +23,35 @@ def test_an_unreadable_configuration_is_one_line_with_the_file(
 
 
 @pytest.mark.parametrize("verb", cli_process.RUNNABLE)
-def test_a_missing_configuration_is_named(verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_configuration_is_named(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli.main([verb, "--config", str(tmp_path / "none.toml")]) == EXIT_USAGE
     assert "does not exist" in capsys.readouterr().err
 
 
 def test_flags_become_fields_lists_and_tables() -> None:
-    words = ["--listen", "0.0.0.0:1", "--controllers", "a:1", "--controllers", "b:2", "--kafka", "security.protocol=SSL",
-             "--kafka", "sasl.jaas.config=a=b", "--no-all-ack", "--ack-timeout-ms", "500"]
+    words = [
+        "--listen",
+        "0.0.0.0:1",
+        "--controllers",
+        "a:1",
+        "--controllers",
+        "b:2",
+        "--kafka",
+        "security.protocol=SSL",
+        "--kafka",
+        "sasl.jaas.config=a=b",
+        "--no-all-ack",
+        "--ack-timeout-ms",
+        "500",
+    ]
     given = cli_process.overrides(cli.parser_of("broker").parse_args(words), "broker")
     assert given == {
-        "listen": "0.0.0.0:1", "controllers": ["a:1", "b:2"], "all_ack": False, "ack_timeout_ms": 500,
+        "listen": "0.0.0.0:1",
+        "controllers": ["a:1", "b:2"],
+        "all_ack": False,
+        "ack_timeout_ms": 500,
         "kafka": {"security.protocol": "SSL", "sasl.jaas.config": "a=b"},
     }
 
@@ -51,25 +69,43 @@ def test_every_field_of_the_model_is_a_flag(verb: str) -> None:
     assert {f"--{name.replace('_', '-')}" for name in model.model_fields} <= flags
 
 
-def test_a_controllers_configuration_is_printed_as_java_prints_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_controllers_configuration_is_printed_as_java_prints_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "controller.properties"
-    path.write_text("controllerDLegerPeers = n0-10.0.0.1:9878\ncontrollerDLegerSelfId = n0\ncontrollerStorePath = d\nkafka.bootstrap.servers = k:1\n")
+    path.write_text(
+        "controllerDLegerPeers = n0-10.0.0.1:9878\ncontrollerDLegerSelfId = "
+        "n0\ncontrollerStorePath = d\nkafka.bootstrap.servers = k:1\n"
+    )
     assert cli.main(["controller", "-p", "-c", str(path)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "controllerDLegerSelfId=n0" in lines and "enableElectUncleanMaster=false" in lines and lines == sorted(lines)
+    assert (
+        "controllerDLegerSelfId=n0" in lines
+        and "enableElectUncleanMaster=false" in lines
+        and lines == sorted(lines)
+    )
 
 
-def test_two_files_are_wrong_usage_because_one_would_silently_win(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_files_are_wrong_usage_because_one_would_silently_win(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli.main(["controller", "-c", "a.toml", "-c", "b.properties"]) == EXIT_USAGE
     assert "a.toml is named already, one file only" in capsys.readouterr().err
 
 
-def test_what_is_noted_about_a_file_is_said_beside_the_configuration_in_force(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_noted_about_a_file_is_said_beside_the_configuration_in_force(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "controller.properties"
-    path.write_text("controller_id=c1\ndata_dir=d\nkafka.bootstrap.servers=k:1\nmappedFileSize=1\n", encoding="utf-8")
+    path.write_text(
+        "controller_id=c1\ndata_dir=d\nkafka.bootstrap.servers=k:1\nmappedFileSize=1\n",
+        encoding="utf-8",
+    )
     assert cli.main(["controller", "-c", str(path), "-p"]) == EXIT_DONE
     said = capsys.readouterr()
-    assert "mappedFileSize=1\n" in said.out and said.err == "regent: configuration: mappedFileSize has no meaning here: Kafka keeps the log\n"
+    assert "mappedFileSize=1\n" in said.out and said.err == (
+        "regent: configuration: mappedFileSize has no meaning here: Kafka keeps the log\n"
+    )
 
 
 def test_what_a_file_asks_for_and_does_not_get_is_a_warning_when_the_process_starts(
@@ -78,8 +114,9 @@ def test_what_a_file_asks_for_and_does_not_get_is_a_warning_when_the_process_sta
     path = tmp_path / "controller.properties"
     path.write_text(
         "controller_id=c1\ndata_dir=d\nkafka.bootstrap.servers=k:1\nmappedFileSize=1\n"
-        "metricsExporterType=OTLP_GRPC\nmetricsInDelta=true\nprocessReadEvent=true\n", encoding="utf-8",
-    )  # fmt: skip
+        "metricsExporterType=OTLP_GRPC\nmetricsInDelta=true\nprocessReadEvent=true\n",
+        encoding="utf-8",
+    )
 
     async def nothing(config: object) -> int:
         return EXIT_DONE
@@ -88,13 +125,20 @@ def test_what_a_file_asks_for_and_does_not_get_is_a_warning_when_the_process_sta
     monkeypatch.setattr(cli_process.process_logging, "configure", lambda *_: None)
     caplog.set_level(logging.INFO)
     assert cli.main(["controller", "-c", str(path)]) == EXIT_DONE
-    noted = [record for record in caplog.records if record.getMessage().startswith("configuration:")]
+    noted = [
+        record for record in caplog.records if record.getMessage().startswith("configuration:")
+    ]
     warned = [record.getMessage() for record in noted if record.levelno == logging.WARNING]
-    assert len(noted) == 4 and [line.split()[1] for line in warned] == ["metricsExporterType", "metricsInDelta"]
+    assert len(noted) == 4 and [line.split()[1] for line in warned] == [
+        "metricsExporterType",
+        "metricsInDelta",
+    ]
     assert all("is not served" in line for line in warned)
 
 
-def test_help_says_what_a_setting_is_for_and_what_holds_without_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_says_what_a_setting_is_for_and_what_holds_without_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     cli.main(["controller", "--help"])
     text = " ".join(capsys.readouterr().out.split())
     assert "--snapshots-kept N how many snapshots are kept; default 3" in text

@@ -15,10 +15,14 @@ from infra.problems import EXIT_USAGE, Problem
 
 
 class Cluster:
-    """Three brokers; whoever is asked to end comes back with another pid, a master after having handed over."""
+    """Three brokers; whoever is asked to end comes back with another pid, a master after having
+    handed over.
+    """
 
     def __init__(self, *, comes_back: bool = True) -> None:
-        self.found = [{"name": f"b-{n}", "address": f"h:{n}", "pid": n, "state": "ready"} for n in (1, 2, 3)]
+        self.found = [
+            {"name": f"b-{n}", "address": f"h:{n}", "pid": n, "state": "ready"} for n in (1, 2, 3)
+        ]
         self.master, self.epoch = 1, 1
         self.ended: list[str] = []
         self.comes_back = comes_back
@@ -46,18 +50,31 @@ class Cluster:
 
     def broker_status(self, address: str) -> dict[str, Any]:
         behind = self.behind == address
-        return {"role": "SLAVE", "ready": True, "master_epoch": self.epoch, "confirm_offset": 90, "log_end": 80 if behind else 100}
+        return {
+            "role": "SLAVE",
+            "ready": True,
+            "master_epoch": self.epoch,
+            "confirm_offset": 90,
+            "log_end": 80 if behind else 100,
+        }
 
     def view(self) -> SetView:
-        return SetView(self.master, f"h:{self.master}", self.epoch, (1, 2, 3), 1, (1, 2, 3), 1, "c", "c:1")
+        return SetView(
+            self.master, f"h:{self.master}", self.epoch, (1, 2, 3), 1, (1, 2, 3), 1, "c", "c:1"
+        )
 
-    def wait_for_view(self, what: str, condition: Callable[[SetView], bool], limit_s: float) -> SetView:
+    def wait_for_view(
+        self, what: str, condition: Callable[[SetView], bool], limit_s: float
+    ) -> SetView:
         view = self.view()
         self.wait(what, lambda: condition(view), limit_s)
         return view
 
 
-@pytest.mark.parametrize(("left", "master", "next_one"), [(["a", "b"], "a", "b"), (["a"], "a", "a"), (["b", "c"], "a", "b")])
+@pytest.mark.parametrize(
+    ("left", "master", "next_one"),
+    [(["a", "b"], "a", "b"), (["a"], "a", "a"), (["b", "c"], "a", "b")],
+)
 def test_slaves_come_first_and_the_master_last(left: list[str], master: str, next_one: str) -> None:
     assert next_of(left, master) == next_one
 
@@ -65,7 +82,10 @@ def test_slaves_come_first_and_the_master_last(left: list[str], master: str, nex
 def test_every_broker_is_restarted_once_and_each_is_told() -> None:
     cluster, said = Cluster(), []
     restart(cluster, ["b-1", "b-2", "b-3"], cluster.end, said.append)  # type: ignore[arg-type]
-    assert cluster.ended == ["b-2", "b-3", "b-1"] and [line.split(":")[0] for line in said] == cluster.ended
+    assert (
+        cluster.ended == ["b-2", "b-3", "b-1"]
+        and [line.split(":")[0] for line in said] == cluster.ended
+    )
     assert said[-1].endswith("replica 2 is master, epoch 2")
 
 

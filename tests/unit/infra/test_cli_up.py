@@ -34,7 +34,15 @@ def test_a_kafka_without_an_address_is_wrong_usage() -> None:
 
 
 def test_the_child_of_detach_gets_the_same_flags() -> None:
-    words = ["--replicas", "2", "--base-port", "20000", "--kafka", "bootstrap.servers=k:1", "--no-land"]
+    words = [
+        "--replicas",
+        "2",
+        "--base-port",
+        "20000",
+        "--kafka",
+        "bootstrap.servers=k:1",
+        "--no-land",
+    ]
     again = cli_up._words(parsed(*words, "--detach"))
     assert cli_up.options_of(parsed(*again), None) == cli_up.options_of(parsed(*words), None)
     assert "--detach" not in again
@@ -45,11 +53,15 @@ def test_leftovers_of_a_crash_are_named_with_the_way_out(tmp_path: Path) -> None
     folder.create("cluster", {}, "1")
     one = {"name": "broker-a-1", "pid": os.getpid(), "stamp": children.start_stamp(os.getpid())}
     folder.write_cluster({"processes": [one]})
-    with pytest.raises(Problem, match=f"leftover of a crash: broker-a-1 \\(pid {os.getpid()}\\).*regent down"):
+    with pytest.raises(
+        Problem, match=(f"leftover of a crash: broker-a-1 \\(pid {os.getpid()}\\).*regent down")
+    ):
         cli_up.refuse_leftovers(folder)
 
 
-def test_a_folder_of_another_version_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_of_another_version_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "regent.json").write_text(json.dumps({"format": 0}))
     for words in ([], ["--detach"]):
         assert cli.main(["up", "--dir", str(tmp_path), *words]) == EXIT_FAILED
@@ -77,5 +89,8 @@ def test_no_usable_java_is_said_before_anything_is_made(
 
 
 def test_a_wrong_number_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["up", "--dir", str(tmp_path / "d"), "--kafka-nodes", "2", "--detach"]) == EXIT_USAGE
+    assert (
+        cli.main(["up", "--dir", str(tmp_path / "d"), "--kafka-nodes", "2", "--detach"])
+        == EXIT_USAGE
+    )
     assert "Use 1 or 3" in capsys.readouterr().err

@@ -26,8 +26,16 @@ def timers(tmp_path: Path, text: str) -> str:
     return str(path)
 
 
-def test_an_answer_for_people_and_one_for_programs(capsys: pytest.CaptureFixture[str], tables: Path, tmp_path: Path) -> None:
-    words = ["what-if", "--tables", str(tables), "--timers", timers(tmp_path, "heartbeat_timeout_ms = 4000")]
+def test_an_answer_for_people_and_one_for_programs(
+    capsys: pytest.CaptureFixture[str], tables: Path, tmp_path: Path
+) -> None:
+    words = [
+        "what-if",
+        "--tables",
+        str(tables),
+        "--timers",
+        timers(tmp_path, "heartbeat_timeout_ms = 4000"),
+    ]
     assert cli.main(words) == EXIT_DONE
     assert "earlier" in capsys.readouterr().out
     assert cli.main([*words, "--json"]) == EXIT_DONE
@@ -36,15 +44,32 @@ def test_an_answer_for_people_and_one_for_programs(capsys: pytest.CaptureFixture
     assert model["timers"] == {"heartbeat_timeout_ms": 4000, "probes": True} and model["limits"]
 
 
-@pytest.mark.parametrize(("words", "code", "said"), [
-    ([], EXIT_USAGE, "what if what?"),
-    (["--policy", "best"], EXIT_USAGE, "One of: recorded, longest, unclean, clean."),
-    (["--policy", "longest", "--from", "soon"], EXIT_USAGE, "--from 'soon' is neither an offset nor a time"),
-    (["--policy", "longest", "--from", "9", "--to", "3"], EXIT_USAGE, "--from lies behind --to"),
-    (["--policy", "longest", "--to", "999"], EXIT_FAILED, f"command 999 has not landed: last {len(PAST.records) - 1}"),
-    (["--timers", "/no/such.toml"], EXIT_USAGE, "/no/such.toml cannot be read"),
-])  # fmt: skip
-def test_what_cannot_be_asked(capsys: pytest.CaptureFixture[str], tables: Path, words: list[str], code: int, said: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ([], EXIT_USAGE, "what if what?"),
+        (["--policy", "best"], EXIT_USAGE, "One of: recorded, longest, unclean, clean."),
+        (
+            ["--policy", "longest", "--from", "soon"],
+            EXIT_USAGE,
+            "--from 'soon' is neither an offset nor a time",
+        ),
+        (
+            ["--policy", "longest", "--from", "9", "--to", "3"],
+            EXIT_USAGE,
+            "--from lies behind --to",
+        ),
+        (
+            ["--policy", "longest", "--to", "999"],
+            EXIT_FAILED,
+            f"command 999 has not landed: last {len(PAST.records) - 1}",
+        ),
+        (["--timers", "/no/such.toml"], EXIT_USAGE, "/no/such.toml cannot be read"),
+    ],
+)
+def test_what_cannot_be_asked(
+    capsys: pytest.CaptureFixture[str], tables: Path, words: list[str], code: int, said: str
+) -> None:
     assert cli.main(["what-if", "--tables", str(tables), *words]) == code
     error = capsys.readouterr().err
     assert said in error and error.strip().count("\n") == 0
@@ -58,6 +83,9 @@ def test_what_cannot_be_asked(capsys: pytest.CaptureFixture[str], tables: Path, 
 def test_a_timers_file_that_says_nothing_usable(
     capsys: pytest.CaptureFixture[str], tables: Path, tmp_path: Path, text: str, said: str
 ) -> None:
-    assert cli.main(["what-if", "--tables", str(tables), "--timers", timers(tmp_path, text)]) == EXIT_USAGE
+    assert (
+        cli.main(["what-if", "--tables", str(tables), "--timers", timers(tmp_path, text)])
+        == EXIT_USAGE
+    )
     error = capsys.readouterr().err
     assert said in error and "heartbeat_timeout_ms = 5000" in error

@@ -2,17 +2,30 @@ from infra import cluster_view
 
 
 def controller(role: str, term: int, applied: int = 1) -> dict[str, object]:
-    sets = {"broker-a": {"members": [{"address": "h:1", "confirm_offset": 1, "max_offset": 1}], "term": term}}
-    return {"kind": "controller", "address": f"c:{term}", "status": {"role": role, "term": term, "applied_offset": applied, "sets": sets}}
+    sets = {
+        "broker-a": {
+            "members": [{"address": "h:1", "confirm_offset": 1, "max_offset": 1}],
+            "term": term,
+        }
+    }
+    return {
+        "kind": "controller",
+        "address": f"c:{term}",
+        "status": {"role": role, "term": term, "applied_offset": applied, "sets": sets},
+    }
 
 
 def test_of_two_that_say_they_lead_the_higher_term_is_believed() -> None:
-    found = cluster_view.active_controller([controller("active", 3), controller("active", 4), controller("standby", 5)])
+    found = cluster_view.active_controller(
+        [controller("active", 3), controller("active", 4), controller("standby", 5)]
+    )
     assert found is not None and found["term"] == 4
 
 
 def test_without_a_leader_the_controller_that_is_furthest_is_shown() -> None:
-    sets = cluster_view.sets_of([controller("standby", 3, applied=9), controller("standby", 4, applied=5)])
+    sets = cluster_view.sets_of(
+        [controller("standby", 3, applied=9), controller("standby", 4, applied=5)]
+    )
     assert sets["broker-a"]["term"] == 3
 
 
@@ -32,4 +45,7 @@ def test_a_cluster_without_a_landing_job_has_no_lag() -> None:
 
 
 def test_a_log_that_does_not_answer_gives_no_ends() -> None:
-    assert cluster_view.log_ends({"bootstrap.servers": "127.0.0.1:1", "socket.timeout.ms": "200"}) == {}
+    assert (
+        cluster_view.log_ends({"bootstrap.servers": "127.0.0.1:1", "socket.timeout.ms": "200"})
+        == {}
+    )

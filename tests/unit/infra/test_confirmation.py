@@ -19,7 +19,9 @@ def test_agreed_by_flag_asks_nothing(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr() == ("", "")
 
 
-def test_without_a_terminal_it_is_refused_and_the_flag_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_it_is_refused_and_the_flag_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
     with pytest.raises(Problem) as raised:
         confirmation.require("it goes", agreed=False)
@@ -27,7 +29,9 @@ def test_without_a_terminal_it_is_refused_and_the_flag_named(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("answer", ["y\n", "YES\n"])
-def test_a_yes_at_a_terminal_goes_on(answer: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_yes_at_a_terminal_goes_on(
+    answer: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
     confirmation.require("it goes", agreed=False)
     assert capsys.readouterr().err == "it goes. Go on? [y/N] "

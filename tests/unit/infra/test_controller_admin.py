@@ -50,16 +50,18 @@ def test_without_a_cluster_the_way_out_names_the_flag(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["0", "-3", "nan", "inf", "soon", "601"])
-def test_a_timeout_that_cannot_be_waited_for_is_wrong_usage(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["controller", "status", "--timeout", text, "--controller", "h:1"]) == EXIT_USAGE
+def test_a_timeout_that_cannot_be_waited_for_is_wrong_usage(
+    text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        cli.main(["controller", "status", "--timeout", text, "--controller", "h:1"]) == EXIT_USAGE
+    )
     assert "seconds from 0.001 to 600" in capsys.readouterr().err
 
 
 def test_properties_text_is_read_as_java_writes_it() -> None:
     with serving(leader) as address:
         assert ControllerAdmin([address]).config(address) == {"a": "1", "b": "2"}
-
-
 
 
 def test_names_of_sets_go_out_as_rocketmq_reads_them() -> None:
@@ -83,7 +85,15 @@ def test_an_election_is_designated_and_a_kept_master_is_an_answer() -> None:
 
     with serving(answer) as address:
         assert ControllerAdmin([address]).elect("C", "a", 2).code == 2011
-    assert heard[0].items() >= {"clusterName": "C", "brokerName": "a", "brokerId": "2", "designateElect": "true"}.items()
+    assert (
+        heard[0].items()
+        >= {
+            "clusterName": "C",
+            "brokerName": "a",
+            "brokerId": "2",
+            "designateElect": "true",
+        }.items()
+    )
 
 
 def test_cleaning_names_ids_only_when_there_are_some() -> None:
@@ -97,8 +107,13 @@ def test_cleaning_names_ids_only_when_there_are_some() -> None:
         admin = ControllerAdmin([address])
         admin.clean("C", "a", [1, 3], living=True)
         admin.clean("C", "a")
-    assert heard[0]["brokerControllerIdsToClean"] == "1;3" and heard[0]["isCleanLivingBroker"] == "true"
-    assert "brokerControllerIdsToClean" not in heard[1] and heard[1]["isCleanLivingBroker"] == "false"
+    assert (
+        heard[0]["brokerControllerIdsToClean"] == "1;3"
+        and heard[0]["isCleanLivingBroker"] == "true"
+    )
+    assert (
+        "brokerControllerIdsToClean" not in heard[1] and heard[1]["isCleanLivingBroker"] == "false"
+    )
 
 
 def test_an_answer_that_is_no_document_is_a_problem() -> None:
@@ -123,11 +138,19 @@ def test_many_sets_are_asked_for_in_parts_and_given_as_one_document() -> None:
     }
 
     def answer(request: RemotingCommand) -> RemotingCommand:
-        heard.append({name: value for name, value in request.ext.items() if name != "regentCommandId"})
+        heard.append(
+            {name: value for name, value in request.ext.items() if name != "regentCommandId"}
+        )
         return request.reply(body=parts[request.ext.get("after", "c")])
 
     with serving(answer) as address:
         admin = ControllerAdmin([address])
         assert admin.state() == {"applied_offset": 5, "sets": {"a": 1, "b": 2, "c": 3}}
         assert admin.state("a")["applied_offset"] == admin.state(sets=False)["applied_offset"] == 7
-    assert heard == [{"after": ""}, {"after": "b"}, {"after": "c"}, {"brokerName": "a"}, {"sets": "false"}]
+    assert heard == [
+        {"after": ""},
+        {"after": "b"},
+        {"after": "c"},
+        {"brokerName": "a"},
+        {"sets": "false"},
+    ]

@@ -74,7 +74,11 @@ def test_a_follower_names_the_leader_although_nobody_else_did() -> None:
     with serving(leader) as at:
 
         def follower(request: RemotingCommand) -> RemotingCommand:
-            return request.reply(0, {"controllerLeaderAddress": at}) if request.code == 1005 else request.reply(2007)
+            return (
+                request.reply(0, {"controllerLeaderAddress": at})
+                if request.code == 1005
+                else request.reply(2007)
+            )
 
         with serving(follower) as address:
             assert ControllerAdmin([address]).next_broker_id("C", "a") == 4
@@ -156,10 +160,18 @@ def test_a_long_wait_for_an_answer_is_told(monkeypatch: pytest.MonkeyPatch) -> N
     assert f"waiting for an answer of {address}, 2 s at most" in told
 
 
-@pytest.mark.parametrize(("remark", "way_out"), [
-    ("MASTER_NOT_AVAILABLE at offset 7", "start one of those in sync"), ("CLEAN_HAS_MASTER at offset 7", "--living"), ("SOMETHING_ELSE at offset 7", ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("remark", "way_out"),
+    [
+        ("MASTER_NOT_AVAILABLE at offset 7", "start one of those in sync"),
+        ("CLEAN_HAS_MASTER at offset 7", "--living"),
+        ("SOMETHING_ELSE at offset 7", ""),
+    ],
+)
 def test_a_refusal_that_operators_meet_has_a_way_out(remark: str, way_out: str) -> None:
-    with serving(lambda request: request.reply(2004, remark=remark)) as address, pytest.raises(Refused) as raised:
+    with (
+        serving(lambda request: request.reply(2004, remark=remark)) as address,
+        pytest.raises(Refused) as raised,
+    ):
         ControllerAdmin([address]).elect("C", "a")
     assert way_out in raised.value.way_out and bool(way_out) == bool(raised.value.way_out)

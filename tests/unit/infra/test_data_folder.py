@@ -44,7 +44,9 @@ def test_a_torn_identity_is_refused(folder: DataFolder, text: str) -> None:
         folder.require()
 
 
-def test_somebody_who_only_looks_does_not_keep_a_cluster_from_starting(folder: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_somebody_who_only_looks_does_not_keep_a_cluster_from_starting(
+    folder: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(data_folder, "LOOK_S", 60.0)
     looking = os.open(folder.root / "lock", os.O_RDWR | os.O_CREAT)
     fcntl.flock(looking, fcntl.LOCK_SH)
@@ -56,7 +58,10 @@ def test_only_one_supervisor_holds_the_lock_and_its_pid_is_named(folder: DataFol
     assert not folder.is_running()
     handle = folder.lock()
     assert folder.is_running()
-    with pytest.raises(Problem, match=f"in use by a running cluster \\(supervisor pid {os.getpid()}\\).*regent down"):
+    with pytest.raises(
+        Problem,
+        match=(f"in use by a running cluster \\(supervisor pid {os.getpid()}\\).*regent down"),
+    ):
         folder.lock()
     os.close(handle)
     assert not folder.is_running()

@@ -39,13 +39,21 @@ def test_the_stamp_changes_with_the_bytes_of_the_lock(tmp_path: Path) -> None:
 def test_every_locked_package_has_a_hash() -> None:
     for name in ("requirements.lock", "requirements-build.lock", "requirements-jre.lock"):
         text = (environment.ROOT / name).read_text(encoding="utf-8")
-        blocks = [block for block in text.split("\n") if "==" in block and not block.startswith((" ", "#"))]
+        blocks = [
+            block
+            for block in text.split("\n")
+            if "==" in block and not block.startswith((" ", "#"))
+        ]
         assert blocks and all(block.rstrip().endswith("\\") for block in blocks), name
         assert text.count("--hash=sha256:") >= len(blocks)
 
 
 def test_what_is_asked_for_by_hand_is_what_is_locked() -> None:
-    wanted = [line for line in (environment.ROOT / "requirements.in").read_text().splitlines() if "==" in line]
+    wanted = [
+        line
+        for line in (environment.ROOT / "requirements.in").read_text().splitlines()
+        if "==" in line
+    ]
     lock = (environment.ROOT / "requirements.lock").read_text()
     assert wanted and not [line for line in wanted if f"{line} \\" not in lock]
     assert hashlib.sha256(lock.encode()).hexdigest()

@@ -24,10 +24,14 @@ def lock(tmp_path: Path, data: bytes = DATA) -> Path:
     return path
 
 
-def test_a_missing_jar_is_fetched_checked_and_fetched_only_once(tmp_path: Path, repository: Path) -> None:
+def test_a_missing_jar_is_fetched_checked_and_fetched_only_once(
+    tmp_path: Path, repository: Path
+) -> None:
     said: list[str] = []
     cache = tmp_path / "cache"
-    fetch = lambda: jar_store.fetch_lock(lock(tmp_path), cache, lambda: [repository.as_uri()], said.append)  # noqa: E731
+    fetch = lambda: jar_store.fetch_lock(
+        lock(tmp_path), cache, lambda: [repository.as_uri()], said.append
+    )  # noqa: E731
     assert fetch() == 1 and (cache / "thing-1.0.jar").read_bytes() == DATA
     assert "1/1" in said[-1]
     assert fetch() == 0
@@ -37,11 +41,18 @@ def test_a_missing_jar_is_fetched_checked_and_fetched_only_once(tmp_path: Path, 
 
 def test_a_jar_with_a_wrong_hash_is_refused_and_not_kept(tmp_path: Path, repository: Path) -> None:
     with pytest.raises(Problem, match="org.example:thing:1.0 .* wrong sha256"):
-        jar_store.fetch_lock(lock(tmp_path, b"other"), tmp_path / "cache", lambda: [repository.as_uri()], lambda text: None)
+        jar_store.fetch_lock(
+            lock(tmp_path, b"other"),
+            tmp_path / "cache",
+            lambda: [repository.as_uri()],
+            lambda text: None,
+        )
     assert list((tmp_path / "cache").iterdir()) == []
 
 
-def test_jars_that_the_lock_does_not_name_leave_the_class_path(tmp_path: Path, repository: Path) -> None:
+def test_jars_that_the_lock_does_not_name_leave_the_class_path(
+    tmp_path: Path, repository: Path
+) -> None:
     cache = tmp_path / "cache"
     cache.mkdir()
     (cache / "old-0.9.jar").write_bytes(b"old")
@@ -66,13 +77,19 @@ def test_a_lock_line_that_is_none_is_named(tmp_path: Path, line: str) -> None:
         jar_store.read_lock(path)
 
 
-def test_the_named_repository_wins_over_the_users_mirror_and_that_over_the_built_in(tmp_path: Path) -> None:
+def test_the_named_repository_wins_over_the_users_mirror_and_that_over_the_built_in(
+    tmp_path: Path,
+) -> None:
     settings = tmp_path / "settings.xml"
     settings.write_text(
-        '<settings xmlns="http://maven.apache.org/SETTINGS/1.0.0"><mirrors><mirror><mirrorOf>central</mirrorOf>'
+        "<settings "
+        'xmlns="http://maven.apache.org/SETTINGS/1.0.0"><mirrors><mirror><mirrorOf>central</'
+        "mirrorOf>"
         "<url>https://mirror.example/m2/</url></mirror></mirrors></settings>"
     )
-    assert jar_store.base_urls({"REGENT_MAVEN": "https://own.example/"}, settings) == ["https://own.example"]
+    assert jar_store.base_urls({"REGENT_MAVEN": ("https://own.example/")}, settings) == [
+        "https://own.example"
+    ]
     urls = jar_store.base_urls({}, settings)
     assert urls[0] == "https://mirror.example/m2" and "maven2" in urls[-1]
     assert jar_store.base_urls({}, tmp_path / "none") == urls[1:]
@@ -89,9 +106,13 @@ def test_the_released_locks_hold_what_is_started() -> None:
     assert "io.delta:delta-spark_4.2_2.13:4.4.0" in spark and len(spark) == 11
 
 
-def test_jars_beyond_those_of_setup_are_fetched_by_name_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jars_beyond_those_of_setup_are_fetched_by_name_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fetched: list[str] = []
-    monkeypatch.setattr(jar_store, "fetch_lock", lambda lock, folder, urls, say: fetched.append(lock.stem) or 1)
+    monkeypatch.setattr(
+        jar_store, "fetch_lock", lambda lock, folder, urls, say: fetched.append(lock.stem) or 1
+    )
     assert jar_store.fetch_all(print) == 2 and jar_store.fetch_all(print, names=["s3"]) == 1
     assert fetched == ["kafka", "spark", "s3"]
     with pytest.raises(Problem, match=r"no jars are locked as azure.*kafka, s3, spark"):

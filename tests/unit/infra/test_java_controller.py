@@ -50,7 +50,10 @@ def test_brokers_and_their_links_are_read_and_who_is_silent_is_none() -> None:
     one, two = facts[master.address], facts[slave.address]
     assert one is not None and one.is_master and one.last_epoch == 4
     assert two is not None and not two.is_master and two.cluster_name == "regent"
-    assert [(one.end_offset, one.is_master) for one in links.values() if one] == [(900, True), (800, False)]
+    assert [(one.end_offset, one.is_master) for one in links.values() if one] == [
+        (900, True),
+        (800, False),
+    ]
 
 
 def test_a_link_sends_what_is_planned_and_stops_at_the_first_other_answer() -> None:
@@ -58,7 +61,13 @@ def test_a_link_sends_what_is_planned_and_stops_at_the_first_other_answer() -> N
         asks = drive_requests(GOAL, 1)
         link.send(asks[0])
         with pytest.raises(Refused, match="assign id 7"):
-            link.send(Ask(1013, {**asks[0].fields, "registerCheckCode": "other:1;2"}, meaning="assign id 7"))
+            link.send(
+                Ask(
+                    1013,
+                    {**asks[0].fields, "registerCheckCode": "other:1;2"},
+                    meaning="assign id 7",
+                )
+            )
 
 
 def test_a_link_to_nobody_is_a_problem() -> None:
@@ -67,7 +76,12 @@ def test_a_link_to_nobody_is_a_problem() -> None:
 
 
 def test_sets_are_named_by_a_name_server() -> None:
-    body = {"brokerAddrTable": {"broker-a": {"cluster": "regent", "brokerName": "broker-a", "brokerAddrs": {}}}, "clusterAddrTable": {}}
+    body = {
+        "brokerAddrTable": {
+            "broker-a": {"cluster": "regent", "brokerName": "broker-a", "brokerAddrs": {}}
+        },
+        "clusterAddrTable": {},
+    }
 
     def answer(_: object, request: RemotingCommand) -> RemotingCommand:
         return request.reply(body=json.dumps(body).encode())

@@ -10,10 +10,16 @@ def test_flags_win_over_the_file(tmp_path: Path) -> None:
     path = tmp_path / "kafka.toml"
     path.write_text('listen = "127.0.0.1:1"\nheap_mb = 128\n[voters]\n1 = "127.0.0.1:2"\n')
     config = kafka_config.load(path, {"heap_mb": 300, "listen": None})
-    assert (config.listen, config.heap_mb, config.voters) == ("127.0.0.1:1", 300, {"1": "127.0.0.1:2"})
+    assert (config.listen, config.heap_mb, config.voters) == (
+        "127.0.0.1:1",
+        300,
+        {"1": "127.0.0.1:2"},
+    )
 
 
-@pytest.mark.parametrize("text", ["=", "listen = 5", 'unknown = "x"', 'listen = "nowhere"', "node_id = 0"])
+@pytest.mark.parametrize(
+    "text", ["=", "listen = 5", 'unknown = "x"', 'listen = "nowhere"', "node_id = 0"]
+)
 def test_an_unreadable_configuration_is_one_line_with_the_file(tmp_path: Path, text: str) -> None:
     path = tmp_path / "kafka.toml"
     path.write_text(text)

@@ -13,7 +13,10 @@ def test_settings_of_a_replicated_log_keep_what_was_acknowledged(tmp_path: Path)
     voters = {node.node_id: node.quorum for node in nodes}
     settings = kafka_server.properties_of(nodes[0], voters)
     assert settings["min.insync.replicas"] == "2" and settings["default.replication.factor"] == "3"
-    assert settings["unclean.leader.election.enable"] == "false" and settings["log.retention.ms"] == "-1"
+    assert (
+        settings["unclean.leader.election.enable"] == "false"
+        and settings["log.retention.ms"] == "-1"
+    )
     assert settings["controller.quorum.voters"].count("@") == 3
     single = kafka_server.properties_of(nodes[0], {1: nodes[0].quorum})
     assert single["min.insync.replicas"] == single["default.replication.factor"] == "1"

@@ -37,7 +37,9 @@ def test_every_set_is_uncertain_from_the_end_of_the_log_on() -> None:
     assert found.sets == (NAME, "broker-b") and found.activated is None
     assert [record.offset for record in found.records] == [end, end + 1]
     sets = history.folder.state.sets.values()
-    assert all(one.uncertain and one.master_broker_id is None and not one.sync_state_set for one in sets)
+    assert all(
+        one.uncertain and one.master_broker_id is None and not one.sync_state_set for one in sets
+    )
 
 
 def test_the_folder_ends_where_the_log_ends_then() -> None:
@@ -49,13 +51,19 @@ def test_the_folder_ends_where_the_log_ends_then() -> None:
 
 
 def test_a_member_whose_leaving_was_lost_is_not_elected_before_all_are_compared() -> None:
-    """One lost decision: 3 had left the set. 1 and 2 acknowledged more, and come back a moment later."""
+    """One lost decision: 3 had left the set. 1 and 2 acknowledged more, and come back a moment
+    later.
+    """
     history = with_master(1, 2, 3)
     appended(history)
     stale = seen(3, offset=100)
     assert not history.elect(-1, stale).accepted
     outcome = history.elect(-1, stale, seen(1, offset=300), seen(2, offset=290))
-    assert outcome.accepted and history.set.master_broker_id == 1 and verdicts(outcome)[3] == "LOWER_OFFSET"
+    assert (
+        outcome.accepted
+        and history.set.master_broker_id == 1
+        and verdicts(outcome)[3] == "LOWER_OFFSET"
+    )
     assert outcome.labels == ()
 
 

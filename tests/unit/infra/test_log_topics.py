@@ -28,7 +28,9 @@ def test_a_kafka_that_does_not_answer_is_one_line() -> None:
 @pytest.mark.parametrize("settings", [{}, {"no.such.setting": "1"}])
 def test_a_foreign_kafka_must_answer_and_its_settings_be_known(settings: dict[str, str]) -> None:
     with pytest.raises(Problem, match="Kafka not reachable at 127.0.0.1:1: .*Check"):
-        log_topics.require_reachable({"bootstrap.servers": "127.0.0.1:1", **settings}, timeout_s=0.5)
+        log_topics.require_reachable(
+            {"bootstrap.servers": "127.0.0.1:1", **settings}, timeout_s=0.5
+        )
 
 
 @pytest.mark.kafka
@@ -37,5 +39,7 @@ def test_what_an_older_release_created_is_mended(kafka: LocalKafka) -> None:
     delete_topics(admin, {topics.COMMANDS_TOPIC}.__contains__)
     kafka_server.create_topics(kafka.bootstrap, [NewTopic(topics.COMMANDS_TOPIC, 1, 1)])
     assert topics.COMMANDS_TOPIC not in log_topics.create({"bootstrap.servers": kafka.bootstrap}, 1)
-    assert settings_of(admin, [topics.COMMANDS_TOPIC])[topics.COMMANDS_TOPIC]["flush.messages"] == "1"
+    assert (
+        settings_of(admin, [topics.COMMANDS_TOPIC])[topics.COMMANDS_TOPIC]["flush.messages"] == "1"
+    )
     delete_topics(admin, set(topics.TOPIC_NAMES).__contains__)

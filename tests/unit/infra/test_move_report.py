@@ -3,11 +3,20 @@
 from infra.move_report import check_lines, step_lines
 from processors.move_plan import Check, Step
 
-CHECKS = [Check("a", True, "fine"), Check("b", False, "not so", "do this"), Check("c", False, "a little", "know this", fatal=False)]
+CHECKS = [
+    Check("a", True, "fine"),
+    Check("b", False, "not so", "do this"),
+    Check("c", False, "a little", "know this", fatal=False),
+]
 
 
 def test_what_does_not_hold_has_its_way_out_and_what_holds_is_shown_when_wanted() -> None:
-    assert [line.split() for line in check_lines(CHECKS, False)] == [["REFUSED", "not", "so"], ["do", "this"], ["mind", "a", "little"], ["know", "this"]]
+    assert [line.split() for line in check_lines(CHECKS, False)] == [
+        ["REFUSED", "not", "so"],
+        ["do", "this"],
+        ["mind", "a", "little"],
+        ["know", "this"],
+    ]
     assert check_lines(CHECKS, True)[0].split() == ["ok", "fine"]
 
 

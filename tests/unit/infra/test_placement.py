@@ -12,8 +12,12 @@ def test_what_is_said_of_a_process_goes_over_what_is_said_of_its_kind() -> None:
         "broker": {"host": "10.0.0.1", "prefix": ["nice"], "config": {"a": 1, "b": 1}},
         "broker-a-2": {"host": "10.0.0.2", "config": {"b": 2}},
     }
-    assert place_of(places, "broker", "broker-a-2") == Place("10.0.0.2", ("nice",), {"a": 1, "b": 2})
-    assert place_of(places, "broker", "broker-a-1") == Place("10.0.0.1", ("nice",), {"a": 1, "b": 1})
+    assert place_of(places, "broker", "broker-a-2") == Place(
+        "10.0.0.2", ("nice",), {"a": 1, "b": 2}
+    )
+    assert place_of(places, "broker", "broker-a-1") == Place(
+        "10.0.0.1", ("nice",), {"a": 1, "b": 1}
+    )
     assert place_of(places, "controller", "controller-1") == Place(None, (), {})
 
 

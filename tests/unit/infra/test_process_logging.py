@@ -29,17 +29,26 @@ def record(name: str, text: str, *figures: object) -> logging.LogRecord:
 def test_what_a_library_repeats_is_said_now_and_then_with_the_number_left_out() -> None:
     now_s = [100.0]
     sparing = process_logging.Sparing(lambda: now_s[0])
-    passed = [sparing.filter(record("aiokafka.client", "no node %s", number)) for number in range(5)]
+    passed = [
+        sparing.filter(record("aiokafka.client", "no node %s", number)) for number in range(5)
+    ]
     assert passed == [True, False, False, False, False]
-    assert sparing.filter(record("aiokafka.client", "another thing")), "another kind is not held back"
+    assert sparing.filter(record("aiokafka.client", "another thing")), (
+        "another kind is not held back"
+    )
     now_s[0] += process_logging.EVERY_S
     late = record("aiokafka.client", "no node %s", 9)
-    assert sparing.filter(late) and late.getMessage() == "no node 9 (4 more like this since the last)"
+    assert sparing.filter(late) and late.getMessage() == (
+        "no node 9 (4 more like this since the last)"
+    )
 
 
 def test_what_the_project_itself_says_is_never_left_out() -> None:
     sparing = process_logging.Sparing(lambda: 0.0)
-    assert all(sparing.filter(record("processors.controller", "set %s has no master", number)) for number in range(50))
+    assert all(
+        sparing.filter(record("processors.controller", "set %s has no master", number))
+        for number in range(50)
+    )
 
 
 def test_the_kinds_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +58,9 @@ def test_the_kinds_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPat
     assert len(sparing._said) <= 3
 
 
-def test_a_thread_that_is_cancelled_while_it_closes_is_no_trace(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_thread_that_is_cancelled_while_it_closes_is_no_trace(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     def cancelled() -> None:
         raise asyncio.CancelledError
 

@@ -10,7 +10,13 @@ from infra import process_status
 
 
 async def serve(body: bytes, code: int = 0) -> RemotingServer:
-    dispatcher = Dispatcher({RequestCode.REGENT_PROCESS_STATUS: lambda connection, request: request.reply(code, body=body)})
+    dispatcher = Dispatcher(
+        {
+            RequestCode.REGENT_PROCESS_STATUS: lambda connection, request: request.reply(
+                code, body=body
+            )
+        }
+    )
     server = RemotingServer(dispatcher, host="127.0.0.1", port=0)
     await server.start()
     return server
@@ -42,6 +48,7 @@ def test_nobody_there_or_a_silent_one_counts_as_none() -> None:
 
 def test_one_who_talks_nonsense_counts_as_none() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
+
         def talk() -> None:
             connection, _ = server.accept()
             with connection:
@@ -68,12 +75,18 @@ async def test_who_needs_no_sets_says_so() -> None:
         asked.append(request.ext)
         return request.reply(0, body=b'{"ready":true}')
 
-    server = RemotingServer(Dispatcher({RequestCode.REGENT_PROCESS_STATUS: answer}), host="127.0.0.1", port=0)
+    server = RemotingServer(
+        Dispatcher({RequestCode.REGENT_PROCESS_STATUS: answer}), host="127.0.0.1", port=0
+    )
     await server.start()
     address = f"127.0.0.1:{server.port}"
     try:
-        assert await asyncio.to_thread(lambda: process_status.ask_once(address, 5_000, sets=False)) == {"ready": True}
-        assert await asyncio.to_thread(lambda: process_status.ask_all([address], 5_000, sets=False)) == {address: {"ready": True}}
+        assert await asyncio.to_thread(
+            lambda: process_status.ask_once(address, 5_000, sets=False)
+        ) == {"ready": True}
+        assert await asyncio.to_thread(
+            lambda: process_status.ask_all([address], 5_000, sets=False)
+        ) == {address: {"ready": True}}
         assert await asyncio.to_thread(process_status.ask_once, address, 5_000) == {"ready": True}
     finally:
         await server.close()

@@ -26,11 +26,18 @@ def test_a_process_that_does_not_answer_is_not_ready() -> None:
 
 async def test_a_broker_with_an_id_has_come_far_enough_though_it_is_not_ready() -> None:
     answers: list[dict[str, object]] = [{"ready": False}, {"ready": False, "broker_id": 1}]
-    dispatcher = Dispatcher({
-        RequestCode.REGENT_PROCESS_STATUS: lambda connection, request: request.reply(body=fastjson.dumps(answers.pop(0)))
-    })  # fmt: skip
+    dispatcher = Dispatcher(
+        {
+            RequestCode.REGENT_PROCESS_STATUS: lambda connection, request: request.reply(
+                body=fastjson.dumps(answers.pop(0))
+            )
+        }
+    )
     server = RemotingServer(dispatcher, host="127.0.0.1", port=0)
     await server.start()
     spec = ProcessSpec("b", "broker", {}, (), f"127.0.0.1:{server.port}")
-    assert [await asyncio.to_thread(readiness.has_identity, spec) for _ in range(2)] == [False, True]
+    assert [await asyncio.to_thread(readiness.has_identity, spec) for _ in range(2)] == [
+        False,
+        True,
+    ]
     await server.close()

@@ -1,4 +1,10 @@
-from infra.restart_policy import CALM_AFTER_S, DELAY_S_MAX, FIRST_DELAY_S, START_DEATHS_MAX, RestartPolicy
+from infra.restart_policy import (
+    CALM_AFTER_S,
+    DELAY_S_MAX,
+    FIRST_DELAY_S,
+    START_DEATHS_MAX,
+    RestartPolicy,
+)
 
 
 def test_the_first_restart_is_at_once_and_later_ones_wait_ever_longer_up_to_a_bound() -> None:

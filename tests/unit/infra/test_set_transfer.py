@@ -26,7 +26,9 @@ def leader() -> Iterator[ScriptedLeader]:
 
 
 def show(leader: ScriptedLeader, one: dict[str, Any]) -> None:
-    one["replicas"] = [{**each, "address": leader.address} if each["id"] == 1 else each for each in one["replicas"]]
+    one["replicas"] = [
+        {**each, "address": leader.address} if each["id"] == 1 else each for each in one["replicas"]
+    ]
     leader.shown = document(sets={"broker-a": one})
 
 
@@ -36,32 +38,53 @@ def run(leader: ScriptedLeader, *words: str) -> int:
 
 @pytest.mark.parametrize(("words", "ext"), [((), {}), (("2",), {"targetBrokerId": "2"})])
 def test_the_master_of_the_set_is_asked_to_hand_over(
-    leader: ScriptedLeader, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], ext: dict[str, str]
+    leader: ScriptedLeader,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    ext: dict[str, str],
 ) -> None:
     assert run(leader, "broker-a", *words) == EXIT_DONE
     assert leader.codes() == [19012] and leader.heard[0].ext == ext
-    assert capsys.readouterr().out == "set broker-a: replica 2 is master at h:2, epoch 5 (before: replica 1)\n"
+    assert capsys.readouterr().out == (
+        "set broker-a: replica 2 is master at h:2, epoch 5 (before: replica 1)\n"
+    )
 
 
-def test_the_result_as_a_document(leader: ScriptedLeader, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_result_as_a_document(
+    leader: ScriptedLeader, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(leader, "broker-a", "--json") == EXIT_DONE
     assert json.loads(capsys.readouterr().out) == {
-        "set": "broker-a", "result": "handed over", "master": 2, "master_address": "h:2", "master_epoch": 5, "previous": 1,
-    }  # fmt: skip
+        "set": "broker-a",
+        "result": "handed over",
+        "master": 2,
+        "master_address": "h:2",
+        "master_epoch": 5,
+        "previous": 1,
+    }
 
 
-def test_who_is_master_already_stays(leader: ScriptedLeader, capsys: pytest.CaptureFixture[str]) -> None:
+def test_who_is_master_already_stays(
+    leader: ScriptedLeader, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(leader, "broker-a", "1") == EXIT_DONE
-    assert capsys.readouterr().out == "set broker-a: replica 1 is master already, epoch 4\n" and leader.heard == []
+    assert (
+        capsys.readouterr().out == ("set broker-a: replica 1 is master already, epoch 4\n")
+        and leader.heard == []
+    )
 
 
-def test_a_refusal_ends_with_1_and_the_masters_reason(leader: ScriptedLeader, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refusal_ends_with_1_and_the_masters_reason(
+    leader: ScriptedLeader, capsys: pytest.CaptureFixture[str]
+) -> None:
     leader.answers[19012] = (1, {}, "no other member is in sync")
     assert run(leader, "broker-a") == EXIT_FAILED
     assert "mastership not handed over: no other member is in sync" in capsys.readouterr().err
 
 
-def test_a_master_of_another_kind_is_told_with_the_other_way(leader: ScriptedLeader, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_master_of_another_kind_is_told_with_the_other_way(
+    leader: ScriptedLeader, capsys: pytest.CaptureFixture[str]
+) -> None:
     leader.answers[19012] = (3, {}, "")
     assert run(leader, "broker-a") == EXIT_FAILED
     assert "'regent controller elect broker-a ID'" in capsys.readouterr().err
@@ -72,7 +95,9 @@ def test_what_is_not_there_is_wrong_usage(leader: ScriptedLeader, words: tuple[s
     assert run(leader, *words) == EXIT_USAGE and leader.heard == []
 
 
-@pytest.mark.parametrize("changed", [{"master": None}, {"replicas": [replica(1, alive=False), replica(2)]}])
+@pytest.mark.parametrize(
+    "changed", [{"master": None}, {"replicas": [replica(1, alive=False), replica(2)]}]
+)
 def test_without_a_living_master_nobody_can_hand_over(
     leader: ScriptedLeader, capsys: pytest.CaptureFixture[str], changed: dict[str, Any]
 ) -> None:

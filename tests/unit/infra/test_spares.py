@@ -63,13 +63,17 @@ def test_a_spare_begins_when_it_is_needed_and_only_once(spares: Spares, tmp_path
     children.stop(process, 5.0)
 
 
-def test_preparing_twice_keeps_the_one_that_waits(spares: Spares, told: Told, tmp_path: Path) -> None:
+def test_preparing_twice_keeps_the_one_that_waits(
+    spares: Spares, told: Told, tmp_path: Path
+) -> None:
     prepare(spares, tmp_path / "out")
     prepare(spares, tmp_path / "out")
     assert len(told.added) == 1
 
 
-def test_a_dead_spare_is_not_handed_out_and_is_replaced(spares: Spares, told: Told, tmp_path: Path) -> None:
+def test_a_dead_spare_is_not_handed_out_and_is_replaced(
+    spares: Spares, told: Told, tmp_path: Path
+) -> None:
     prepare(spares, tmp_path / "out", "pass")
     pid = told.added[0]
     eventually(lambda: not children.is_alive(pid))

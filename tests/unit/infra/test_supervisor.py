@@ -1,4 +1,6 @@
-"""The supervisor on real, quick processes: name servers. Runs in a process of its own, as it does in life."""
+"""The supervisor on real, quick processes: name servers. Runs in a process of its own, as it does
+in life.
+"""
 
 import json
 import os
@@ -51,7 +53,14 @@ class Running:
         first = pick_block(2)
         self.addresses = [f"127.0.0.1:{first}", f"127.0.0.1:{first + 1}"]
         self.output = root / "supervisor.out"
-        command = [sys.executable, "-c", SCRIPT, str(root), ",".join(self.addresses), json.dumps(more or {})]
+        command = [
+            sys.executable,
+            "-c",
+            SCRIPT,
+            str(root),
+            ",".join(self.addresses),
+            json.dumps(more or {}),
+        ]
         self.process = children.spawn(command, self.output)
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
@@ -68,7 +77,9 @@ class Running:
         return self
 
     def one(self, name: str = "namesrv-1") -> dict[str, Any]:
-        found: dict[str, Any] = next(one for one in self.cluster()["processes"] if one["name"] == name)
+        found: dict[str, Any] = next(
+            one for one in self.cluster()["processes"] if one["name"] == name
+        )
         return found
 
 
@@ -94,7 +105,10 @@ def test_it_starts_all_and_down_stops_all(running: Running) -> None:
 def test_a_killed_child_is_started_again_on_the_same_address(running: Running) -> None:
     before = running.one()
     os.kill(before["pid"], signal.SIGKILL)
-    running.until(lambda: running.one()["restarts"] == 1 and running.one()["state"] == "ready", "not restarted")
+    running.until(
+        lambda: running.one()["restarts"] == 1 and running.one()["state"] == "ready",
+        "not restarted",
+    )
     assert running.one()["pid"] != before["pid"] and running.one()["address"] == before["address"]
     assert "namesrv-1 was killed by SIGKILL; starting it again" in running.output.read_text()
 
@@ -104,7 +118,9 @@ def test_nothing_outlives_its_kill_9(running: Running) -> None:
     pids = [one["pid"] for one in running.cluster()["processes"]]
     os.kill(running.process.pid, signal.SIGKILL)
     running.process.wait()
-    running.until(lambda: not any(children.is_alive(pid) for pid in pids), "children outlive the supervisor")
+    running.until(
+        lambda: not any(children.is_alive(pid) for pid in pids), "children outlive the supervisor"
+    )
     assert not running.folder.is_running()
 
 
@@ -128,7 +144,11 @@ def test_a_child_that_never_comes_up_ends_the_start_with_its_last_words(tmp_path
     assert started.process.wait(120) == 1
     text = started.output.read_text()
     assert re.search(r"namesrv-\d \| regent:", text) and "giving up" in text
-    assert re.match(r"regent: namesrv-\d does not come up: .*no_such_setting", text.splitlines()[-1])
+    assert re.match(
+        r"regent: namesrv-\d does not come up: "
+        r".*no_such_setting",
+        text.splitlines()[-1],
+    )
 
 
 @pytest.mark.processes

@@ -1,4 +1,6 @@
-"""Landed records into a topic, on a mock Kafka (making the topic needs a real one: tests/integration)."""
+"""Landed records into a topic, on a mock Kafka (making the topic needs a real one:
+tests/integration).
+"""
 
 from dataclasses import dataclass
 

@@ -14,7 +14,9 @@ def test_what_is_done_soon_is_done_in_silence(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err == "" and threading.active_count() <= before + 1
 
 
-def test_a_long_wait_is_told_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_wait_is_told_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     said = threading.Event()
     say = waiting._say
 

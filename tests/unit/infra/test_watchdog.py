@@ -11,7 +11,9 @@ def test_only_groups_that_were_not_taken_back_are_left() -> None:
 
 
 def test_when_its_input_ends_the_watchdog_kills_what_is_registered() -> None:
-    victim = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    victim = subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True
+    )
     watchdog = subprocess.Popen([sys.executable, "-m", "infra.watchdog"], stdin=subprocess.PIPE)
     assert watchdog.stdin is not None
     watchdog.stdin.write(f"+{victim.pid}\n".encode())

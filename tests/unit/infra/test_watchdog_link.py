@@ -7,7 +7,9 @@ from infra.watchdog_link import WatchdogLink
 
 
 def sleeper() -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True
+    )
 
 
 def test_a_dropped_group_survives_the_end_of_the_link() -> None:

@@ -1,4 +1,6 @@
-"""What a run of scenarios says at the end: exit code, one line per scenario, the table with the Java settings."""
+"""What a run of scenarios says at the end: exit code, one line per scenario, the table with the
+Java settings.
+"""
 
 from __future__ import annotations
 
@@ -49,11 +51,20 @@ def no_compiler(stage: Stage) -> list[Row]:
     raise Problem("no Java compiler", "install a JDK", NO_COMPILER)
 
 
-def test_all_as_it_should_be_ends_with_0_and_the_java_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_as_it_should_be_ends_with_0_and_the_java_settings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run([scripted("one", good), scripted("two", good)], Stage(tmp_path), as_json=False) == 0
     told = capsys.readouterr()
-    assert "0 of 10" in told.out and told.out.count("allAckInSyncStateSet=true") == 1 and "all as it should be" in told.out
-    assert [line for line in told.err.splitlines() if line.startswith(("one", "two"))] == ["one: what one is about", "two: what two is about"]
+    assert (
+        "0 of 10" in told.out
+        and told.out.count("allAckInSyncStateSet=true") == 1
+        and ("all as it should be") in told.out
+    )
+    assert [line for line in told.err.splitlines() if line.startswith(("one", "two"))] == [
+        "one: what one is about",
+        "two: what two is about",
+    ]
     assert "one: ok after" in told.err and "two: ok after" in told.err
 
 
@@ -69,7 +80,9 @@ def test_a_loss_or_a_broken_scenario_ends_with_1_and_the_others_still_run(
     assert "one: NOT OK after" in told.err
 
 
-def test_what_will_not_end_is_told_and_does_not_keep_the_others_from_running(tmp_path: Path) -> None:
+def test_what_will_not_end_is_told_and_does_not_keep_the_others_from_running(
+    tmp_path: Path,
+) -> None:
     def shares(stage: Stage) -> list[Row]:
         def refuses() -> None:
             raise AssertionError("regent down: still there")
@@ -87,7 +100,11 @@ def test_without_a_compiler_nothing_is_judged(tmp_path: Path) -> None:
 
 def test_names_choose_by_their_beginning_in_the_order_of_the_table() -> None:
     assert chosen([]) == list(SCENARIOS)
-    assert [one.name for one in chosen(["mixed", "controller"])] == ["controller-one", "controller-all", "mixed"]
+    assert [one.name for one in chosen(["mixed", "controller"])] == [
+        "controller-one",
+        "controller-all",
+        "mixed",
+    ]
     with pytest.raises(Problem) as refused:
         chosen(["nothing"])
     assert refused.value.exit_code == NO_COMPILER

@@ -1,4 +1,6 @@
-"""Order per queue, judged from the files of a stock client: a right history passes, each planted breach is found."""
+"""Order per queue, judged from the files of a stock client: a right history passes, each planted
+breach is found.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.ledger import LedgerRow, Received, acknowledged_of, disorder, places_of, read_ledger, read_received
+from tests.interop.ledger import (
+    LedgerRow,
+    Received,
+    acknowledged_of,
+    disorder,
+    places_of,
+    read_ledger,
+    read_received,
+)
 
 # two queues, two calls at a time; message 4 timed out and was sent again
 LEDGER = [
@@ -22,7 +32,12 @@ READ: list[Received] = [(0, 0, 0), (1, 1, 0), (3, 0, 1), (4, 1, 1), (2, 0, 2), (
 
 
 def changed(**by_sequence: tuple[int, int]) -> list[LedgerRow]:
-    return [row._replace(queue=place[0], offset=place[1]) if (place := by_sequence.get(f"s{row.sequence}")) and row.queue >= 0 else row for row in LEDGER]
+    return [
+        row._replace(queue=place[0], offset=place[1])
+        if (place := by_sequence.get(f"s{row.sequence}")) and row.queue >= 0
+        else row
+        for row in LEDGER
+    ]
 
 
 def test_a_right_history_has_no_breach() -> None:
@@ -43,14 +58,18 @@ def test_an_older_message_handed_out_late_is_found() -> None:
 
 
 def test_other_bytes_at_an_acknowledged_place_are_found() -> None:
-    planted = [(2, 0, 1) if row == (3, 0, 1) else (3, 0, 2) if row == (2, 0, 2) else row for row in READ]
+    planted = [
+        (2, 0, 1) if row == (3, 0, 1) else (3, 0, 2) if row == (2, 0, 2) else row for row in READ
+    ]
     assert len(disorder(LEDGER, planted)) == 2
     assert "message 3 was acknowledged at queue 0 offset 1, where 2 is" in disorder(LEDGER, planted)
 
 
 def test_a_message_that_moved_is_found_although_it_was_read() -> None:
     planted = [row for row in READ if row != (5, 0, 3)] + [(5, 0, 4)]
-    assert disorder(LEDGER, planted) == ["message 5 was acknowledged at queue 0 offset 3, where None is"]
+    assert disorder(LEDGER, planted) == [
+        "message 5 was acknowledged at queue 0 offset 3, where None is"
+    ]
 
 
 def test_a_lost_message_is_no_breach_of_order() -> None:
@@ -69,12 +88,23 @@ def test_a_call_stored_in_front_of_one_that_had_ended_is_found(swapped: tuple[st
 
 def test_calls_under_way_at_once_may_be_stored_in_either_order() -> None:
     rows = changed(s2=(0, 1), s3=(0, 2))
-    assert disorder(rows, [(2, 0, 1) if row == (3, 0, 1) else (3, 0, 2) if row == (2, 0, 2) else row for row in READ]) == []
+    assert (
+        disorder(
+            rows,
+            [
+                (2, 0, 1) if row == (3, 0, 1) else (3, 0, 2) if row == (2, 0, 2) else row
+                for row in READ
+            ],
+        )
+        == []
+    )
 
 
 def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
     ledger, received = tmp_path / "ledger.csv", tmp_path / "received.csv"
-    ledger.write_text("0,1,10,12,SEND_OK,0,0\n4,1,20,30,RemotingTimeoutException,-1,-1\n5,1,31,33,SEND_OK,0,3")
+    ledger.write_text(
+        "0,1,10,12,SEND_OK,0,0\n4,1,20,30,RemotingTimeoutException,-1,-1\n5,1,31,33,SEND_OK,0,3"
+    )
     received.write_text("0,0,0,11\n1,1,0,12")
     assert read_ledger(ledger) == [LEDGER[0], LedgerRow(4, 20, 30, "RemotingTimeoutException")]
     assert read_received(received) == [(0, 0, 0)]

@@ -40,7 +40,9 @@ def landed(history: History) -> list[tuple[int, int, bytes]]:
     return [(offset, at(offset), value) for offset, value in enumerate(history.records)]
 
 
-def changes_of(history: History, published: Mapping[int, Published] | None = None) -> list[SetChange]:
+def changes_of(
+    history: History, published: Mapping[int, Published] | None = None
+) -> list[SetChange]:
     """What the records of a history did."""
     return list(GoldFold().changes(landed(history), published))
 
@@ -58,12 +60,16 @@ def failed_over() -> tuple[History, int]:
     """Broker 3 takes over from a dead broker 1; the offset of that election."""
     history = with_master(1, 2, 3)
     offset = len(history.records)
-    assert history.elect(-1, seen(1, alive=False), seen(2, offset=900), seen(3), master_epoch=1).accepted
+    assert history.elect(
+        -1, seen(1, alive=False), seen(2, offset=900), seen(3), master_epoch=1
+    ).accepted
     return history, offset
 
 
 def nobody_left() -> tuple[History, int]:
-    """The only member dies, nobody can follow, and later it comes back as master; the offset of the refusal."""
+    """The only member dies, nobody can follow, and later it comes back as master; the offset of the
+    refusal.
+    """
     history = with_master(1)
     offset = len(history.records)
     refused = history.elect(-1, seen(1, alive=False), seen(2), seen(3))
@@ -74,7 +80,13 @@ def nobody_left() -> tuple[History, int]:
 
 def event(broker_id: int, at_ms: int, **fields: Any) -> dict[str, Any]:
     """A row of a silver table of broker events."""
-    return {"event_id": f"{broker_id}-{at_ms}", "broker_name": NAME, "broker_id": broker_id, "at_ms": at_ms, **fields}
+    return {
+        "event_id": f"{broker_id}-{at_ms}",
+        "broker_name": NAME,
+        "broker_id": broker_id,
+        "at_ms": at_ms,
+        **fields,
+    }
 
 
 def require_sound(table: GoldTableSpec, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -87,10 +99,14 @@ def require_sound(table: GoldTableSpec, rows: Sequence[Mapping[str, Any]]) -> No
         assert column.nullable or not any(row[column.name] is None for row in rows), column.name
     keys = [tuple(row[name] for name in table.key) for row in rows]
     assert len(set(keys)) == len(keys)
-    assert [first_broken(row, table.checks) for row in rows if first_broken(row, table.checks)] == []
+    assert [
+        first_broken(row, table.checks) for row in rows if first_broken(row, table.checks)
+    ] == []
 
 
-def put(table: GoldTableSpec, *runs: Iterable[Mapping[str, Any]]) -> dict[tuple[Any, ...], Mapping[str, Any]]:
+def put(
+    table: GoldTableSpec, *runs: Iterable[Mapping[str, Any]]
+) -> dict[tuple[Any, ...], Mapping[str, Any]]:
     """What stands in a table after these runs: the last row of each key."""
     return {tuple(row[name] for name in table.key): row for rows in runs for row in rows}
 
@@ -109,7 +125,12 @@ def _one_step(past: History, chance: Random, incarnation: str) -> None:
     known = past.folder.state.sets.get(NAME, BrokerSet(CLUSTER, NAME))
     ids = [replica.broker_id for replica in known.replicas] or [1]
     evidence = [
-        seen(r.broker_id, alive=chance.random() < 0.6, offset=chance.randrange(-1, 2000), incarnation=r.incarnation)
+        seen(
+            r.broker_id,
+            alive=chance.random() < 0.6,
+            offset=chance.randrange(-1, 2000),
+            incarnation=r.incarnation,
+        )
         for r in known.replicas
     ]
     one = chance.choice(ids)
@@ -121,7 +142,10 @@ def _one_step(past: History, chance: Random, incarnation: str) -> None:
         case 3 | 4 | 5:
             past.elect(chance.choice((-1, -1, one)), *evidence, designate=chance.random() < 0.2)
         case 6 | 7:
-            wanted = {known.master_broker_id or one, *chance.sample(ids, chance.randrange(len(ids) + 1))}
+            wanted = {
+                known.master_broker_id or one,
+                *chance.sample(ids, chance.randrange(len(ids) + 1)),
+            }
             past.alter(tuple(sorted(wanted)), *evidence)
         case 8:
             past.clean(chance.choice((None, (one,), (one,))), living=chance.random() < 0.5)

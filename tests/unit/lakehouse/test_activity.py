@@ -9,7 +9,9 @@ from lakehouse.activity import Activity
 SOON_S, NEVER_S, WAIT_S = 0.001, 3600.0, 20.0
 
 
-def test_rounds_go_on_after_one_that_failed_and_each_trouble_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_rounds_go_on_after_one_that_failed_and_each_trouble_is_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     told: list[str | None] = []
     enough = threading.Event()
 
@@ -28,7 +30,9 @@ def test_rounds_go_on_after_one_that_failed_and_each_trouble_is_told_once(caplog
         assert enough.wait(WAIT_S)
         activity.stop(WAIT_S)
     assert told[:3] == ["ValueError: no room", "ValueError: no room", None]
-    assert [record.getMessage() for record in caplog.records] == ["care has failed and will be tried again: ValueError: no room"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "care has failed and will be tried again: ValueError: no room"
+    ]
 
 
 def test_the_first_round_waits_and_a_stop_is_at_once() -> None:

@@ -5,14 +5,27 @@ import pytest
 
 from events.broker_events import BrokerEventHeader, SlaveFellBehind
 from events.codec import encode
-from lakehouse.aggregate_tables import AGGREGATE_INPUTS, AGGREGATE_TABLES, FAILOVER_RATES, REPLICA_LAG
+from lakehouse.aggregate_tables import (
+    AGGREGATE_INPUTS,
+    AGGREGATE_TABLES,
+    FAILOVER_RATES,
+    REPLICA_LAG,
+)
 from lakehouse.aggregates_job import AggregatesJob, Intake, _finish
 from lakehouse.commit_lock import CommitLocks
 from lakehouse.delta_tables import read
 from lakehouse.errors import LakehouseError
 from lakehouse.lake import Lake
 from tests.support.control_history import CLUSTER, NAME
-from tests.support.landed_log import BEGAN_MS, Record, command_records, event_records, lake_in, land, outcome_records
+from tests.support.landed_log import (
+    BEGAN_MS,
+    Record,
+    command_records,
+    event_records,
+    lake_in,
+    land,
+    outcome_records,
+)
 from tests.unit.lakehouse.gold_cases import failed_over
 
 MINUTE_MS = 60_000
@@ -21,9 +34,18 @@ DECIDED = [*command_records(HISTORY.records), *outcome_records(HISTORY.records)]
 
 
 def reports(*minutes: float) -> list[Record]:
-    """A slave falls behind at each of these minutes, ascending or not; the log takes a report a second."""
-    heads = [BrokerEventHeader(bytes([n] * 16), CLUSTER, NAME, 1, "i", BEGAN_MS + round(m * MINUTE_MS), n) for n, m in enumerate(minutes)]
-    return event_records([encode(SlaveFellBehind(head, 2, 100 + n)) for n, head in enumerate(heads)])
+    """A slave falls behind at each of these minutes, ascending or not; the log takes a report a
+    second.
+    """
+    heads = [
+        BrokerEventHeader(
+            bytes([n] * 16), CLUSTER, NAME, 1, "i", BEGAN_MS + round(m * MINUTE_MS), n
+        )
+        for n, m in enumerate(minutes)
+    ]
+    return event_records(
+        [encode(SlaveFellBehind(head, 2, 100 + n)) for n, head in enumerate(heads)]
+    )
 
 
 def job_of(spark: Any, lake: Lake, **other: Any) -> AggregatesJob:
@@ -34,17 +56,24 @@ def job_of(spark: Any, lake: Lake, **other: Any) -> AggregatesJob:
 def lag(lake: Lake) -> list[tuple[int, int, int]]:
     """Minute of a window, how often the slave fell behind in it, and how far."""
     rows = read(lake, REPLICA_LAG).to_pylist()
-    return [((row["window_start_ms"] - BEGAN_MS) // MINUTE_MS, row["fell_behind"], row["lag_bytes_max"]) for row in rows]
+    return [
+        ((row["window_start_ms"] - BEGAN_MS) // MINUTE_MS, row["fell_behind"], row["lag_bytes_max"])
+        for row in rows
+    ]
 
 
 @pytest.mark.spark
-def test_what_lands_later_is_counted_on_and_what_is_too_late_is_told(tmp_path: Path, spark: Any) -> None:
+def test_what_lands_later_is_counted_on_and_what_is_too_late_is_told(
+    tmp_path: Path, spark: Any
+) -> None:
     lake = lake_in(tmp_path)
-    # Event times cannot be after the log's, which takes report n in second n: so all go backwards from there.
+    # Event times cannot be after the log's, which takes report n in second n: so all go backwards
+    # from there.
     land(lake, [*DECIDED, *reports(-30, -29)])
     assert job_of(spark, lake).step() == [
-        Intake(FAILOVER_RATES.name, 2, 2, 0), Intake(REPLICA_LAG.name, 2, 2, 0),
-    ]  # fmt: skip
+        Intake(FAILOVER_RATES.name, 2, 2, 0),
+        Intake(REPLICA_LAG.name, 2, 2, 0),
+    ]
     [rates] = read(lake, FAILOVER_RATES).to_pylist()
     assert (rates["elections"], rates["won"], rates["rows"]) == (2, 2, 2)
     assert lag(lake) == [(-30, 2, 101)]
@@ -53,7 +82,10 @@ def test_what_lands_later_is_counted_on_and_what_is_too_late_is_told(tmp_path: P
     job_of(spark, lake).step()
     assert lag(lake) == [(-30, 3, 102), (-20, 1, 103)]
     land(lake, [*DECIDED, *reports(-30, -29, -26, -20, -28, -19)])
-    assert job_of(spark, lake).step() == [Intake(FAILOVER_RATES.name, 2, 2, 0), Intake(REPLICA_LAG.name, 6, 5, 1)]
+    assert job_of(spark, lake).step() == [
+        Intake(FAILOVER_RATES.name, 2, 2, 0),
+        Intake(REPLICA_LAG.name, 6, 5, 1),
+    ]
     assert lag(lake) == [(-30, 3, 102), (-20, 2, 105)]
     noted = {row["aggregate"]: row["late"] for row in read(lake, AGGREGATE_INPUTS).to_pylist()}
     assert noted == {FAILOVER_RATES.name: 0, REPLICA_LAG.name: 1}
@@ -68,7 +100,9 @@ class Died(Exception):
 
 
 @pytest.mark.spark
-def test_ended_before_merging_nothing_is_lost_and_nothing_counted_twice(tmp_path: Path, spark: Any) -> None:
+def test_ended_before_merging_nothing_is_lost_and_nothing_counted_twice(
+    tmp_path: Path, spark: Any
+) -> None:
     """Ended after merging: see `tests/integration/test_aggregates.py`."""
     lake = lake_in(tmp_path)
     land(lake, [*DECIDED, *reports(-30, -29)])

@@ -1,10 +1,14 @@
-"""An alarm stands from when it was first seen until a check that looks for it does not find it any more."""
+"""An alarm stands from when it was first seen until a check that looks for it does not find it any
+more.
+"""
 
 from lakehouse.alarms import EXPLANATIONS, Alarm, merged, of_commands_ahead, of_example, of_gap
 from lakehouse.invariant_rows import CounterExample
 
 HOLE = of_gap("regent.commands", 0, 5, 6)
-BREACH = of_example(CounterExample("epochs_only_grow", "broker-a", "regent.commands", 0, 9, "epoch 1 after 1"))
+BREACH = of_example(
+    CounterExample("epochs_only_grow", "broker-a", "regent.commands", 0, 9, "epoch 1 after 1")
+)
 
 
 def seen(alarm: Alarm, at_ms: int) -> list[Alarm]:

@@ -7,16 +7,32 @@ from lakehouse.availability_answer import availability_model, availability_text,
 
 def day(name: str, number: int, **other: Any) -> dict[str, Any]:
     row = {
-        "cluster_id": "c", "broker_name": name, "day": date(2026, 1, number), "observed_ms": 86_400_000, "masterless_ms": 0,
-        "unavailable_ms": 0, "availability": 1.0, "longest_gap_ms": 0, "failovers": 0, "unmeasured": 0,
-    }  # fmt: skip
+        "cluster_id": "c",
+        "broker_name": name,
+        "day": date(2026, 1, number),
+        "observed_ms": 86_400_000,
+        "masterless_ms": 0,
+        "unavailable_ms": 0,
+        "availability": 1.0,
+        "longest_gap_ms": 0,
+        "failovers": 0,
+        "unmeasured": 0,
+    }
     return {**row, **other}
 
 
 def test_days_add_up_for_each_set_and_for_all() -> None:
     rows = [
         day("broker-b", 1),
-        day("broker-a", 2, unavailable_ms=864, masterless_ms=800, longest_gap_ms=500, failovers=2, unmeasured=1),
+        day(
+            "broker-a",
+            2,
+            unavailable_ms=864,
+            masterless_ms=800,
+            longest_gap_ms=500,
+            failovers=2,
+            unmeasured=1,
+        ),
         day("broker-a", 1, observed_ms=43_200_000),
     ]
     model = availability_model(rows, None)

@@ -1,5 +1,6 @@
-"""A topic as bronze has it: whole, in order, byte for byte, or refused with the offsets that are wrong."""
-
+"""A topic as bronze has it: whole, in order, byte for byte, or refused with the offsets that are
+wrong.
+"""
 
 import pytest
 
@@ -17,13 +18,17 @@ def rows(*offsets: int) -> list:  # type: ignore[type-arg]
     return [(COMMANDS_TOPIC, 0, offset, VALUES[offset]) for offset in offsets]
 
 
-def test_records_come_in_order_with_the_bytes_they_had(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_come_in_order_with_the_bytes_they_had(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(bronze_log, "RECORDS_AT_ONCE", 2)
     land(lake, [("regent.outcomes", 0, 0, b"another topic"), *rows(0, 1)])
     land(lake, rows(2, 3, 4), 1)
     log = BronzeLog(lake, COMMANDS_TOPIC)
     assert (log.end, log.holes) == (5, [])
-    assert [(one.offset, one.value, one.key) for one in log.records()] == [(n, VALUES[n], None) for n in range(5)]
+    assert [(one.offset, one.value, one.key) for one in log.records()] == [
+        (n, VALUES[n], None) for n in range(5)
+    ]
     assert [one.timestamp_ms for one in log.records()] == [BEGAN_MS + 1_000 * n for n in range(5)]
 
 
@@ -33,7 +38,9 @@ def test_a_hole_is_named_and_nothing_is_given(lake: Lake) -> None:
     append_to_bronze(lake, rows(4))
     log = BronzeLog(lake, COMMANDS_TOPIC)
     assert log.holes == [(0, 0), (2, 3)]
-    with pytest.raises(LakehouseError, match="regent.commands has a hole: offsets 0, 2 to 3 never landed"):
+    with pytest.raises(
+        LakehouseError, match=("regent.commands has a hole: offsets 0, 2 to 3 never landed")
+    ):
         next(log.records())
     assert [one.offset for one in log.landed()] == [1, 4], "unless whoever asks wants what there is"
 

@@ -23,23 +23,32 @@ def files(partition: Partition, *sizes: int) -> list[DataFile]:
 
 
 def merged(sizes: Sequence[int], target: int) -> tuple[list[int], int]:
-    """What a writer leaves that fills files up to the target in order, and how much it wrote; a file alone it leaves as it is."""
+    """What a writer leaves that fills files up to the target in order, and how much it wrote; a
+    file alone it leaves as it is.
+    """
     left = [size for size in sizes if size >= target]
     groups: list[list[int]] = [[]]
     for size in (size for size in sizes if size < target):
         if sum(groups[-1]) + size > target:
             groups.append([])
         groups[-1].append(size)
-    return [*left, *filter(None, map(sum, groups))], sum(sum(group) for group in groups if len(group) > 1)
+    return [*left, *filter(None, map(sum, groups))], sum(
+        sum(group) for group in groups if len(group) > 1
+    )
 
 
 def test_a_few_files_of_each_size_are_left_alone() -> None:
-    assert rewrites(files(COMMANDS, *[1000] * FILES_PER_TIER_MAX, *[SMALL - 1] * FILES_PER_TIER_MAX)) == []
+    assert (
+        rewrites(files(COMMANDS, *[1000] * FILES_PER_TIER_MAX, *[SMALL - 1] * FILES_PER_TIER_MAX))
+        == []
+    )
     assert rewrites(files(COMMANDS, *[LARGE_BYTES] * 100)) == []
 
 
 def test_only_partitions_with_many_files_are_merged() -> None:
-    found = rewrites([*files(COMMANDS, *[1000] * (FILES_PER_TIER_MAX + 1)), *files(EVENTS, 1000, LARGE_BYTES)])
+    found = rewrites(
+        [*files(COMMANDS, *[1000] * (FILES_PER_TIER_MAX + 1)), *files(EVENTS, 1000, LARGE_BYTES)]
+    )
     assert found == [Rewrite(COMMANDS, 2 * TINY)]
 
 

@@ -13,7 +13,9 @@ from tests.support import later_release
 from tests.support.later_release import event_bytes
 
 NOW = encode(HaLinkUp(BrokerEventHeader(bytes(16), "c", "broker-a", 1, "i", 5, 0), 2, "out"))
-LATE = event_bytes(later_release.link_up(), peer_broker_id=2, direction="out", rtt_us=7, hops=[{"address": "h:1"}])
+LATE = event_bytes(
+    later_release.link_up(), peer_broker_id=2, direction="out", rtt_us=7, hops=[{"address": "h:1"}]
+)
 WARM = event_bytes(later_release.disk_warm(), celsius=61.5)
 
 
@@ -40,12 +42,18 @@ def test_a_late_field_is_a_column_more_that_may_be_null(catalogue: Catalogue) ->
     assert all(column.nullable for column in late.table.columns[-2:])
     assert {field.column.name: field.value(late.record) for field in late.fields}["rtt_us"] == 7
     after = catalogue.read(NOW)
-    assert (after.table, after.fields) == (late.table, before.fields), "records of today fill what they have"
+    assert (after.table, after.fields) == (late.table, before.fields), (
+        "records of today fill what they have"
+    )
 
 
 def test_a_late_kind_is_a_table_of_its_own(catalogue: Catalogue) -> None:
     reading = catalogue.read(WARM)
-    assert (reading.table.name, reading.table.kind, reading.record.celsius) == ("silver/disk_warm", "DiskWarm", 61.5)
+    assert (reading.table.name, reading.table.kind, reading.record.celsius) == (
+        "silver/disk_warm",
+        "DiskWarm",
+        61.5,
+    )
     assert reading.table.key[0] == reading.table.partition_by[0] == "cluster_id"
     assert catalogue.tables["silver/disk_warm"] is reading.table
     assert reading.table.checks == BY_NAME["silver/ha_link_up"].checks
@@ -53,7 +61,9 @@ def test_a_late_kind_is_a_table_of_its_own(catalogue: Catalogue) -> None:
 
 def test_what_a_table_in_the_lake_has_more_is_taken_over(catalogue: Catalogue) -> None:
     table = catalogue.read(NOW).table
-    catalogue.fit(table.name, pa.schema([*table.schema, pa.field("of_another_release", pa.int64())]))
+    catalogue.fit(
+        table.name, pa.schema([*table.schema, pa.field("of_another_release", pa.int64())])
+    )
     assert catalogue.tables[table.name].schema.names[-1] == "of_another_release"
     known = catalogue.tables[table.name]
     catalogue.fit(table.name, table.schema)
@@ -64,11 +74,25 @@ def test_what_a_table_in_the_lake_has_more_is_taken_over(catalogue: Catalogue) -
     ("field", "value", "said"),
     [
         ({"name": "direction", "type": "long", "doc": "A number now."}, 1, "int64 is not string"),
-        ({"name": "heading", "type": "string", "doc": "Under another name."}, "out", "it has no direction"),
-        ({"name": "direction", "type": {"type": "enum", "name": "D", "symbols": ["a"]}, "doc": "A word."}, "a", "no column type"),
+        (
+            {"name": "heading", "type": "string", "doc": ("Under another name.")},
+            "out",
+            "it has no direction",
+        ),
+        (
+            {
+                "name": "direction",
+                "type": {"type": "enum", "name": "D", "symbols": ["a"]},
+                "doc": "A word.",
+            },
+            "a",
+            "no column type",
+        ),
     ],
 )
-def test_a_schema_that_does_not_fit_its_table_explains_nothing(tmp_path: Path, field: dict[str, Any], value: object, said: str) -> None:
+def test_a_schema_that_does_not_fit_its_table_explains_nothing(
+    tmp_path: Path, field: dict[str, Any], value: object, said: str
+) -> None:
     schema = later_release.link_up()
     schema["fields"] = [field if one["name"] == "direction" else one for one in schema["fields"]]
     later_release.put(tmp_path, "broker_events", schema)

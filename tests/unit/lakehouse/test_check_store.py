@@ -1,4 +1,6 @@
-"""What a check keeps comes back as it was, for its cluster; what cannot be gone on from is as if it were not there."""
+"""What a check keeps comes back as it was, for its cluster; what cannot be gone on from is as if it
+were not there.
+"""
 
 import pytest
 from msgspec.structs import replace
@@ -43,8 +45,14 @@ def test_each_cluster_has_its_own(lake: Lake) -> None:
     assert (last_check(lake), last_check(other)) == (DONE, replace(DONE, judged=9))
 
 
-def test_what_another_release_kept_is_not_gone_on_from(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    for other in (replace(DONE, format=99), replace(DONE, invariants=("another",)), replace(DONE, carried=b"[]")):
+def test_what_another_release_kept_is_not_gone_on_from(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for other in (
+        replace(DONE, format=99),
+        replace(DONE, invariants=("another",)),
+        replace(DONE, carried=b"[]"),
+    ):
         keep_check(lake, other, 1_000)
         assert last_check(lake) is None
     keep_check(lake, DONE, 1_000)

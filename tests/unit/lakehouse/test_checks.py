@@ -16,7 +16,9 @@ def test_each_check_says_what_is_wrong() -> None:
 
 
 def test_null_breaks_only_the_check_for_presence() -> None:
-    assert first_broken(ROW, [AtLeast("none", 0), TextLength("none", (1,)), OneOf("none", ())]) is None
+    assert (
+        first_broken(ROW, [AtLeast("none", 0), TextLength("none", (1,)), OneOf("none", ())]) is None
+    )
 
 
 def test_kept_checks_are_passed_over() -> None:

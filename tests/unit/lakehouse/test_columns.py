@@ -17,7 +17,11 @@ def test_the_shared_part_is_flattened_and_bytes_are_hex() -> None:
     columns = field_columns(schemas.load("RoleChanged"))
     values = {c.column.name: c.value(EVENT) for c in columns}
     assert values["event_id"] == "01" * 16
-    assert (values["broker_name"], values["role"], values["master_epoch"]) == ("broker-a", "MASTER", 3)
+    assert (values["broker_name"], values["role"], values["master_epoch"]) == (
+        "broker-a",
+        "MASTER",
+        3,
+    )
     assert "header" not in values
 
 
@@ -45,14 +49,32 @@ def test_records_of_several_kinds_become_json_that_names_them() -> None:
 
 
 def test_a_type_without_a_column_is_refused() -> None:
-    schema = {"type": "record", "name": "X", "fields": [{"name": "x", "type": {"type": "enum", "name": "E", "symbols": ["a"]}}]}
+    schema = {
+        "type": "record",
+        "name": "X",
+        "fields": [{"name": "x", "type": {"type": "enum", "name": "E", "symbols": ["a"]}}],
+    }
     with pytest.raises(TypeError, match="no column type"):
         field_columns(schema)
 
 
 def test_a_wider_type_has_the_fields_of_both_and_ours_first() -> None:
-    ours = pa.list_(pa.struct([pa.field("a", pa.int64()), pa.field("b", pa.struct([pa.field("x", pa.string())]))]))
-    other = pa.list_(pa.field("element", pa.struct([pa.field("new", pa.bool_()), pa.field("b", pa.struct([pa.field("y", pa.string())]))])))
+    ours = pa.list_(
+        pa.struct(
+            [pa.field("a", pa.int64()), pa.field("b", pa.struct([pa.field("x", pa.string())]))]
+        )
+    )
+    other = pa.list_(
+        pa.field(
+            "element",
+            pa.struct(
+                [
+                    pa.field("new", pa.bool_()),
+                    pa.field("b", pa.struct([pa.field("y", pa.string())])),
+                ]
+            ),
+        )
+    )
     found = wider(ours, other)
     assert [field.name for field in found.value_type] == ["a", "b", "new"]
     assert [field.name for field in found.value_type.field("b").type] == ["x", "y"]
@@ -60,7 +82,9 @@ def test_a_wider_type_has_the_fields_of_both_and_ours_first() -> None:
     assert wider(ours, ours) == ours
 
 
-@pytest.mark.parametrize("other", [pa.string(), pa.int32(), pa.list_(pa.int64()), pa.struct([pa.field("a", pa.int64())])])
+@pytest.mark.parametrize(
+    "other", [pa.string(), pa.int32(), pa.list_(pa.int64()), pa.struct([pa.field("a", pa.int64())])]
+)
 def test_types_that_hold_something_else_are_not_widened(other: pa.DataType) -> None:
     with pytest.raises(TypeError):
         wider(pa.int64(), other)

@@ -1,4 +1,3 @@
-
 import pytest
 
 from lakehouse.decisions import broker_sets, history, history_text, outcome_counts

@@ -1,4 +1,3 @@
-
 import deltalake
 import pyarrow as pa
 import pytest
@@ -45,8 +44,9 @@ def test_an_older_table_gets_the_columns_it_lacks(lake: Lake) -> None:
 
 
 def test_a_table_with_another_type_is_refused(lake: Lake) -> None:
-    fields = [f if f.name != "broker_id" else pa.field("broker_id", pa.string())
-              for f in REGISTER.schema]  # fmt: skip
+    fields = [
+        f if f.name != "broker_id" else pa.field("broker_id", pa.string()) for f in REGISTER.schema
+    ]
     deltalake.DeltaTable.create(lake.uri(REGISTER), pa.schema(fields), partition_by=["cluster_id"])
     with pytest.raises(LakehouseError, match="column broker_id"):
         delta_tables.ensure_tables(lake)
@@ -72,9 +72,13 @@ def test_clusters_in_one_lake_do_not_see_each_other(lake: Lake) -> None:
         rows = delta_tables.read(own, BRONZE)
         assert rows["value"].to_pylist() == past.records
         assert set(rows["cluster_id"].to_pylist()) == {own.cluster_id}
-        assert delta_tables.high_water(own, BRONZE).marks == {(COMMANDS_TOPIC, 0): len(past.records) - 1}
+        assert delta_tables.high_water(own, BRONZE).marks == {
+            (COMMANDS_TOPIC, 0): len(past.records) - 1
+        }
         assert delta_tables.bronze_value(own, BRONZE, COMMANDS_TOPIC, 2) == past.records[2]
-    assert delta_tables.count_rows(lake.of(None), BRONZE) == len(first.records) + len(second.records)
+    assert delta_tables.count_rows(lake.of(None), BRONZE) == len(first.records) + len(
+        second.records
+    )
     assert not set(_files(lake)) & set(_files(other))
 
 

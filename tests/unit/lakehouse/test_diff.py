@@ -11,7 +11,9 @@ def between(past: History, first: int, last: int) -> dict[str, object]:
     list(fold.changes(records[: first + 1]))
     before = StateAt(fold.folder.offset, at(first), fold.folder.digest, fold.folder.state)
     steps = list(fold.changes(records[first + 1 : last + 1]))
-    model = difference(before, StateAt(fold.folder.offset, at(last), fold.folder.digest, fold.folder.state), steps)
+    model = difference(
+        before, StateAt(fold.folder.offset, at(last), fold.folder.digest, fold.folder.state), steps
+    )
     json.dumps(model)
     return model
 
@@ -26,7 +28,9 @@ def test_a_failover_differs_in_master_epoch_and_set_and_names_the_decision_that_
     assert fields["master_broker_id"] == (1, 2)
     assert fields["master_epoch"] == (1, 2)
     assert fields["sync_state_set"] == ([1, 2, 3], [2, 3])
-    assert [(row["offset"], row["kind"]) for row in one["decisions"]] == [(first + 1, "ElectMaster")]
+    assert [(row["offset"], row["kind"]) for row in one["decisions"]] == [
+        (first + 1, "ElectMaster")
+    ]
     assert (one["is"], one["replicas"], model["cluster"]) == ("changed", [], [])
     assert "sync_state_set: {1,2,3} -> {2,3}" in diff_text(model)
 
@@ -57,7 +61,9 @@ def test_new_sets_new_replicas_and_cleaned_ones_are_told_and_check_codes_are_not
     assert "secret" not in json.dumps(whole["sets"][0]["replicas"])
     past.clean((3,), living=True)
     cleaned = between(past, len(past.records) - 2, len(past.records) - 1)
-    assert [(one["broker_id"], one["is"]) for one in cleaned["sets"][0]["replicas"]] == [(3, "cleaned")]
+    assert [(one["broker_id"], one["is"]) for one in cleaned["sets"][0]["replicas"]] == [
+        (3, "cleaned")
+    ]
     assert "replica 3: cleaned" in diff_text(cleaned)
 
 
@@ -68,9 +74,14 @@ def test_the_cluster_differs_in_leader_term_and_settings() -> None:
     past.setting("dedupeWindowOffsets", "1000")
     past.apply_id(1, "another;code")
     model = between(past, first, first + 3)
-    assert ("term", 1, 2) in [(one["field"], one["before"], one["after"]) for one in model["cluster"]]
+    assert ("term", 1, 2) in [
+        (one["field"], one["before"], one["after"]) for one in model["cluster"]
+    ]
     assert model["settings"] == [{"field": "dedupeWindowOffsets", "before": None, "after": "1000"}]
-    assert [one["kind"] for one in model["cluster_decisions"]] == ["ClaimLeadership", "ChangeSettings"]
+    assert [one["kind"] for one in model["cluster_decisions"]] == [
+        "ClaimLeadership",
+        "ChangeSettings",
+    ]
     assert model["refused"] == 1
     text = diff_text(model)
     assert "leader_id: n0 -> n1" in text

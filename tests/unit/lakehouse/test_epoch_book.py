@@ -44,7 +44,11 @@ def test_an_import_ends_what_can_be_judged_below_it() -> None:
 
 
 def test_an_election_that_may_lose_messages_is_marked() -> None:
-    assert [facts.may_lose for _, facts in sorted(book_after(SOUND).epochs.items())] == [False, False, True]
+    assert [facts.may_lose for _, facts in sorted(book_after(SOUND).epochs.items())] == [
+        False,
+        False,
+        True,
+    ]
 
 
 def test_what_is_not_about_epochs_claims_nothing() -> None:

@@ -17,13 +17,7 @@ from lakehouse.explain import explain
 from lakehouse.explain_text import explain_text
 from lakehouse.lake import Lake
 from tests.support.control_history import NAME, seen, with_master
-from tests.support.landed_log import (
-    BEGAN_MS,
-    command_records,
-    event_records,
-    land,
-    outcome_records,
-)
+from tests.support.landed_log import BEGAN_MS, command_records, event_records, land, outcome_records
 
 
 def header(broker_id: int, at_ms: int) -> BrokerEventHeader:
@@ -36,14 +30,24 @@ def landed(lake: Lake) -> Lake:
     past = with_master(1, 2, 3)
     failover = len(past.records)
     past.elect(
-        -1, seen(1, alive=False, reason="probe_refused"), seen(2, offset=900), seen(3),
+        -1,
+        seen(1, alive=False, reason="probe_refused"),
+        seen(2, offset=900),
+        seen(3),
         master_epoch=1,
-    )  # fmt: skip
+    )
     past.elect(-1, seen(1), seen(2), seen(3), master_epoch=1)
     past.alter((1, 2, 3), seen(1), seen(2), seen(3))
     at = BEGAN_MS + failover * 1000
-    stamps = {"detected": at - 30, "probed": at - 28, "received": at - 27, "appended": at,
-              "applied": at + 4, "answered": at + 5, "notified": at + 6}  # fmt: skip
+    stamps = {
+        "detected": at - 30,
+        "probed": at - 28,
+        "received": at - 27,
+        "appended": at,
+        "applied": at + 4,
+        "answered": at + 5,
+        "notified": at + 6,
+    }
     events = [
         RoleChanged(header(1, at - 60_000), "MASTER", 1, 1, "elected"),
         RoleChanged(header(2, at + 9), "SLAVE", 2, 3, "notified"),
@@ -73,15 +77,21 @@ def test_every_election_is_explained_refused_ones_too(landed: Lake) -> None:
 def test_an_election_says_what_was_before_and_who_asked(landed: Lake) -> None:
     [election] = explain(landed, NAME, epoch=2)["elections"]
     assert election["previous"] == {
-        "master_broker_id": 1, "master_epoch": 1, "sync_state_set": [1, 2, 3],
-    }  # fmt: skip
+        "master_broker_id": 1,
+        "master_epoch": 1,
+        "sync_state_set": [1, 2, 3],
+    }
     assert election["request"]["expected_master_epoch"] == 1
     assert [e["reason"] for e in election["request"]["evidence"]] == [
-        "probe_refused", "heartbeat", "heartbeat",
-    ]  # fmt: skip
+        "probe_refused",
+        "heartbeat",
+        "heartbeat",
+    ]
     assert {c["broker_id"]: c["verdict"] for c in election["candidates"]} == {
-        1: "NOT_ALIVE", 2: "LOWER_OFFSET", 3: "CHOSEN",
-    }  # fmt: skip
+        1: "NOT_ALIVE",
+        2: "LOWER_OFFSET",
+        3: "CHOSEN",
+    }
 
 
 def test_phases_run_from_detection_to_what_brokers_reported(landed: Lake) -> None:

@@ -26,7 +26,9 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.parametrize("soon", [0, explain_sources.SOON])
-def test_one_election_is_explained_as_it_is_among_all_of_its_set(lake: Lake, name: str, soon: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_election_is_explained_as_it_is_among_all_of_its_set(
+    lake: Lake, name: str, soon: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(explain_sources, "SOON", soon)
     won = [one for one in explain(lake, name)["elections"] if one["result"]]
     assert len(won) > 5
@@ -40,10 +42,14 @@ def test_only_what_lies_between_its_neighbours_is_read(lake: Lake, name: str) ->
     for at, epoch in enumerate(every.epochs[1:-1], 1):
         found = sources_of(lake, name, epoch)
         assert {row["command_offset"] for row in found.decisions.rows} == {
-            row["command_offset"] for row in every.decisions.rows if offsets[at - 1] <= row["command_offset"] <= offsets[at + 1]
+            row["command_offset"]
+            for row in every.decisions.rows
+            if offsets[at - 1] <= row["command_offset"] <= offsets[at + 1]
         }
         assert list(found.commands) == [offsets[at]]
-        assert all(len(found.events.rows[table]) <= len(rows) for table, rows in every.events.rows.items())
+        assert all(
+            len(found.events.rows[table]) <= len(rows) for table, rows in every.events.rows.items()
+        )
         assert {row["master_epoch"] for row in found.events.rows["role_changed"]} <= {epoch}
 
 

@@ -36,7 +36,15 @@ def test_a_refused_election_is_two_lines_of_reason() -> None:
 
 def row(broker_id: int, verdict: str, in_set: bool = False) -> dict[str, object]:
     numbers = {"epoch": 1, "max_offset": 5, "election_priority": 1}
-    return {"broker_id": broker_id, "address": None, "in_set": in_set, "alive": verdict == "WAITING", "clean": True, "verdict": verdict, **numbers}
+    return {
+        "broker_id": broker_id,
+        "address": None,
+        "in_set": in_set,
+        "alive": verdict == "WAITING",
+        "clean": True,
+        "verdict": verdict,
+        **numbers,
+    }
 
 
 @pytest.mark.parametrize(
@@ -55,12 +63,15 @@ def test_no_election_is_said_so() -> None:
 
 
 def test_what_began_before_the_election_has_one_sign() -> None:
-    phases = [{"since_start_ms": -6, "took_ms": 3, "phase": "broker 1 started again"}, {"since_start_ms": 0, "took_ms": 0, "phase": "received"}]
+    phases = [
+        {"since_start_ms": -6, "took_ms": 3, "phase": ("broker 1 started again")},
+        {"since_start_ms": 0, "took_ms": 0, "phase": "received"},
+    ]
     text = explain_text({"broker_name": "b", "elections": [{**REFUSED, "phases": phases}]})
     assert "    -6 ms  3 ms  broker 1 started again" in text and "    +0 ms  0 ms  received" in text
 
 
-# -- elections in which no member could simply be chosen, as the fold decides them --------------------------------------
+# -- elections in which no member could simply be chosen, as the fold decides them -----------------
 
 
 def of_two() -> History:
@@ -72,7 +83,9 @@ def of_two() -> History:
 
 
 def loses_power(history: History, broker_id: int) -> None:
-    assert history.register(broker_id, f"after{broker_id}", clean=False, last_epoch=1, end_offset=100, min_in_sync=2).accepted
+    assert history.register(
+        broker_id, f"after{broker_id}", clean=False, last_epoch=1, end_offset=100, min_in_sync=2
+    ).accepted
 
 
 def gone(broker_id: int):
@@ -81,11 +94,18 @@ def gone(broker_id: int):
 
 def told(outcome: Outcome) -> list[str]:
     """The explained election, line by line."""
-    won = next((asdict(one) for one in outcome.changes if type(one).__name__ == "MasterElected"), None)
+    won = next(
+        (asdict(one) for one in outcome.changes if type(one).__name__ == "MasterElected"), None
+    )
     told = {
-        **REFUSED, "accepted": outcome.accepted, "refusal": outcome.refusal, "code": outcome.code, "result": won,
-        "labels": list(outcome.labels), "candidates": [asdict(one) for one in outcome.candidates],
-    }  # fmt: skip
+        **REFUSED,
+        "accepted": outcome.accepted,
+        "refusal": outcome.refusal,
+        "code": outcome.code,
+        "result": won,
+        "labels": list(outcome.labels),
+        "candidates": [asdict(one) for one in outcome.candidates],
+    }
     return explain_text({"broker_name": "b", "elections": [told]}).splitlines()
 
 
@@ -95,7 +115,11 @@ def test_who_was_left_out_and_leads_is_said_to_hold_everything() -> None:
     loses_power(history, 2)
     lines = told(history.elect(-1, seen(1), gone(2)))
     assert lines[0].endswith("[was left out, holds everything]") and "master 1 " in lines[0]
-    at = next(at for at, line in enumerate(lines) if line.startswith("  why:     who was chosen had been left out of the set"))
+    at = next(
+        at
+        for at, line in enumerate(lines)
+        if line.startswith("  why:     who was chosen had been left out of the set")
+    )
     assert lines[at + 1] == "           broker 2 may have lost messages that it had acknowledged"
 
 
@@ -105,10 +129,16 @@ def test_a_set_that_waits_says_for_whom() -> None:
         loses_power(history, broker_id)
     lines = told(history.elect(-1, seen(1, incarnation="after1"), gone(2)))
     assert "refused" in lines[0]
-    assert "  why:     each of the brokers 1, 2 may have lost messages that it had acknowledged" in lines
+    assert (
+        "  why:     each of the brokers 1, 2 may have lost messages that it had acknowledged"
+    ) in lines
     table = "\n".join(lines[-5:])
     assert lines[-1] == "  waits:   for {2}"
-    assert VERDICT_WORDS["WAITING"] in table and VERDICT_WORDS["AWAITED"] in table and "WAIT" not in table
+    assert (
+        VERDICT_WORDS["WAITING"] in table
+        and VERDICT_WORDS["AWAITED"] in table
+        and "WAIT" not in table
+    )
 
 
 @pytest.mark.parametrize("waits_in_vain", [False, True])
@@ -119,9 +149,18 @@ def test_an_election_at_risk_says_what_was_compared_and_who_never_came(waits_in_
     other = gone(2) if waits_in_vain else seen(2, incarnation="after2", offset=1_500)
     if waits_in_vain:
         assert history.setting("atRiskWaitMs", "60000").accepted
-    lines = told(history.elect(-1, seen(1, incarnation="after1"), other, waited_ms=60_000 if waits_in_vain else None))
-    assert lines[0].endswith("[messages may be missing]") and f"master {1 if waits_in_vain else 2} " in lines[0]
-    assert any(line.startswith("  why:     nobody who could lead was known to hold all") for line in lines)
+    lines = told(
+        history.elect(
+            -1, seen(1, incarnation="after1"), other, waited_ms=60_000 if waits_in_vain else None
+        )
+    )
+    assert (
+        lines[0].endswith("[messages may be missing]")
+        and f"master {1 if waits_in_vain else 2} " in lines[0]
+    )
+    assert any(
+        line.startswith("  why:     nobody who could lead was known to hold all") for line in lines
+    )
     in_vain = "           broker 2 was waited for until the time for it had passed"
     assert (in_vain in lines) is waits_in_vain
 

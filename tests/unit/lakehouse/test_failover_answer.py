@@ -11,22 +11,44 @@ PHASES = [
 
 def failover(epoch: int, name: str = "broker-a", **other: Any) -> dict[str, Any]:
     row = {
-        "cluster_id": "c", "broker_name": name, "new_epoch": epoch, "offset": 10 * epoch, "at_ms": 1000 * epoch,
-        "cause": "master silent", "labels": [], "old_epoch": epoch - 1, "old_master": 1, "new_master": 2, "masterless_ms": 0,
-        "last_message_ms": None, "first_acknowledged_ms": None, "unavailable_ms": None, "phases": [], "truncations": [],
+        "cluster_id": "c",
+        "broker_name": name,
+        "new_epoch": epoch,
+        "offset": 10 * epoch,
+        "at_ms": 1000 * epoch,
+        "cause": "master silent",
+        "labels": [],
+        "old_epoch": epoch - 1,
+        "old_master": 1,
+        "new_master": 2,
+        "masterless_ms": 0,
+        "last_message_ms": None,
+        "first_acknowledged_ms": None,
+        "unavailable_ms": None,
+        "phases": [],
+        "truncations": [],
         "truncated_bytes": 0,
-    }  # fmt: skip
+    }
     return {**row, **other}
 
 
 def test_failovers_stand_by_time_with_a_summary_of_those_that_were_measured() -> None:
-    rows = [failover(4, unavailable_ms=900), failover(2, unavailable_ms=100), failover(3, truncated_bytes=7, labels=["AT_RISK"])]
+    rows = [
+        failover(4, unavailable_ms=900),
+        failover(2, unavailable_ms=100),
+        failover(3, truncated_bytes=7, labels=["AT_RISK"]),
+    ]
     model = failovers_model(rows, None)
     assert [row["new_epoch"] for row in model["failovers"]] == [2, 3, 4]
     assert model["summary"] == {
-        "failovers": 3, "measured": 2, "unavailable_median_ms": 100, "unavailable_p95_ms": 900, "unavailable_longest_ms": 900,
-        "truncated_bytes": 7, "at_risk": 1,
-    }  # fmt: skip
+        "failovers": 3,
+        "measured": 2,
+        "unavailable_median_ms": 100,
+        "unavailable_p95_ms": 900,
+        "unavailable_longest_ms": 900,
+        "truncated_bytes": 7,
+        "at_risk": 1,
+    }
     json.dumps(model)
     text = failovers_text(model)
     assert "2 -> 3" in text and "[messages may be missing]" in text

@@ -27,10 +27,16 @@ def test_the_state_is_that_of_the_fold_and_a_living_member_follows(lake: Lake, n
     folder = Folder()
     folder.apply_many(0, HISTORY.commands)
     now, model = folder.state.sets[name], forecast_of(lake, name)
-    assert (model["master"], model["master_epoch"], tuple(model["sync_state_set"])) == (now.master_broker_id, now.master_epoch, now.sync_state_set)
+    assert (model["master"], model["master_epoch"], tuple(model["sync_state_set"])) == (
+        now.master_broker_id,
+        now.master_epoch,
+        now.sync_state_set,
+    )
     assert (model["offset"], model["at_ms"]) == (len(HISTORY.commands) - 1, HISTORY.commands_ms[-1])
     for step in model["succession"]:
-        assert step["winner"] is None or (step["winner"] in now.sync_state_set and step["winner"] not in step["died"])
+        assert step["winner"] is None or (
+            step["winner"] in now.sync_state_set and step["winner"] not in step["died"]
+        )
 
 
 def test_recovery_is_that_of_the_blows(lake: Lake) -> None:
@@ -52,7 +58,11 @@ def test_gold_shortens_the_way_and_changes_nothing(tmp_path: Path) -> None:
 
 def test_in_words(lake: Lake) -> None:
     text = forecast_text(forecast_of(lake, HISTORY.sets[2]))
-    assert "would lead" in text and "nobody could be elected (MASTER_NOT_AVAILABLE)" in text and "killed" in text
+    assert (
+        "would lead" in text
+        and ("nobody could be elected (MASTER_NOT_AVAILABLE)") in text
+        and "killed" in text
+    )
     assert all(limit in text for limit in LIMITS)
 
 

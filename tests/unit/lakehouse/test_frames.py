@@ -24,7 +24,10 @@ PAST, OFFSET = failed_over()
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two clusters, without gold tables."""
     root: Path = tmp_path_factory.mktemp("lake")
-    for cluster_id, records in ((CLUSTER_ID, PAST.records), (OTHER_CLUSTER_ID, other_cluster().records)):
+    for cluster_id, records in (
+        (CLUSTER_ID, PAST.records),
+        (OTHER_CLUSTER_ID, other_cluster().records),
+    ):
         land(lake_in(root, cluster_id), [*command_records(records), *outcome_records(records)])
     return root
 
@@ -39,9 +42,15 @@ def test_every_table_is_a_method_whose_help_names_each_column(opened: LakeTables
         layer, _, noun = name.partition(".")
         method = getattr(getattr(opened, layer), noun)
         assert method().name == name
-        assert all(f"{column.name} (" in (inspect.getdoc(method) or "") for column in spec.columns), name
+        assert all(
+            f"{column.name} (" in (inspect.getdoc(method) or "") for column in spec.columns
+        ), name
         assert getattr(opened, noun)().spec.name.endswith(noun)
-    assert (opened.elections().name, opened.decisions().name, opened.records().name) == ("gold.elections", "silver.decisions", "bronze.records")
+    assert (opened.elections().name, opened.decisions().name, opened.records().name) == (
+        "gold.elections",
+        "silver.decisions",
+        "bronze.records",
+    )
     assert opened.failovers().columns["new_epoch"] == "Master epoch that began."
     assert set(KNOWN) <= set(opened.tables())
 
@@ -52,7 +61,9 @@ def test_rows_of_one_cluster_come_as_arrow_and_as_pandas(opened: LakeTables) -> 
     assert len(frame) == len(PAST.records) and set(frame["cluster_id"]) == {CLUSTER_ID}
     some = opened.records().to_arrow(["offset"], pc.field("offset") >= OFFSET)
     assert some.column_names == ["offset"] and set(some["offset"].to_pylist()) == {OFFSET}
-    assert opened.sql("SELECT winner FROM gold.elections ORDER BY 1").to_pandas()["winner"].tolist() == [1, 3]
+    assert opened.sql("SELECT winner FROM gold.elections ORDER BY 1").to_pandas()[
+        "winner"
+    ].tolist() == [1, 3]
     assert opened.table("gold.elections").to_arrow().equals(opened.elections().to_arrow())
 
 
@@ -61,18 +72,28 @@ def test_rows_of_every_table_come_as_polars_too(opened: LakeTables) -> None:
         rows = opened.table(name)
         frame = rows.to_polars()
         assert isinstance(frame, polars.DataFrame)
-        assert frame.columns == rows.to_arrow().column_names and frame.height == rows.to_arrow().num_rows, name
-    assert opened.elections().to_polars()["winner"].to_list() == opened.elections().to_arrow()["winner"].to_pylist()
+        assert (
+            frame.columns == rows.to_arrow().column_names
+            and frame.height == rows.to_arrow().num_rows
+        ), name
+    assert (
+        opened.elections().to_polars()["winner"].to_list()
+        == opened.elections().to_arrow()["winner"].to_pylist()
+    )
     assert opened.sql("SELECT 1 AS a").to_polars()["a"].to_list() == [1]
 
 
-def test_polars_is_named_where_it_is_not_installed(opened: LakeTables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_polars_is_named_where_it_is_not_installed(
+    opened: LakeTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(LakehouseError, match="Polars is not installed"):
         opened.failovers().to_polars()
 
 
-def test_several_clusters_want_a_name_and_missing_tables_are_told(root: Path, tmp_path: Path, opened: LakeTables) -> None:
+def test_several_clusters_want_a_name_and_missing_tables_are_told(
+    root: Path, tmp_path: Path, opened: LakeTables
+) -> None:
     with pytest.raises(LakehouseError, match=f"{CLUSTER_ID}, {OTHER_CLUSTER_ID}"):
         lakehouse.open(root)
     with pytest.raises(NotLanded):
@@ -83,7 +104,9 @@ def test_several_clusters_want_a_name_and_missing_tables_are_told(root: Path, tm
 
 
 @pytest.mark.spark
-def test_spark_reads_the_same_rows_with_gold_tables_and_without(spark: Any, root: Path, opened: LakeTables) -> None:
+def test_spark_reads_the_same_rows_with_gold_tables_and_without(
+    spark: Any, root: Path, opened: LakeTables
+) -> None:
     wanted = opened.elections().to_arrow()["offset"].to_pylist()
     for _ in range(2):
         for relation in (opened.elections(), opened.sql("SELECT * FROM gold.elections")):

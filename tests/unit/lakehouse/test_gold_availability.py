@@ -58,11 +58,17 @@ def test_time_without_a_master_and_between_messages_is_counted_once() -> None:
     past, refused = nobody_left()
     cleared = at(refused)
     events = {
-        "epoch_appended": [event(1, cleared + 1007, epoch=3, start_offset=1000, last_store_ms=cleared - 200)],
+        "epoch_appended": [
+            event(1, cleared + 1007, epoch=3, start_offset=1000, last_store_ms=cleared - 200)
+        ],
         "first_message_acknowledged": [event(1, cleared + 1100, epoch=3, offset=1200)],
     }
     [row] = days(past, cleared + 10_000, events)
-    assert (row["masterless_ms"], row["unavailable_ms"], row["longest_gap_ms"]) == (1000, 1300, 1300)
+    assert (row["masterless_ms"], row["unavailable_ms"], row["longest_gap_ms"]) == (
+        1000,
+        1300,
+        1300,
+    )
 
 
 def test_a_failover_nobody_reported_counts_as_unmeasured_with_its_masterless_time() -> None:
@@ -93,4 +99,7 @@ def test_each_cluster_has_its_own_row() -> None:
     found = masterships(changes_of(past) + changes_of(other_cluster()))
     rows = availability_rows(found, failover_rows(found, {}), BEGAN_MS + 60_000)
     require_sound(AVAILABILITY, rows)
-    assert [(row["cluster_id"], row["failovers"]) for row in rows] == [("cluster-1", 1), ("cluster-2", 0)]
+    assert [(row["cluster_id"], row["failovers"]) for row in rows] == [
+        ("cluster-1", 1),
+        ("cluster-2", 0),
+    ]

@@ -24,7 +24,9 @@ def test_with_the_carry_that_came_back_the_tables_end_up_as_at_once(seed: int) -
         assert put(table, head[name], tail[name]) == put(table, whole[name]), name
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"masterships":[{}]}', b"\xff\xfe", b'{"masterships":7}'])
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"[]", b'{"masterships":[{}]}', b"\xff\xfe", b'{"masterships":7}']
+)
 def test_other_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(gold_carry.CarryError):
         gold_carry.load(data)

@@ -20,12 +20,23 @@ def test_an_election_says_on_what_evidence_who_won_and_by_which_rules() -> None:
     rows = election_rows(changes_of(past, {failover: Published(digest, "n0", 160, phases)}))
     require_sound(ELECTIONS, rows)
     row = rows[-1]
-    assert (row["offset"], row["at_ms"], row["winner"], row["master_epoch"]) == (failover, at(failover), 3, 2)
+    assert (row["offset"], row["at_ms"], row["winner"], row["master_epoch"]) == (
+        failover,
+        at(failover),
+        3,
+        2,
+    )
     assert (row["previous_master"], row["previous_epoch"], row["previous_set"]) == (1, 1, [1, 2, 3])
-    assert [(one["broker_id"], one["alive"]) for one in row["evidence"]] == [(1, False), (2, True), (3, True)]
+    assert [(one["broker_id"], one["alive"]) for one in row["evidence"]] == [
+        (1, False),
+        (2, True),
+        (3, True),
+    ]
     assert {one["broker_id"]: one["verdict"] for one in row["candidates"]} == {
-        1: "NOT_ALIVE", 2: "LOWER_OFFSET", 3: "CHOSEN",
-    }  # fmt: skip
+        1: "NOT_ALIVE",
+        2: "LOWER_OFFSET",
+        3: "CHOSEN",
+    }
     assert row["reason"] == "chosen, the others: LOWER_OFFSET, NOT_ALIVE"
     assert (row["took_ms"], dict(row["phases"])) == (50, phases)
 
@@ -56,7 +67,10 @@ def test_an_election_in_a_set_nobody_knows_has_nothing_before_it() -> None:
     stranger.elect(1)
     rows = election_rows(changes_of(past) + changes_of(stranger))
     require_sound(ELECTIONS, rows)
-    assert {(row["cluster_id"], row["broker_name"]) for row in rows} == {(CLUSTER_ID, NAME), (OTHER_CLUSTER_ID, NAME)}
+    assert {(row["cluster_id"], row["broker_name"]) for row in rows} == {
+        (CLUSTER_ID, NAME),
+        (OTHER_CLUSTER_ID, NAME),
+    }
     assert (rows[-1]["refusal"], rows[-1]["previous_master"]) == ("NEED_TO_BE_REGISTERED", None)
 
 
@@ -73,4 +87,8 @@ def test_refused_commands_say_why_and_whether_they_changed_the_set_all_the_same(
     ]
     assert rows[0]["offset"] == refused
     assert (rows[1]["issuer"], rows[1]["broker_name"]) == ("n0", NAME)
-    assert (rows[2]["issuer"], rows[2]["command_term"], rows[2]["broker_name"]) == (None, None, None)
+    assert (rows[2]["issuer"], rows[2]["command_term"], rows[2]["broker_name"]) == (
+        None,
+        None,
+        None,
+    )

@@ -33,17 +33,33 @@ def test_it_lasts_from_the_last_message_of_one_epoch_to_the_first_of_the_next() 
             event(3, now + 7, epoch=2, start_offset=1000, last_store_ms=now - 40),
             event(1, now - 9000, epoch=1, start_offset=0, last_store_ms=-1),
         ],
-        first_message_acknowledged=[event(3, now + 44, epoch=2, offset=1200), event(3, now + 60, epoch=2, offset=1300)],
+        first_message_acknowledged=[
+            event(3, now + 44, epoch=2, offset=1200),
+            event(3, now + 60, epoch=2, offset=1300),
+        ],
     )
-    assert (row["old_master"], row["old_epoch"], row["new_master"], row["new_epoch"]) == (1, 1, 3, 2)
-    assert (row["last_message_ms"], row["first_acknowledged_ms"], row["unavailable_ms"]) == (now - 40, now + 44, 84)
+    assert (row["old_master"], row["old_epoch"], row["new_master"], row["new_epoch"]) == (
+        1,
+        1,
+        3,
+        2,
+    )
+    assert (row["last_message_ms"], row["first_acknowledged_ms"], row["unavailable_ms"]) == (
+        now - 40,
+        now + 44,
+        84,
+    )
     assert (row["offset"], row["masterless_ms"]) == (offset, 0)
 
 
 def test_what_no_broker_reported_is_null() -> None:
     past, offset = failed_over()
     [row] = failovers(past)
-    assert (row["last_message_ms"], row["first_acknowledged_ms"], row["unavailable_ms"]) == (None, None, None)
+    assert (row["last_message_ms"], row["first_acknowledged_ms"], row["unavailable_ms"]) == (
+        None,
+        None,
+        None,
+    )
     assert (row["phases"], row["truncations"], row["truncated_bytes"]) == ([], [], 0)
     empty_log = [event(3, at(offset) + 7, epoch=2, start_offset=0, last_store_ms=-1)]
     assert failovers(past, epoch_appended=empty_log)[0]["last_message_ms"] is None
@@ -52,7 +68,11 @@ def test_what_no_broker_reported_is_null() -> None:
 def test_phases_of_controller_and_broker_stand_in_one_order() -> None:
     past, offset = failed_over()
     now = at(offset)
-    stamps = {offset: Published("", "n0", now + 6, {"detected": now - 30, "applied": now + 4, "notified": now + 6})}
+    stamps = {
+        offset: Published(
+            "", "n0", now + 6, {"detected": now - 30, "applied": now + 4, "notified": now + 6}
+        )
+    }
     events = {
         "role_changed": [event(2, now + 5, master_epoch=2), event(3, now + 8, master_epoch=2)],
         "epoch_appended": [event(3, now + 7, epoch=2, start_offset=1000, last_store_ms=now - 40)],
@@ -61,9 +81,13 @@ def test_phases_of_controller_and_broker_stand_in_one_order() -> None:
     [row] = failover_rows(masterships(changes_of(past, stamps)), {CLUSTER_ID: events})
     require_sound(FAILOVERS, [row])
     assert [(phase["phase"], phase["took_ms"]) for phase in row["phases"]] == [
-        ("detected", 0), ("applied", 34), ("notified", 2), ("epoch durable", 1), ("master role taken", 1),
+        ("detected", 0),
+        ("applied", 34),
+        ("notified", 2),
+        ("epoch durable", 1),
+        ("master role taken", 1),
         ("first message acknowledged", 36),
-    ]  # fmt: skip
+    ]
 
 
 def test_what_brokers_cut_off_belongs_to_the_failover_before_it_and_counts_once() -> None:
@@ -72,8 +96,12 @@ def test_what_brokers_cut_off_belongs_to_the_failover_before_it_and_counts_once(
         past.alter((2, 3))  # Refused, so that time goes by.
     assert past.elect(-1, seen(1), seen(2), seen(3, alive=False), master_epoch=2).accepted
     second = len(past.records) - 1
-    cut = event(1, at(first) + 300, from_offset=1100, to_offset=1000, epoch=1, reason="epochs differ")
-    late = event(3, at(second) + 500, from_offset=2050, to_offset=2000, epoch=2, reason="epochs differ")
+    cut = event(
+        1, at(first) + 300, from_offset=1100, to_offset=1000, epoch=1, reason="epochs differ"
+    )
+    late = event(
+        3, at(second) + 500, from_offset=2050, to_offset=2000, epoch=2, reason="epochs differ"
+    )
     rows = failovers(past, log_truncated=[cut, dict(cut), late])
     assert [(row["new_epoch"], row["truncated_bytes"]) for row in rows] == [(2, 100), (3, 50)]
     assert [one["broker_id"] for one in rows[0]["truncations"]] == [1]

@@ -4,7 +4,14 @@ from lakehouse.errors import LakehouseError
 from lakehouse.gold_fold import GoldFold, Published, published_of
 from processors import snapshot_codec
 from tests.support.control_history import CLUSTER_ID, NAME
-from tests.unit.lakehouse.gold_cases import BEGAN_MS, at, changes_of, failed_over, landed, nobody_left
+from tests.unit.lakehouse.gold_cases import (
+    BEGAN_MS,
+    at,
+    changes_of,
+    failed_over,
+    landed,
+    nobody_left,
+)
 
 
 def test_each_record_comes_once_with_the_set_before_and_after() -> None:
@@ -72,8 +79,20 @@ def test_the_publishers_stamps_ride_along_and_its_digest_is_compared() -> None:
     digest = changes_of(past)[failover].outcome.digest.hex()
     phases = {"detected": 5, "applied": 9}
     rows = [
-        {"command_offset": failover, "digest": digest, "publisher": "n0", "published_at_ms": 7, "phases": list(phases.items())},
-        {"command_offset": failover, "digest": "00" * 32, "publisher": "n1", "published_at_ms": 8, "phases": []},
+        {
+            "command_offset": failover,
+            "digest": digest,
+            "publisher": "n0",
+            "published_at_ms": 7,
+            "phases": list(phases.items()),
+        },
+        {
+            "command_offset": failover,
+            "digest": "00" * 32,
+            "publisher": "n1",
+            "published_at_ms": 8,
+            "phases": [],
+        },
     ]
     stamped = changes_of(past, published_of(rows))
     assert (stamped[failover].outcome.publisher, stamped[failover].outcome.phases) == ("n0", phases)

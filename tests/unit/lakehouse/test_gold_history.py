@@ -18,7 +18,11 @@ def test_a_set_stands_as_its_last_change_left_it() -> None:
     past.elect(-1, master_epoch=1)  # Refused: nothing changes.
     [row] = broker_set_rows(changes_of(past))
     require_sound(BROKER_SETS, [row])
-    assert (row["offset"], row["master_broker_id"], row["master_address"]) == (failover, 3, "h3:10911")
+    assert (row["offset"], row["master_broker_id"], row["master_address"]) == (
+        failover,
+        3,
+        "h3:10911",
+    )
     assert (row["sync_state_set"], row["master_epoch"]) == ([2, 3], 2)
     assert [replica["broker_id"] for replica in row["replicas"]] == [1, 2, 3]
 
@@ -29,8 +33,9 @@ def test_sets_of_one_name_in_two_clusters_are_two_rows() -> None:
     rows = broker_set_rows(changes)
     require_sound(BROKER_SETS, rows)
     assert [(r["cluster_id"], r["broker_name"], r["master_broker_id"]) for r in rows] == [
-        (CLUSTER_ID, NAME, 3), (OTHER_CLUSTER_ID, NAME, 1),
-    ]  # fmt: skip
+        (CLUSTER_ID, NAME, 3),
+        (OTHER_CLUSTER_ID, NAME, 1),
+    ]
     history = history_rows(changes)
     require_sound(BROKER_SET_HISTORY, history)
     assert sum(row["to_offset"] is None for row in history) == 2
@@ -42,7 +47,11 @@ def test_at_every_offset_exactly_one_row_holds_and_says_the_folded_state() -> No
     rows = history_rows(changes)
     require_sound(BROKER_SET_HISTORY, rows)
     for change in changes:
-        holds = [r for r in rows if r["from_offset"] <= change.offset and (r["to_offset"] or 99) > change.offset]
+        holds = [
+            r
+            for r in rows
+            if r["from_offset"] <= change.offset and (r["to_offset"] or 99) > change.offset
+        ]
         if change.after is not None:
             [row] = holds
             assert row["sync_state_set"] == list(change.after.sync_state_set)
@@ -52,7 +61,11 @@ def test_at_every_offset_exactly_one_row_holds_and_says_the_folded_state() -> No
 def test_a_refusal_that_cleared_the_master_begins_a_row_without_a_master() -> None:
     past, refused = nobody_left()
     [row] = [row for row in history_rows(changes_of(past)) if row["refusal"]]
-    assert (row["from_offset"], row["refusal"], row["master_broker_id"]) == (refused, "MASTER_NOT_AVAILABLE", None)
+    assert (row["from_offset"], row["refusal"], row["master_broker_id"]) == (
+        refused,
+        "MASTER_NOT_AVAILABLE",
+        None,
+    )
     assert (row["to_offset"], row["to_ms"]) == (refused + 1, at(refused + 1))
 
 

@@ -21,7 +21,15 @@ from lakehouse.gold_tables import GOLD_BY_NAME, GoldTableSpec
 from lakehouse.lake import Lake
 from lakehouse.tables import BY_NAME, DECISIONS
 from tests.support.control_history import CLUSTER, CLUSTER_ID, NAME, History
-from tests.support.landed_log import BEGAN_MS, Record, command_records, event_records, lake_in, land, outcome_records
+from tests.support.landed_log import (
+    BEGAN_MS,
+    Record,
+    command_records,
+    event_records,
+    lake_in,
+    land,
+    outcome_records,
+)
 from tests.support.made_gold import Row, bring_up, job_of, rows_of
 from tests.unit.lakehouse.gold_cases import failed_over, other_cluster, wandering
 
@@ -34,11 +42,29 @@ class Died(Exception):
 
 
 def spoken(history: History) -> list[Record]:
-    """What brokers say of the last mastership: where its epoch began, and its first acknowledged message."""
+    """What brokers say of the last mastership: where its epoch began, and its first acknowledged
+    message.
+    """
     broker_set = history.folder.state.sets[NAME]
-    head = [BrokerEventHeader(bytes([n] * 16), CLUSTER, NAME, broker_set.master_broker_id or 1, "i", BEGAN_MS + 100_000 + n, n) for n in (1, 2)]
+    head = [
+        BrokerEventHeader(
+            bytes([n] * 16),
+            CLUSTER,
+            NAME,
+            broker_set.master_broker_id or 1,
+            "i",
+            BEGAN_MS + 100_000 + n,
+            n,
+        )
+        for n in (1, 2)
+    ]
     epoch = broker_set.master_epoch
-    return event_records([encode(EpochAppended(head[0], epoch, 900, BEGAN_MS)), encode(FirstMessageAcknowledged(head[1], epoch, 950))])
+    return event_records(
+        [
+            encode(EpochAppended(head[0], epoch, 900, BEGAN_MS)),
+            encode(FirstMessageAcknowledged(head[1], epoch, 950)),
+        ]
+    )
 
 
 def records_of(history: History) -> list[Record]:
@@ -63,9 +89,15 @@ def test_the_tables_hold_what_the_pure_builders_give(tmp_path: Path) -> None:
     history, _ = failed_over()
     made = at_once(tmp_path, [*records_of(history), *spoken(history)])
     lake = lake_in(tmp_path)
-    events = {CLUSTER_ID: {kind: read(lake, BY_NAME[f"silver/{kind}"]).to_pylist() for kind in EVENT_KINDS}}
+    events = {
+        CLUSTER_ID: {
+            kind: read(lake, BY_NAME[f"silver/{kind}"]).to_pylist() for kind in EVENT_KINDS
+        }
+    }
     fold = GoldFold()
-    landed = [(offset, BEGAN_MS + 1000 * offset, value) for offset, value in enumerate(history.records)]
+    landed = [
+        (offset, BEGAN_MS + 1000 * offset, value) for offset, value in enumerate(history.records)
+    ]
     changes = list(fold.changes(landed, published_of(read(lake, DECISIONS).to_pylist())))
     wanted, _ = gold_rows(changes, events, fold.at_ms)
     for name, table in GOLD_BY_NAME.items():
@@ -81,7 +113,9 @@ def test_the_tables_hold_what_the_pure_builders_give(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, list[Row]]]:
-    """A lake where all of `RECORDS` has landed, and what its gold tables hold when they are made at once."""
+    """A lake where all of `RECORDS` has landed, and what its gold tables hold when they are made at
+    once.
+    """
     root = tmp_path_factory.mktemp("whole")
     made = at_once(root, RECORDS)
     shutil.rmtree(root / "gold")
@@ -106,7 +140,10 @@ def copy_of(root: Path, tmp_path: Path) -> Lake:
 
 @pytest.mark.parametrize("size", [5, 16])
 def test_in_pieces_the_tables_end_up_as_at_once(
-    tmp_path: Path, size: int, whole: tuple[Path, dict[str, list[Row]]], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    size: int,
+    whole: tuple[Path, dict[str, list[Row]]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(gold_job, "PIECE_COMMANDS_MAX", size)
     lake = copy_of(whole[0], tmp_path)
@@ -118,7 +155,9 @@ def test_in_pieces_the_tables_end_up_as_at_once(
     assert rows_of(lake) == whole[1]
 
 
-def test_as_it_lands_the_tables_end_up_as_at_once(half_made: Path, tmp_path: Path, whole: tuple[Path, dict[str, list[Row]]]) -> None:
+def test_as_it_lands_the_tables_end_up_as_at_once(
+    half_made: Path, tmp_path: Path, whole: tuple[Path, dict[str, list[Row]]]
+) -> None:
     lake = copy_of(half_made, tmp_path)
     assert rows_of(lake) != whole[1]
     assert 0 < bring_up(job_of(lake)) < len(HISTORY.records)
@@ -128,7 +167,11 @@ def test_as_it_lands_the_tables_end_up_as_at_once(half_made: Path, tmp_path: Pat
 @pytest.mark.parametrize("after_commit", [False, True])
 @pytest.mark.parametrize("merges", [0, 2, 5])
 def test_wherever_a_run_ends_the_next_one_makes_it_whole(
-    tmp_path: Path, merges: int, after_commit: bool, half_made: Path, whole: tuple[Path, dict[str, list[Row]]]
+    tmp_path: Path,
+    merges: int,
+    after_commit: bool,
+    half_made: Path,
+    whole: tuple[Path, dict[str, list[Row]]],
 ) -> None:
     lake = copy_of(half_made, tmp_path)
     mark = read_mark(lake)
@@ -153,7 +196,9 @@ def _job_that_dies(lake: Lake, merges: int, after_commit: bool) -> GoldJob:
     return job_of(lake, merge)
 
 
-def test_after_an_error_the_same_job_goes_on_from_what_the_lake_says(tmp_path: Path, whole: tuple[Path, dict[str, list[Row]]]) -> None:
+def test_after_an_error_the_same_job_goes_on_from_what_the_lake_says(
+    tmp_path: Path, whole: tuple[Path, dict[str, list[Row]]]
+) -> None:
     lake = copy_of(whole[0], tmp_path)
     job = _job_that_dies(lake, 3, True)
     with pytest.raises(Died):
@@ -179,11 +224,18 @@ def _other_builders(lake: Lake) -> None:
     gold_carry.BUILDERS_VERSION += 1
 
 
-@pytest.mark.parametrize(("gone", "same_job"), [(_all_of_it, True), (_one_table, True), (_its_progress, False), (_other_builders, False)])
+@pytest.mark.parametrize(
+    ("gone", "same_job"),
+    [(_all_of_it, True), (_one_table, True), (_its_progress, False), (_other_builders, False)],
+)
 def test_what_was_thrown_away_is_made_again(
-    tmp_path: Path, gone: Callable[[Lake], None], same_job: bool, monkeypatch: pytest.MonkeyPatch,
-    half_made: Path, whole: tuple[Path, dict[str, list[Row]]],
-) -> None:  # fmt: skip
+    tmp_path: Path,
+    gone: Callable[[Lake], None],
+    same_job: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    half_made: Path,
+    whole: tuple[Path, dict[str, list[Row]]],
+) -> None:
     monkeypatch.setattr(gold_carry, "BUILDERS_VERSION", gold_carry.BUILDERS_VERSION)
     lake = copy_of(half_made, tmp_path)
     job = job_of(lake)
@@ -193,7 +245,9 @@ def test_what_was_thrown_away_is_made_again(
     assert rows_of(lake) == whole[1]
 
 
-def test_a_row_that_no_history_gives_goes_with_a_new_beginning(tmp_path: Path, half_made: Path, whole: tuple[Path, dict[str, list[Row]]]) -> None:
+def test_a_row_that_no_history_gives_goes_with_a_new_beginning(
+    tmp_path: Path, half_made: Path, whole: tuple[Path, dict[str, list[Row]]]
+) -> None:
     lake = copy_of(half_made, tmp_path)
     odd = {**whole[1]["gold/refused_commands"][0], "offset": 10_000}
     merge_rows(lake, GOLD_BY_NAME["gold/refused_commands"], [odd])
@@ -230,7 +284,9 @@ def test_a_broker_event_that_comes_late_changes_what_rests_on_it(tmp_path: Path)
     assert job.step().rows == 0
 
 
-def test_before_anything_has_landed_a_run_is_one_look(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_before_anything_has_landed_a_run_is_one_look(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Not one beginning after the other: a job may wait long for its first record."""
     caplog.set_level("INFO")
     lake = lake_in(tmp_path)
@@ -238,7 +294,9 @@ def test_before_anything_has_landed_a_run_is_one_look(tmp_path: Path, caplog: py
     job = job_of(lake)
     for _ in range(3):
         assert job.step().commands == 0
-    assert [record.getMessage() for record in caplog.records].count(f"gold of cluster {CLUSTER_ID} is built from the beginning") == 1
+    assert [record.getMessage() for record in caplog.records].count(
+        f"gold of cluster {CLUSTER_ID} is built from the beginning"
+    ) == 1
     history, _ = failed_over()
     land(lake, records_of(history))
     assert job.step().commands == len(history.records)
@@ -254,7 +312,9 @@ def test_nothing_new_commits_nothing(tmp_path: Path, half_made: Path) -> None:
     assert set(tmp_path.rglob("_delta_log/*.json")) == before
 
 
-def test_clusters_in_one_lake_do_not_see_each_other(tmp_path: Path, half_made: Path, whole: tuple[Path, dict[str, list[Row]]]) -> None:
+def test_clusters_in_one_lake_do_not_see_each_other(
+    tmp_path: Path, half_made: Path, whole: tuple[Path, dict[str, list[Row]]]
+) -> None:
     lake = copy_of(half_made, tmp_path)
     other = lake.of("cluster-2")
     land(other, records_of(other_cluster()))
@@ -271,7 +331,10 @@ def test_clusters_in_one_lake_do_not_see_each_other(tmp_path: Path, half_made: P
 def test_history_of_another_cluster_is_refused(tmp_path: Path) -> None:
     lake = lake_in(tmp_path)
     land(lake, records_of(other_cluster()))
-    with pytest.raises(LakehouseError, match="command 0 landed as one of cluster cluster-1, its history is of cluster cluster-2"):
+    with pytest.raises(
+        LakehouseError,
+        match=("command 0 landed as one of cluster cluster-1, its history is of cluster cluster-2"),
+    ):
         job_of(lake).step()
 
 
@@ -281,7 +344,9 @@ def test_without_a_cluster_nothing_is_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_spark_merges_the_same_tables(tmp_path: Path, spark: Any, half_made: Path, whole: tuple[Path, dict[str, list[Row]]]) -> None:
+def test_spark_merges_the_same_tables(
+    tmp_path: Path, spark: Any, half_made: Path, whole: tuple[Path, dict[str, list[Row]]]
+) -> None:
     lake = copy_of(half_made, tmp_path)
     assert 0 < bring_up(job_of(lake, merge_in(spark))) < len(HISTORY.records)
     assert rows_of(lake) == whole[1]

@@ -13,7 +13,12 @@ from tests.unit.lakehouse.gold_cases import (
 def test_a_mastership_ends_where_the_next_one_begins() -> None:
     past, failover = failed_over()
     first, second = masterships(changes_of(past))
-    assert (first.master, first.epoch, first.end_offset, first.end_ms) == (1, 1, failover, at(failover))
+    assert (first.master, first.epoch, first.end_offset, first.end_ms) == (
+        1,
+        1,
+        failover,
+        at(failover),
+    )
     assert (second.master, second.epoch, second.offset, second.end_offset) == (3, 2, failover, None)
     assert [one.broker_id for one in second.evidence] == [1, 2, 3]
 

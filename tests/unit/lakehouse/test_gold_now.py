@@ -8,10 +8,23 @@ from events.codec import encode
 from lakehouse import gold_now as module
 from lakehouse.errors import LakehouseError, NotLanded
 from lakehouse.gold_now import gold_now
-from lakehouse.gold_tables import BROKER_SET_HISTORY, CONTROLLER_TERMS, FAILOVERS, GOLD_BY_NAME, GOLD_TABLES
+from lakehouse.gold_tables import (
+    BROKER_SET_HISTORY,
+    CONTROLLER_TERMS,
+    FAILOVERS,
+    GOLD_BY_NAME,
+    GOLD_TABLES,
+)
 from lakehouse.lake import Lake
 from tests.support.control_history import CLUSTER, NAME, History
-from tests.support.landed_log import BEGAN_MS, Record, command_records, event_records, land, outcome_records
+from tests.support.landed_log import (
+    BEGAN_MS,
+    Record,
+    command_records,
+    event_records,
+    land,
+    outcome_records,
+)
 from tests.support.made_gold import bring_up, job_of, rows_of
 from tests.unit.lakehouse.gold_cases import failed_over, wandering
 
@@ -23,11 +36,18 @@ def records_of(history: History) -> list[Record]:
 def spoken(history: History) -> list[Record]:
     """What brokers say of the last mastership."""
     now = history.folder.state.sets[NAME]
-    head = BrokerEventHeader(bytes(16), CLUSTER, NAME, now.master_broker_id or 1, "i", BEGAN_MS + 100_000, 1)
-    other = BrokerEventHeader(bytes([1] * 16), CLUSTER, NAME, now.master_broker_id or 1, "i", BEGAN_MS + 100_002, 2)
-    return event_records([
-        encode(EpochAppended(head, now.master_epoch, 900, BEGAN_MS)), encode(FirstMessageAcknowledged(other, now.master_epoch, 950)),
-    ])  # fmt: skip
+    head = BrokerEventHeader(
+        bytes(16), CLUSTER, NAME, now.master_broker_id or 1, "i", BEGAN_MS + 100_000, 1
+    )
+    other = BrokerEventHeader(
+        bytes([1] * 16), CLUSTER, NAME, now.master_broker_id or 1, "i", BEGAN_MS + 100_002, 2
+    )
+    return event_records(
+        [
+            encode(EpochAppended(head, now.master_epoch, 900, BEGAN_MS)),
+            encode(FirstMessageAcknowledged(other, now.master_epoch, 950)),
+        ]
+    )
 
 
 def told(lake: Lake, **other: Any) -> dict[str, list[Any]]:
@@ -41,7 +61,9 @@ def made(lake: Lake) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("seed", [3, 4])
-def test_with_gold_without_it_and_with_gold_that_is_behind_the_answer_is_the_same(lake: Lake, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_gold_without_it_and_with_gold_that_is_behind_the_answer_is_the_same(
+    lake: Lake, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     history = wandering(seed, 40)
     lake = lake.of(history.folder.state.cluster_id)
     records = records_of(history)
@@ -93,7 +115,9 @@ def test_commands_without_a_landed_outcome_are_not_in_it_and_are_counted(lake: L
     assert "2 commands behind it wait" in found.text()
 
 
-def test_gold_of_other_builders_is_not_believed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gold_of_other_builders_is_not_believed(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     history, _ = failed_over()
     land(lake, records_of(history))
     bring_up(job_of(lake))

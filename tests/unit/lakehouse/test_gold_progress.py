@@ -4,13 +4,32 @@ import pytest
 
 from lakehouse.delta_tables import ensure_tables
 from lakehouse.errors import NotLanded
-from lakehouse.gold_progress import GOLD_PROGRESS, Mark, Progress, Taken, read_mark, read_progress, table_ids, take_out, write_progress
+from lakehouse.gold_progress import (
+    GOLD_PROGRESS,
+    Mark,
+    Progress,
+    Taken,
+    read_mark,
+    read_progress,
+    table_ids,
+    take_out,
+    write_progress,
+)
 from lakehouse.lake import lake_at
 from tests.support.landed_log import lake_in
 
 
 def progress(offset: int) -> Progress:
-    return Progress(offset, 1000 + offset, 3, Taken(5, 4, 9), 1, {"gold/elections": "id-1"}, b"snapshot", b"carry \xff")
+    return Progress(
+        offset,
+        1000 + offset,
+        3,
+        Taken(5, 4, 9),
+        1,
+        {"gold/elections": "id-1"},
+        b"snapshot",
+        b"carry \xff",
+    )
 
 
 def test_what_was_written_last_comes_back_of_each_cluster(tmp_path: Path) -> None:

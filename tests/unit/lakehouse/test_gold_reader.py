@@ -25,7 +25,11 @@ def test_the_answer_says_what_it_leaves_out(tmp_path: Path) -> None:
     land(lake, [*COMMANDS, *OUTCOMES[:OFFSET]])
     standing = read_gold(lake, "gold/failovers").standing
     behind = len(COMMANDS) - OFFSET
-    assert (standing.is_fresh, standing.commands_behind, standing.unpublished) == (False, behind, behind)
+    assert (standing.is_fresh, standing.commands_behind, standing.unpublished) == (
+        False,
+        behind,
+        behind,
+    )
     assert f"{behind} commands ({behind} of them without an outcome yet)" in standing.text()
     land(lake, [*COMMANDS, *OUTCOMES])
     assert (gold_standing(lake).commands_behind, gold_standing(lake).unpublished) == (behind, 0)

@@ -1,11 +1,27 @@
 import pytest
 
 from events.changes import MasterElected
-from lakehouse.gold_rows import CHANGE_BUILDERS, OUTAGE_TABLES, SPAN_BUILDERS, Carry, decided_rows, gold_rows, outage_rows
+from lakehouse.gold_rows import (
+    CHANGE_BUILDERS,
+    OUTAGE_TABLES,
+    SPAN_BUILDERS,
+    Carry,
+    decided_rows,
+    gold_rows,
+    outage_rows,
+)
 from lakehouse.gold_spans import Row
 from lakehouse.gold_tables import GOLD_BY_NAME
 from tests.support.control_history import CLUSTER_ID, History, seen
-from tests.unit.lakehouse.gold_cases import at, changes_of, event, nobody_left, put, require_sound, wandering
+from tests.unit.lakehouse.gold_cases import (
+    at,
+    changes_of,
+    event,
+    nobody_left,
+    put,
+    require_sound,
+    wandering,
+)
 
 
 def eventful() -> History:
@@ -31,14 +47,21 @@ def test_every_gold_table_gets_sound_rows() -> None:
 def test_in_pieces_the_tables_end_up_as_at_once() -> None:
     past = eventful()
     changes = changes_of(past)
-    events = {CLUSTER_ID: {"log_truncated": [event(1, at(90), from_offset=9, to_offset=5, epoch=1, reason="")]}}
+    events = {
+        CLUSTER_ID: {
+            "log_truncated": [event(1, at(90), from_offset=9, to_offset=5, epoch=1, reason="")]
+        }
+    }
     whole, _ = gold_rows(changes, events, at(100))
     for cut in range(len(changes)):
         head, carry = gold_rows(changes[:cut], {}, at(cut))
         middle, carry = gold_rows((), {}, at(cut), carry)
         tail, _ = gold_rows(changes[cut:], events, at(100), carry)
         for name, table in GOLD_BY_NAME.items():
-            assert put(table, head[name], middle[name], tail[name]) == put(table, whole[name]), (cut, name)
+            assert put(table, head[name], middle[name], tail[name]) == put(table, whole[name]), (
+                cut,
+                name,
+            )
 
 
 @pytest.mark.parametrize("name", [*CHANGE_BUILDERS, *SPAN_BUILDERS])
@@ -56,7 +79,9 @@ def test_outages_are_told_from_the_masterships_of_any_carry() -> None:
     whole, _ = gold_rows(changes, {}, at(100))
     none, carry = decided_rows(changes, Carry(), ())
     assert none == {}
-    assert outage_rows(carry.masterships, {}, at(100)) == {name: whole[name] for name in OUTAGE_TABLES}
+    assert outage_rows(carry.masterships, {}, at(100)) == {
+        name: whole[name] for name in OUTAGE_TABLES
+    }
 
 
 def test_nothing_gives_no_rows() -> None:
@@ -77,12 +102,24 @@ def test_whatever_happens_the_rows_are_sound_and_say_what_was_folded(seed: int) 
         if change.after is not None:
             [row] = holding(rows["gold/broker_set_history"], change.offset)
             assert row["master_broker_id"] == change.after.master_broker_id
-            ids = {r["broker_id"]: r["register_check_code"] for r in holding(rows["gold/broker_identity"], change.offset)}
+            ids = {
+                r["broker_id"]: r["register_check_code"]
+                for r in holding(rows["gold/broker_identity"], change.offset)
+            }
             assert ids == {r.broker_id: r.register_check_code for r in change.after.replicas}
             sets = holding(rows["gold/sync_state_set_intervals"], change.offset)
-            assert [row["sync_state_set"] for row in sets] in ([list(change.after.sync_state_set)], [])
-        assert len(holding(rows["gold/controller_terms"], change.offset)) == (change.outcome.term > 0)
-    won = [change.offset for change in changes if any(isinstance(c, MasterElected) for c in change.outcome.changes)]
+            assert [row["sync_state_set"] for row in sets] in (
+                [list(change.after.sync_state_set)],
+                [],
+            )
+        assert len(holding(rows["gold/controller_terms"], change.offset)) == (
+            change.outcome.term > 0
+        )
+    won = [
+        change.offset
+        for change in changes
+        if any(isinstance(c, MasterElected) for c in change.outcome.changes)
+    ]
     assert [row["offset"] for row in rows["gold/elections"] if row["winner"] is not None] == won
     assert {row["offset"] for row in rows["gold/failovers"]} <= set(won)
     refused = [change.offset for change in changes if not change.outcome.accepted]
@@ -104,4 +141,8 @@ def test_whatever_happens_pieces_give_the_same_tables(seed: int) -> None:
 
 def holding(rows: list[Row], offset: int) -> list[Row]:
     """The rows that hold after the command at `offset`."""
-    return [r for r in rows if r["from_offset"] <= offset and (r["to_offset"] is None or r["to_offset"] > offset)]
+    return [
+        r
+        for r in rows
+        if r["from_offset"] <= offset and (r["to_offset"] is None or r["to_offset"] > offset)
+    ]

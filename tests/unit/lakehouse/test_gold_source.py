@@ -8,7 +8,14 @@ from lakehouse import gold_source
 from lakehouse.errors import LakehouseError
 from lakehouse.lake import Lake
 from tests.support.control_history import CLUSTER, CLUSTER_ID, NAME, with_master
-from tests.support.landed_log import append_to_bronze, command_records, event_records, lake_in, land, outcome_records
+from tests.support.landed_log import (
+    append_to_bronze,
+    command_records,
+    event_records,
+    lake_in,
+    land,
+    outcome_records,
+)
 
 RECORDS = with_master(1, 2, 3).records
 COMMANDS, OUTCOMES = command_records(RECORDS), outcome_records(RECORDS)
@@ -30,7 +37,10 @@ def test_pieces_follow_one_another_up_to_the_last_published(tmp_path: Path) -> N
     assert first.records[2][2] == RECORDS[2] and first.records[2][1] is not None
     assert offsets(next_piece(lake, 4, 5)) == [5, 6]
     assert offsets(next_piece(lake, 6, 5)) == []
-    assert (gold_source.last_landed(lake, 6), gold_source.Decisions(lake).last(6)) == (len(RECORDS) - 1, None)
+    assert (gold_source.last_landed(lake, 6), gold_source.Decisions(lake).last(6)) == (
+        len(RECORDS) - 1,
+        None,
+    )
 
 
 def test_outcomes_that_nobody_can_read_hold_nothing_up(tmp_path: Path) -> None:
@@ -64,7 +74,9 @@ def test_only_events_that_failovers_rest_on_count(tmp_path: Path) -> None:
     events = [encode(LogTruncated(head[0], 9, 5, 1, "")), encode(HaLinkUp(head[1], 2, "out"))]
     land(lake, [*COMMANDS, *event_records(events)])
     found = gold_source.failover_events(lake)
-    assert {kind: len(rows) for kind, rows in found[CLUSTER_ID].items() if rows} == {"log_truncated": 1}
+    assert {kind: len(rows) for kind, rows in found[CLUSTER_ID].items() if rows} == {
+        "log_truncated": 1
+    }
     assert gold_source.count_events(lake) == 1
     assert gold_source.count_events(lake_in(tmp_path, "cluster-2")) == 0
 

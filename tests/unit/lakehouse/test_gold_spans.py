@@ -6,9 +6,9 @@ def test_a_span_ends_where_the_next_of_the_same_thing_begins() -> None:
     spans.begin({"name": "a", "value": 1}, 3, 30)
     spans.begin({"name": "b", "value": 1}, 4, 40)
     spans.begin({"name": "a", "value": 2}, 5, 50)
-    assert [(r["name"], r["value"], r["from_offset"], r["to_offset"], r["to_ms"]) for r in spans.rows()] == [
-        ("a", 1, 3, 5, 50), ("b", 1, 4, None, None), ("a", 2, 5, None, None),
-    ]  # fmt: skip
+    assert [
+        (r["name"], r["value"], r["from_offset"], r["to_offset"], r["to_ms"]) for r in spans.rows()
+    ] == [("a", 1, 3, 5, 50), ("b", 1, 4, None, None), ("a", 2, 5, None, None)]
 
 
 def test_a_span_of_an_earlier_run_is_closed_and_only_then_told_again() -> None:

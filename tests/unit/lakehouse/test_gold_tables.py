@@ -8,7 +8,9 @@ from lakehouse.tables import BY_NAME
 def test_a_gold_table_is_whole(table: GoldTableSpec) -> None:
     names = table.schema.names
     assert len(set(names)) == len(names)
-    assert {*table.key, *table.cluster_by, table.partition_column, table.offset_column} <= set(names)
+    assert {*table.key, *table.cluster_by, table.partition_column, table.offset_column} <= set(
+        names
+    )
     assert {check.column for check in table.checks} <= set(names)
     assert table.meaning
     assert all(column.meaning for column in table.columns)
@@ -18,7 +20,9 @@ def test_a_gold_table_is_whole(table: GoldTableSpec) -> None:
 @pytest.mark.parametrize("table", GOLD_TABLES, ids=lambda table: table.name)
 def test_the_key_begins_with_the_cluster_and_is_never_null(table: GoldTableSpec) -> None:
     assert table.key[0] == "cluster_id"
-    assert not [column.name for column in table.columns if column.name in table.key and column.nullable]
+    assert not [
+        column.name for column in table.columns if column.name in table.key and column.nullable
+    ]
 
 
 @pytest.mark.parametrize("table", GOLD_TABLES, ids=lambda table: table.name)

@@ -15,7 +15,11 @@ def test_a_row_concerns_the_sets_that_it_changes() -> None:
 
 
 def test_a_counter_example_names_the_record_to_blame() -> None:
-    assert counter_example("i", NAME, SOUND[2], Breach("x")) == CounterExample("i", NAME, "regent.commands", 0, 2, "x")
-    assert counter_example("i", NAME, WORD, Breach("x")) == CounterExample("i", NAME, "regent.broker-events", 0, 0, "x")
+    assert counter_example("i", NAME, SOUND[2], Breach("x")) == CounterExample(
+        "i", NAME, "regent.commands", 0, 2, "x"
+    )
+    assert counter_example("i", NAME, WORD, Breach("x")) == CounterExample(
+        "i", NAME, "regent.broker-events", 0, 0, "x"
+    )
     earlier = counter_example("i", NAME, SOUND[2], Breach("x", (3, 77)))
     assert (earlier.topic, earlier.partition, earlier.offset) == ("regent.broker-events", 3, 77)

@@ -1,4 +1,6 @@
-"""Invariants as data: asked in pieces they say what they say at once, and what is carried survives being written down."""
+"""Invariants as data: asked in pieces they say what they say at once, and what is carried survives
+being written down.
+"""
 
 import copy
 from dataclasses import replace
@@ -7,7 +9,15 @@ import pytest
 
 from events.changes import MasterElected
 from lakehouse.invariants import INVARIANTS, Watch, carried_from_json, carried_to_json, judge
-from tests.support.judged_history import Voices, altered, at_change, decided, imported_history, sound_history, sound_voices
+from tests.support.judged_history import (
+    Voices,
+    altered,
+    at_change,
+    decided,
+    imported_history,
+    sound_history,
+    sound_voices,
+)
 
 SOUND = decided(sound_history().records)
 BROKEN = [
@@ -36,7 +46,12 @@ def test_pieces_say_what_the_whole_says(size: int) -> None:
 def test_what_an_invariant_sleeps_through_says_nothing_to_it() -> None:
     awake = tuple(replace(one, wakes=None) for one in INVARIANTS)
     histories = [decided(imported_history().records), BROKEN]
-    histories += [altered(SOUND, i, type(c), broker_name="broker-b") for i, row in enumerate(SOUND) for c in row.outcome.changes if hasattr(c, "broker_name")]
+    histories += [
+        altered(SOUND, i, type(c), broker_name="broker-b")
+        for i, row in enumerate(SOUND)
+        for c in row.outcome.changes
+        if hasattr(c, "broker_name")
+    ]
     for rows in histories:
         assert judge(rows)[1] == judge(rows, invariants=awake)[1]
 
@@ -54,4 +69,6 @@ def test_invariants_of_an_older_release_are_forgotten() -> None:
 
 def test_a_watch_tells_row_by_row() -> None:
     watch = Watch()
-    assert [bool(watch.note(row)) for row in (*SOUND, *Voices().leads(3, 1).rows)] == [False] * len(SOUND) + [True]
+    assert [bool(watch.note(row)) for row in (*SOUND, *Voices().leads(3, 1).rows)] == [False] * len(
+        SOUND
+    ) + [True]

@@ -26,9 +26,15 @@ def test_a_folder_is_the_same_place_however_it_is_written(tmp_path: Path) -> Non
 
 def test_an_object_store_is_no_folder_and_keeps_its_options() -> None:
     lake = lake_at("s3://bucket/lake/", "c1", {"aws_region": "eu-north-1"})
-    assert (lake.root, lake.folder, lake.uri(BRONZE)) == ("s3://bucket/lake", None, "s3://bucket/lake/bronze/records")
+    assert (lake.root, lake.folder, lake.uri(BRONZE)) == (
+        "s3://bucket/lake",
+        None,
+        "s3://bucket/lake/bronze/records",
+    )
     assert lake.of("c2") == Lake("s3://bucket/lake", "c2", {"aws_region": "eu-north-1"})
-    assert lake.spark_uri(BRONZE) == "s3a://bucket/lake/bronze/records", "Hadoop's name for the same"
+    assert lake.spark_uri(BRONZE) == ("s3a://bucket/lake/bronze/records"), (
+        "Hadoop's name for the same"
+    )
     assert hash(lake) == hash(lake_at("s3://bucket/lake", "c1"))
 
 
@@ -41,7 +47,13 @@ def test_of_several_clusters_one_is_named(lake: Lake) -> None:
     land(lake, RECORDS)
     land(lake.of("b"), RECORDS)
     assert clusters(lake) == ["b", lake.cluster_id]
-    with pytest.raises(LakehouseError, match=r"holds 2 clusters \(b, cluster-1\): name one with --cluster"):
+    with pytest.raises(
+        LakehouseError,
+        match=(
+            r"holds 2 clusters \(b, cluster-1\): name one with "
+            r"--cluster"
+        ),
+    ):
         open_lake(lake.root)
     assert open_lake(lake.root, "b").cluster_id == "b"
     with pytest.raises(NotLanded, match="cluster c has not landed .* known clusters: b, cluster-1"):

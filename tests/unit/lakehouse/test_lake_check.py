@@ -1,4 +1,6 @@
-"""What has landed is checked without Spark: gaps and broken invariants are told with their offsets, and nothing else is."""
+"""What has landed is checked without Spark: gaps and broken invariants are told with their offsets,
+and nothing else is.
+"""
 
 import json
 import shutil
@@ -15,8 +17,24 @@ from lakehouse.check_store import alarms
 from lakehouse.errors import NotLanded
 from lakehouse.lake_check import AHEAD_MAX_MS, check, check_step, standing_alarms
 from lakehouse.lake import Lake
-from tests.support.judged_history import Voices, altered, at_change, decided, sound_history, sound_voices
-from tests.support.landed_log import BEGAN_MS, Record, append_to_bronze, command_records, event_records, lake_in, land, outcome_records
+from tests.support.judged_history import (
+    Voices,
+    altered,
+    at_change,
+    decided,
+    sound_history,
+    sound_voices,
+)
+from tests.support.landed_log import (
+    BEGAN_MS,
+    Record,
+    append_to_bronze,
+    command_records,
+    event_records,
+    lake_in,
+    land,
+    outcome_records,
+)
 
 RECORDS = sound_history().records
 COMMANDS, OUTCOMES = command_records(RECORDS), outcome_records(RECORDS)
@@ -28,11 +46,19 @@ def events_of(voices: Voices, partition: int = 0) -> list:  # type: ignore[type-
 
 
 def test_a_sound_history_is_sound(lake: Lake) -> None:
-    repeated = [(topic, partition, offset + 3, value) for topic, partition, offset, value in OUTCOMES[-3:]]
+    repeated = [
+        (topic, partition, offset + 3, value) for topic, partition, offset, value in OUTCOMES[-3:]
+    ]
     land(lake, [*COMMANDS, *OUTCOMES, *repeated, *events_of(sound_voices(), 2)])
     report = check(lake)
-    assert (report.exit_code, report.decisions, report.broker_events) == (0, len(RECORDS), len(sound_voices().rows))
-    assert report.text() == f"sound: {len(RECORDS)} decisions and {report.broker_events} broker events, 10 invariants"
+    assert (report.exit_code, report.decisions, report.broker_events) == (
+        0,
+        len(RECORDS),
+        len(sound_voices().rows),
+    )
+    assert report.text() == (
+        f"sound: {len(RECORDS)} decisions and {report.broker_events} broker events, 10 invariants"
+    )
 
 
 def test_broken_invariants_are_told_with_their_offsets(lake: Lake) -> None:
@@ -45,7 +71,10 @@ def test_broken_invariants_are_told_with_their_offsets(lake: Lake) -> None:
     assert {"epochs_only_grow", "one_master_per_epoch"} <= set(report.violations)
     told = report.text()
     assert f"regent.commands-0 offset {index}: broker-a: master epoch 1 after 1" in told
-    assert f"regent.broker-events-1 offset {len(sound_voices().rows)}: broker-a: broker 3 leads epoch 1" in told
+    assert (
+        f"regent.broker-events-1 offset {len(sound_voices().rows)}: broker-a: broker 3 leads "
+        "epoch 1"
+    ) in told
     document = json.loads(json.dumps(report.as_dict()))
     assert document["exit_code"] == 1
     assert document["alarms"][0]["offset"] == index and document["alarms"][0]["explanation"]
@@ -56,7 +85,10 @@ def test_gaps_are_told_and_what_lies_behind_them_is_judged(lake: Lake) -> None:
     append_to_bronze(lake, COMMANDS[7:])
     append_to_bronze(lake, OUTCOMES[9:])
     report = check(lake)
-    assert [(gap["topic"], gap["first"], gap["last"]) for gap in report.gaps] == [("regent.commands", 5, 6), ("regent.outcomes", 7, 8)]
+    assert [(gap["topic"], gap["first"], gap["last"]) for gap in report.gaps] == [
+        ("regent.commands", 5, 6),
+        ("regent.outcomes", 7, 8),
+    ]
     assert (report.exit_code, report.decisions) == (1, len(RECORDS) - 2)
     assert "regent.commands-0 offsets 5 to 6 never landed" in report.text()
 
@@ -66,27 +98,57 @@ def test_only_broker_events_may_begin_above_offset_0(lake: Lake) -> None:
     append_to_bronze(lake, COMMANDS[1:])
     append_to_bronze(lake, OUTCOMES[1:])
     append_to_bronze(lake, events_of(sound_voices())[1:])
-    assert [(gap["topic"], gap["first"], gap["last"]) for gap in check(lake).gaps] == [("regent.commands", 0, 0), ("regent.outcomes", 0, 0)]
+    assert [(gap["topic"], gap["first"], gap["last"]) for gap in check(lake).gaps] == [
+        ("regent.commands", 0, 0),
+        ("regent.outcomes", 0, 0),
+    ]
 
 
 def test_commands_on_their_way_are_counted_and_judged_when_they_are_there(lake: Lake) -> None:
-    land(lake, [*COMMANDS[:-2], *OUTCOMES, ("regent.outcomes", 0, len(OUTCOMES), b"x"), *event_records([b"y"])])
+    land(
+        lake,
+        [
+            *COMMANDS[:-2],
+            *OUTCOMES,
+            ("regent.outcomes", 0, len(OUTCOMES), b"x"),
+            *event_records([b"y"]),
+        ],
+    )
     report = check(lake, now_ms=BEGAN_MS + 1_000)
-    assert (report.exit_code, report.ahead, report.unreadable, report.decisions) == (0, 2, 1, len(RECORDS) - 2)
+    assert (report.exit_code, report.ahead, report.unreadable, report.decisions) == (
+        0,
+        2,
+        1,
+        len(RECORDS) - 2,
+    )
     assert "2 commands are still on their way" in report.text()
     assert "1 records cannot be read" in report.text()
     land(lake, COMMANDS, 1)
     report = check(lake, now_ms=BEGAN_MS + 2_000)
-    assert (report.exit_code, report.ahead, report.unreadable, report.decisions, report.judged_now) == (0, 0, 2, len(RECORDS), 2)
+    assert (
+        report.exit_code,
+        report.ahead,
+        report.unreadable,
+        report.decisions,
+        report.judged_now,
+    ) == (0, 0, 2, len(RECORDS), 2)
 
 
-def test_commands_that_stay_away_while_their_outcomes_are_there_are_an_alarm_until_they_come(lake: Lake) -> None:
+def test_commands_that_stay_away_while_their_outcomes_are_there_are_an_alarm_until_they_come(
+    lake: Lake,
+) -> None:
     land(lake, [*COMMANDS[:-2], *OUTCOMES])
     late = BEGAN_MS + AHEAD_MAX_MS + 1
     report = check(lake, now_ms=late)
     [alarm] = standing_alarms(lake)
     last = len(RECORDS) - 1
-    assert (report.exit_code, alarm.alarm, alarm.topic, alarm.offset, alarm.last_offset) == (1, AHEAD, "regent.commands", last - 1, last)
+    assert (report.exit_code, alarm.alarm, alarm.topic, alarm.offset, alarm.last_offset) == (
+        1,
+        AHEAD,
+        "regent.commands",
+        last - 1,
+        last,
+    )
     assert f"what commands {last - 1} to {last} led to has landed, they have not" in report.text()
     land(lake, COMMANDS, 1)
     assert check(lake, now_ms=late + 1).exit_code == 0 and not standing_alarms(lake)
@@ -96,7 +158,9 @@ def test_commands_that_stay_away_while_their_outcomes_are_there_are_an_alarm_unt
 def test_commands_cut_at_the_end_after_they_were_judged_are_an_alarm(lake: Lake) -> None:
     land(lake, [*COMMANDS, *OUTCOMES])
     assert check(lake).exit_code == 0
-    assert [one.alarm for one in check(with_other_bronze(lake, [*COMMANDS[:-2], *OUTCOMES])).alarms] == [AHEAD]
+    assert [
+        one.alarm for one in check(with_other_bronze(lake, [*COMMANDS[:-2], *OUTCOMES])).alarms
+    ] == [AHEAD]
 
 
 def with_other_bronze(lake: Lake, records: list[Record]) -> Lake:
@@ -109,7 +173,9 @@ def with_other_bronze(lake: Lake, records: list[Record]) -> Lake:
     return other
 
 
-def test_alarms_shown_are_bounded_and_still_counted(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_alarms_shown_are_bounded_and_still_counted(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(check_report, "ALARMS_SHOWN_MAX", 2)
     voices = sound_voices()
     for _ in range(4):
@@ -130,10 +196,18 @@ def test_a_check_goes_on_where_the_last_one_ended_and_alarms_stand(lake: Lake) -
     assert (first.exit_code, first.judged_now) == (1, first.decisions + first.broker_events)
     again = check(lake, now_ms=2_000)
     assert (again.exit_code, again.judged_now, again.alarms) == (1, 0, first.alarms)
-    assert (again.violations, again.decisions, again.broker_events) == (first.violations, first.decisions, first.broker_events)
-    assert "first seen 1970-01-01 00:00:01.000 UTC" in again.text() and "0 of them are new" in again.text()
+    assert (again.violations, again.decisions, again.broker_events) == (
+        first.violations,
+        first.decisions,
+        first.broker_events,
+    )
+    assert (
+        "first seen 1970-01-01 00:00:01.000 UTC"
+    ) in again.text() and "0 of them are new" in again.text()
     whole = check(lake, from_start=True, now_ms=3_000)
-    assert (whole.alarms, whole.judged_now) == (first.alarms, first.judged_now), "first seen when it was first seen"
+    assert (whole.alarms, whole.judged_now) == (first.alarms, first.judged_now), (
+        "first seen when it was first seen"
+    )
 
 
 def broken() -> tuple[list[Record], list[Record], list[Record]]:
@@ -141,7 +215,11 @@ def broken() -> tuple[list[Record], list[Record], list[Record]]:
     index = at_change(SOUND, MasterElected, 1)
     lie = encode(altered(SOUND, index, MasterElected, master_epoch=1)[index].outcome)
     voices = sound_voices().wrote(1, 2, 950).acknowledged(1, 1, 5000).leads(3, 2)
-    return COMMANDS, [*OUTCOMES[:index], (*OUTCOMES[index][:3], lie), *OUTCOMES[index + 1 :]], events_of(voices)
+    return (
+        COMMANDS,
+        [*OUTCOMES[:index], (*OUTCOMES[index][:3], lie), *OUTCOMES[index + 1 :]],
+        events_of(voices),
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -160,7 +238,11 @@ def test_checks_of_pieces_find_what_one_check_of_all_finds(seed: int, tmp_path: 
         check(pieces, now_ms=1_000)
     one, many = check(whole, now_ms=1_000), check(pieces, now_ms=1_000)
     assert one.alarms and set(one.alarms) == set(many.alarms)
-    assert (one.violations, one.decisions, one.broker_events) == (many.violations, many.decisions, many.broker_events)
+    assert (one.violations, one.decisions, one.broker_events) == (
+        many.violations,
+        many.decisions,
+        many.broker_events,
+    )
 
 
 def test_a_gap_stands_until_it_is_filled_and_what_it_hid_is_judged_then(lake: Lake) -> None:
@@ -170,7 +252,11 @@ def test_a_gap_stands_until_it_is_filled_and_what_it_hid_is_judged_then(lake: La
     assert check(lake).judged_now == 0 and [one.alarm for one in standing_alarms(lake)] == [GAP]
     append_to_bronze(lake, OUTCOMES[5:7])
     report = check(lake)
-    assert (report.exit_code, report.decisions, report.judged_now) == (0, len(RECORDS), len(RECORDS))
+    assert (report.exit_code, report.decisions, report.judged_now) == (
+        0,
+        len(RECORDS),
+        len(RECORDS),
+    )
     assert [(one.alarm, one.stands) for one in alarms(lake)] == [(GAP, False)]
 
 
@@ -183,7 +269,9 @@ def test_a_breach_that_was_put_right_is_cleared_when_all_is_judged_again(lake: L
     assert check(put_right, from_start=True).exit_code == 0 and not standing_alarms(put_right)
 
 
-def test_what_another_release_kept_is_judged_again(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_another_release_kept_is_judged_again(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     land(lake, [*COMMANDS, *OUTCOMES])
     check(lake)
     monkeypatch.setattr(check_store, "INVARIANTS", check_store.INVARIANTS[:-1])

@@ -1,4 +1,6 @@
-"""A snapshot rebuilt from bronze is the one a controller would have written at that offset, and never one of another history."""
+"""A snapshot rebuilt from bronze is the one a controller would have written at that offset, and
+never one of another history.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,13 @@ from processors.fold import Folder
 from processors.snapshots import SnapshotFolder
 from tests.support.control_history import CLUSTER_ID
 from tests.support.judged_history import sound_history
-from tests.support.landed_log import BEGAN_MS, append_to_bronze, command_records, land, outcome_records
+from tests.support.landed_log import (
+    BEGAN_MS,
+    append_to_bronze,
+    command_records,
+    land,
+    outcome_records,
+)
 
 RECORDS = sound_history().records
 COMMANDS, OUTCOMES = command_records(RECORDS), outcome_records(RECORDS)
@@ -31,14 +39,18 @@ def folded(last: int) -> Folder:
 
 
 @pytest.mark.parametrize("offset", [0, 7, len(RECORDS) - 1])
-def test_any_offset_gives_the_bytes_that_a_controller_would_have_written(offset: int, lake: Lake, tmp_path: Path) -> None:
+def test_any_offset_gives_the_bytes_that_a_controller_would_have_written(
+    offset: int, lake: Lake, tmp_path: Path
+) -> None:
     land(lake, [*COMMANDS, *OUTCOMES])
     written = write_snapshot(lake, tmp_path / "one.bin", offset=offset)
     assert (tmp_path / "one.bin").read_bytes() == snapshot_codec.dump(folded(offset))
     assert (written.offset, written.published, written.cluster_id) == (offset, True, CLUSTER_ID)
 
 
-def test_in_a_folder_it_has_the_name_that_a_controller_looks_for(lake: Lake, tmp_path: Path) -> None:
+def test_in_a_folder_it_has_the_name_that_a_controller_looks_for(
+    lake: Lake, tmp_path: Path
+) -> None:
     land(lake, [*COMMANDS, *OUTCOMES])
     place = tmp_path / "snapshots"
     place.mkdir()
@@ -49,11 +61,17 @@ def test_in_a_folder_it_has_the_name_that_a_controller_looks_for(lake: Lake, tmp
     assert [one.name for one in place.iterdir()] == [Path(written.path).name]
 
 
-def test_it_says_whether_a_controller_will_start_from_it(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_says_whether_a_controller_will_start_from_it(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("processors.state_digest.STATE_DIGEST_EVERY", 4)
     land(lake, [*COMMANDS, *OUTCOMES])
-    assert "A controller of that cluster starts from it" in write_snapshot(lake, tmp_path / "a.bin", offset=3).text()
-    assert "does not start from it" in (said := write_snapshot(lake, tmp_path / "b.bin", offset=5).text()) and "--at 3 " in said
+    assert ("A controller of that cluster starts from it") in write_snapshot(
+        lake, tmp_path / "a.bin", offset=3
+    ).text()
+    assert ("does not start from it") in (
+        said := write_snapshot(lake, tmp_path / "b.bin", offset=5).text()
+    ) and "--at 3 " in said
 
 
 def test_without_an_outcome_it_is_written_and_says_so(lake: Lake, tmp_path: Path) -> None:

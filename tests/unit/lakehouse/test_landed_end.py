@@ -26,6 +26,8 @@ def test_the_program_says_it_or_why_not(tmp_path: Path, capsys: pytest.CaptureFi
     land(lake_in(tmp_path), command_records(RECORDS))
     assert main([str(tmp_path), CLUSTER_ID]) == 0
     assert capsys.readouterr().out == f"{len(RECORDS) - 1}\n"
-    (tmp_path / "bronze" / "records" / "_delta_log" / "00000000000000000000.json").write_text("damaged", encoding="utf-8")
+    (tmp_path / "bronze" / "records" / "_delta_log" / ("00000000000000000000.json")).write_text(
+        "damaged", encoding="utf-8"
+    )
     assert main([str(tmp_path), CLUSTER_ID]) == 1
     assert capsys.readouterr().err

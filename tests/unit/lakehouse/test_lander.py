@@ -22,12 +22,21 @@ from lakehouse.status import StatusFile, read_status
 from lakehouse.tables import BRONZE, BY_NAME, DECISIONS, ELECTIONS, TABLES, UNREADABLE
 from tests.support import later_release
 from tests.support.control_history import with_master
-from tests.support.landed_log import Record, batch_of, command_records, event_records, lake_in, outcome_records
+from tests.support.landed_log import (
+    Record,
+    batch_of,
+    command_records,
+    event_records,
+    lake_in,
+    outcome_records,
+)
 from tests.support.landed_log import land as land_without_spark
 
 PAST = with_master(1, 2)
 LINK = encode(HaLinkUp(BrokerEventHeader(bytes(16), "c", "broker-a", 1, "i", 5, 0), 2, "out"))
-LATE_LINK = later_release.event_bytes(later_release.link_up(), peer_broker_id=2, direction="out", rtt_us=7, hops=[{"address": "h:1"}])
+LATE_LINK = later_release.event_bytes(
+    later_release.link_up(), peer_broker_id=2, direction="out", rtt_us=7, hops=[{"address": "h:1"}]
+)
 WARM = later_release.event_bytes(later_release.disk_warm(), celsius=61.5)
 LOG: list[Record] = [
     *command_records(PAST.records),
@@ -38,7 +47,9 @@ LOG: list[Record] = [
 
 def lander(lake: Lake, *folders: Path) -> Lander:
     """A job as it starts: what it knows comes from the tables."""
-    job = Lander(lake, StatusFile(Path(lake.root)), CommitLocks(lake.folder, ()), LateSchemas(folders))
+    job = Lander(
+        lake, StatusFile(Path(lake.root)), CommitLocks(lake.folder, ()), LateSchemas(folders)
+    )
     job.prepare()
     return job
 
@@ -97,10 +108,17 @@ def test_a_closed_job_refuses_batches_without_calling_it_a_failure(lake: Lake) -
 
 
 @pytest.mark.spark
-def test_what_a_later_release_writes_lands_as_soon_as_its_schemas_are_there(spark: Any, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """New columns, a new table and a new field within a column, without another start; old records stay as they are."""
+def test_what_a_later_release_writes_lands_as_soon_as_its_schemas_are_there(
+    spark: Any, lake: Lake, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """New columns, a new table and a new field within a column, without another start; old records
+    stay as they are.
+    """
     folder = tmp_path_factory.mktemp("schemas")
-    outcomes = [later_release.retold(value or b"", later_release.outcome()) for *_, value in outcome_records(PAST.records)]
+    outcomes = [
+        later_release.retold(value or b"", later_release.outcome())
+        for *_, value in outcome_records(PAST.records)
+    ]
     late = [(OUTCOMES_TOPIC, 0, offset, value) for offset, value in enumerate(outcomes)]
     log = [*event_records([LINK, LATE_LINK, WARM], 2), *late]
     job, of_today = lander(lake, folder), lander(lake.of("cluster-2"))
@@ -113,9 +131,15 @@ def test_what_a_later_release_writes_lands_as_soon_as_its_schemas_are_there(spar
     job.read_again_if_learned(spark)
     both(job, spark, [(BROKER_EVENTS_TOPIC, 2, 3, LATE_LINK), log[-1]])
     job.read_again(spark)
-    links = delta_tables.open_table(lake, BY_NAME["silver/ha_link_up"]).to_pyarrow_table().sort_by("log_offset")
+    links = (
+        delta_tables.open_table(lake, BY_NAME["silver/ha_link_up"])
+        .to_pyarrow_table()
+        .sort_by("log_offset")
+    )
     assert links["log_offset"].to_pylist() == [0, 1, 3]
-    assert links["rtt_us"].to_pylist() == [None, 7, 7] and links["hops"].to_pylist()[1] == [{"address": "h:1"}]
+    assert links["rtt_us"].to_pylist() == [None, 7, 7] and links["hops"].to_pylist()[1] == [
+        {"address": "h:1"}
+    ]
     warm = deltalake.DeltaTable(f"{lake.root}/silver/disk_warm").to_pyarrow_table()
     assert (warm["celsius"].to_pylist(), warm["log_offset"].to_pylist()) == ([61.5], [2])
     decided = delta_tables.open_table(lake, DECISIONS).to_pyarrow_table().sort_by("log_offset")
@@ -123,12 +147,17 @@ def test_what_a_later_release_writes_lands_as_soon_as_its_schemas_are_there(spar
     assert {"zone"} <= set(candidates_of(decided)), "a field within a column"
     assert delta_tables.count_rows(lake, ELECTIONS) == 1
 
-    # A job of this very release, for another cluster, that knows nothing of this: its records are as they were.
+    # A job of this very release, for another cluster, that knows nothing of this: its records are
+    # as they were.
     both(of_today, spark, LOG)
     land_without_spark(lake_in(folder / "expected", "cluster-2"), LOG)
     for table in (DECISIONS, BY_NAME["silver/ha_link_up"]):
-        expected = delta_tables.read(lake_in(folder / "expected", "cluster-2"), table, columns=["log_offset", "cluster_id"])
-        assert delta_tables.read(lake.of("cluster-2"), table, columns=["log_offset", "cluster_id"]).equals(expected)
+        expected = delta_tables.read(
+            lake_in(folder / "expected", "cluster-2"), table, columns=["log_offset", "cluster_id"]
+        )
+        assert delta_tables.read(
+            lake.of("cluster-2"), table, columns=["log_offset", "cluster_id"]
+        ).equals(expected)
 
 
 def both(job: Lander, spark: Any, records: list[Record]) -> None:

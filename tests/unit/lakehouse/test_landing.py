@@ -127,7 +127,9 @@ def test_only_topics_of_the_asked_tables_are_read() -> None:
 
 def test_rows_have_the_types_of_their_table() -> None:
     log = landing.in_log_order(batch_of(whole_log()))
-    new = landing.silver_tables(CLUSTER_ID, log, landing.EVERYTHING, {t.name: HighWater() for t in TABLES})
+    new = landing.silver_tables(
+        CLUSTER_ID, log, landing.EVERYTHING, {t.name: HighWater() for t in TABLES}
+    )
     for name, rows in new.items():
         assert rows.schema.equals(BY_NAME[name].schema)
         rows.validate(full=True)

@@ -21,7 +21,13 @@ from lakehouse.maintain import lake_locks
 from lakehouse.status import LandingStatus, StatusFile, read_status
 from lakehouse.tables import BRONZE, DECISIONS
 from tests.support.judged_history import sound_history
-from tests.support.landed_log import append_to_bronze, command_records, land, lake_in, outcome_records
+from tests.support.landed_log import (
+    append_to_bronze,
+    command_records,
+    land,
+    lake_in,
+    outcome_records,
+)
 
 RECORDS = sound_history().records
 WAIT_S = 60.0
@@ -29,10 +35,18 @@ COMMANDS = "regent.commands-0"
 
 
 def config_of(folder: Path, **more: object) -> LandConfig:
-    return LandConfig.model_validate({
-        "kafka": {"bootstrap.servers": "none:1"}, "tables": str(folder / "tables"), "checkpoint_dir": str(folder), "jars_dir": str(folder),
-        "gold_every_s": 0, "check_every_s": 0, "maintain_every_s": 0, **more,
-    })  # fmt: skip
+    return LandConfig.model_validate(
+        {
+            "kafka": {"bootstrap.servers": "none:1"},
+            "tables": str(folder / "tables"),
+            "checkpoint_dir": str(folder),
+            "jars_dir": str(folder),
+            "gold_every_s": 0,
+            "check_every_s": 0,
+            "maintain_every_s": 0,
+            **more,
+        }
+    )
 
 
 def until(status: StatusFile, done: Callable[[LandingStatus], bool]) -> LandingStatus:
@@ -57,7 +71,9 @@ def lake(tmp_path: Path) -> Lake:
     return lake
 
 
-def test_the_watch_puts_what_is_behind_into_the_status(tmp_path: Path, ends: dict[tuple[str, int], LogEnds]) -> None:
+def test_the_watch_puts_what_is_behind_into_the_status(
+    tmp_path: Path, ends: dict[tuple[str, int], LogEnds]
+) -> None:
     status = StatusFile(tmp_path)
     status.update(landed={COMMANDS: len(RECORDS)})
     watch = Watch(config_of(tmp_path), status)
@@ -73,7 +89,10 @@ def test_the_watch_puts_what_is_behind_into_the_status(tmp_path: Path, ends: dic
 
 
 def test_check_care_and_metrics_go_on_beside_landing(
-    tmp_path: Path, lake: Lake, ends: dict[tuple[str, int], LogEnds], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    lake: Lake,
+    ends: dict[tuple[str, int], LogEnds],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     append_to_bronze(lake, [("regent.commands", 0, len(RECORDS) + 5, RECORDS[-1])])
     for i in range(30):
@@ -93,7 +112,12 @@ def test_check_care_and_metrics_go_on_beside_landing(
     locks = lake_locks(lake)
     with beside(config, lake, locks, status):
         status.batch_done("landed", {COMMANDS: 5}, 5, 100)
-        found = until(status, lambda s: bool(s.alarms and s.lag_records and any(one.startswith(DECISIONS.name) for one in cared)))
+        found = until(
+            status,
+            lambda s: bool(
+                s.alarms and s.lag_records and any(one.startswith(DECISIONS.name) for one in cared)
+            ),
+        )
     locks.close()
     assert found.alarms == 1, "five commands are missing"
     assert found.metrics and found.metrics.startswith("127.0.0.1:")
@@ -101,7 +125,10 @@ def test_check_care_and_metrics_go_on_beside_landing(
 
 
 def test_what_fails_is_told_in_the_status_and_forgotten_once_it_works(
-    tmp_path: Path, lake: Lake, ends: dict[tuple[str, int], LogEnds], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    lake: Lake,
+    ends: dict[tuple[str, int], LogEnds],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(landing_beside, "WATCH_EVERY_S", 0.01)
     answers, told = iter([ValueError("nobody answers")]), threading.Event()
@@ -116,16 +143,25 @@ def test_what_fails_is_told_in_the_status_and_forgotten_once_it_works(
     status = StatusFile(tmp_path)
     locks = lake_locks(lake)
     with beside(config_of(tmp_path), lake, locks, status):
-        assert until(status, lambda s: bool(s.troubles)).troubles == {"watch": "ValueError: nobody answers"}
+        assert until(status, lambda s: bool(s.troubles)).troubles == {
+            "watch": ("ValueError: nobody answers")
+        }
         told.set()
         until(status, lambda s: not s.troubles)
     locks.close()
 
 
 def test_gold_is_made_piece_by_piece_and_a_piece_that_fails_is_made_again(
-    tmp_path: Path, lake: Lake, ends: dict[tuple[str, int], LogEnds], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    lake: Lake,
+    ends: dict[tuple[str, int], LogEnds],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    steps: list[Step | Exception] = [Step(5, 2, Mark(4, 0, 0, NOTHING_TAKEN)), LakehouseError("a hole"), Step(1, 1, Mark(5, 0, 0, NOTHING_TAKEN))]
+    steps: list[Step | Exception] = [
+        Step(5, 2, Mark(4, 0, 0, NOTHING_TAKEN)),
+        LakehouseError("a hole"),
+        Step(1, 1, Mark(5, 0, 0, NOTHING_TAKEN)),
+    ]
     told: list[str | None] = []
 
     def step(job: object) -> Step:
@@ -136,7 +172,9 @@ def test_gold_is_made_piece_by_piece_and_a_piece_that_fails_is_made_again(
 
     monkeypatch.setattr(landing_beside.GoldJob, "step", step)
     status = StatusFile(tmp_path)
-    monkeypatch.setattr(status, "troubled", lambda name, why: told.append(why) if name == "gold" else None)
+    monkeypatch.setattr(
+        status, "troubled", lambda name, why: told.append(why) if name == "gold" else None
+    )
     locks = lake_locks(lake)
     with beside(config_of(tmp_path, gold_every_s=1), lake, locks, status):
         until(status, lambda s: len(told) >= 2)

@@ -1,4 +1,6 @@
-"""What ends a landing job before it lands anything, and how it says so (landing itself: tests/integration)."""
+"""What ends a landing job before it lands anything, and how it says so (landing itself:
+tests/integration).
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,12 @@ def test_tables_of_another_job_are_left_alone(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     config = LandConfig(
-        kafka={"bootstrap.servers": "none:1"}, tables=str(tmp_path), checkpoint_dir=str(tmp_path),
-        jars_dir=tmp_path, lock_wait_ms=0,
-    )  # fmt: skip
+        kafka={"bootstrap.servers": "none:1"},
+        tables=str(tmp_path),
+        checkpoint_dir=str(tmp_path),
+        jars_dir=tmp_path,
+        lock_wait_ms=0,
+    )
     held = writer_lock.acquire(tmp_path / OWN_LOCK, 0, "it")
     try:
         assert land(config, threading.Event()) == 1
@@ -32,9 +37,12 @@ def test_tables_of_another_job_are_left_alone(
 
 def test_what_stops_a_job_stands_in_its_status(tmp_path: Path) -> None:
     config = LandConfig(
-        kafka={"bootstrap.servers": "none:1"}, tables=str(tmp_path / "t"), checkpoint_dir=str(tmp_path), cluster_id="c",
+        kafka={"bootstrap.servers": "none:1"},
+        tables=str(tmp_path / "t"),
+        checkpoint_dir=str(tmp_path),
+        cluster_id="c",
         jars_dir=tmp_path,
-    )  # fmt: skip
+    )
     assert land(config, threading.Event()) == 1
     status = read_status(tmp_path)
     assert status is not None

@@ -7,9 +7,14 @@ from lakehouse.landing_metrics import LandingMetrics, serve
 from lakehouse.status import LandingStatus
 
 STATUS = LandingStatus(
-    ready=True, landed={"regent.commands-0": 40}, detailed={"regent.commands-0": 30}, lag_records={"regent.commands-0": 7},
-    lag_ms={"regent.commands-0": 1500}, alarms=2, troubles={"care": "no room"},
-)  # fmt: skip
+    ready=True,
+    landed={"regent.commands-0": 40},
+    detailed={"regent.commands-0": 30},
+    lag_records={"regent.commands-0": 7},
+    lag_ms={"regent.commands-0": 1500},
+    alarms=2,
+    troubles={"care": "no room"},
+)
 
 
 def scraped(metrics: LandingMetrics) -> list[str]:

@@ -9,14 +9,18 @@ from lakehouse.late_schemas import LateSchemas
 from tests.support import later_release
 from tests.support.later_release import event_bytes
 
-LATE = event_bytes(later_release.link_up(), peer_broker_id=2, direction="out", rtt_us=7, hops=[{"address": "h:1"}])
+LATE = event_bytes(
+    later_release.link_up(), peer_broker_id=2, direction="out", rtt_us=7, hops=[{"address": "h:1"}]
+)
 
 
 def test_a_file_that_comes_later_explains_what_nobody_knew(tmp_path: Path) -> None:
     late = LateSchemas([tmp_path])
     assert late.of(LATE) is None
     version = late.version
-    assert late.of(LATE) is None and late.version == version, "no file has changed, so none is read again"
+    assert late.of(LATE) is None and late.version == version, (
+        "no file has changed, so none is read again"
+    )
     later_release.put(tmp_path, "broker_events", later_release.link_up())
     found = late.of(LATE)
     assert found is not None and late.version > version
@@ -33,7 +37,12 @@ def test_a_file_that_is_no_schema_is_left_until_it_is_one(tmp_path: Path) -> Non
     late = LateSchemas([tmp_path])
     path = tmp_path / "broker_events" / "HaLinkUp.avsc"
     path.parent.mkdir()
-    for text in ("{", '{"name": "HaLinkUp"}', '{"name": "HaLinkUp", "type": "record", "fields": [{"name": "a", "type": "regent.Nobody"}]}'):
+    for text in (
+        "{",
+        '{"name": "HaLinkUp"}',
+        '{"name": "HaLinkUp", "type": "record", "fields": [{"name": "a", "type": '
+        '"regent.Nobody"}]}',
+    ):
         path.write_text(text)
         assert late.of(LATE) is None
     later_release.put(tmp_path, "broker_events", later_release.link_up())

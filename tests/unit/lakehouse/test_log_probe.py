@@ -81,7 +81,9 @@ def test_a_kafka_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) 
             log_probe.missing_topics({"bootstrap.servers": nowhere, "log_level": "0"}, ("a",))
 
 
-def cluster(values: list[bytes], wanted: str | None = None, rounds: int = 3) -> tuple[str | None, list[str]]:
+def cluster(
+    values: list[bytes], wanted: str | None = None, rounds: int = 3
+) -> tuple[str | None, list[str]]:
     """Whose log it is, asked at most `rounds` times, and what was told meanwhile."""
     told: list[str] = []
     left = iter([False] * rounds + [True])
@@ -90,14 +92,18 @@ def cluster(values: list[bytes], wanted: str | None = None, rounds: int = 3) -> 
         for value in values:
             producer.produce(COMMANDS_TOPIC, value, partition=0)
         producer.flush()
-        return log_probe.wait_for_cluster(settings, wanted, stopped=lambda: next(left), tell=told.append), told
+        return log_probe.wait_for_cluster(
+            settings, wanted, stopped=lambda: next(left), tell=told.append
+        ), told
 
 
 def test_record_0_says_whose_log_it_is() -> None:
     records = with_master(1).records
     assert cluster(records) == (CLUSTER_ID, [])
     assert cluster(records, CLUSTER_ID) == (CLUSTER_ID, [])
-    with pytest.raises(LakehouseError, match=f"log of cluster {CLUSTER_ID}, but cluster_id another is configured"):
+    with pytest.raises(
+        LakehouseError, match=(f"log of cluster {CLUSTER_ID}, but cluster_id another is configured")
+    ):
         cluster(records, "another")
 
 

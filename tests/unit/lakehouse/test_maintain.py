@@ -47,7 +47,10 @@ def landed(landed_once: Path, tmp_path: Path) -> Lake:
 def cared(lake: Lake, **options: object) -> dict[str, TableCare]:
     locks = lake_locks(lake)
     try:
-        return {one.table: one for one in maintain(lake, locks, **{"tables": (BRONZE, DECISIONS), **options})}  # type: ignore[arg-type]
+        return {
+            one.table: one
+            for one in maintain(lake, locks, **{"tables": (BRONZE, DECISIONS), **options})
+        }  # type: ignore[arg-type]
     finally:
         locks.close()
 
@@ -57,7 +60,9 @@ def content(lake: Lake) -> dict[str, pa.Table]:
 
 
 def age(lake: Lake, days: float, up_to: int, *, keep_checkpoints: bool = False) -> None:
-    """Make the commits of decisions up to that version, and what they removed, that much older; checkpoints hold the times as they were."""
+    """Make the commits of decisions up to that version, and what they removed, that much older;
+    checkpoints hold the times as they were.
+    """
     log = Path(lake.uri(DECISIONS)) / "_delta_log"
     for path in log.glob("*.json"):
         if int(path.stem) > up_to:
@@ -81,27 +86,44 @@ def test_files_become_few_rows_stay_and_a_second_round_finds_nothing_to_do(lande
     before = content(lake)
     first = cared(lake, tables=care.CARED_FOR)
     assert not [one.problem for one in first.values() if one.problem]
-    assert first[DECISIONS.name].files_before == len(RECORDS) and first[DECISIONS.name].files_after == 1
-    assert first[BRONZE.name].files_before == 2 * len(RECORDS) and first[BRONZE.name].files_after == 2
+    assert (
+        first[DECISIONS.name].files_before == len(RECORDS)
+        and first[DECISIONS.name].files_after == 1
+    )
+    assert (
+        first[BRONZE.name].files_before == 2 * len(RECORDS) and first[BRONZE.name].files_after == 2
+    )
     assert content(lake) == before
     again = cared(lake, tables=care.CARED_FOR)
-    assert {name: one.version for name, one in again.items()} == {name: one.version for name, one in first.items()}
+    assert {name: one.version for name, one in again.items()} == {
+        name: one.version for name, one in first.items()
+    }
     assert not any(one.longest_hold_ms for one in again.values())
     assert len(RECORDS) == BronzeLog(lake, "regent.commands").end
 
 
 def test_files_hold_ranges_of_offsets_after_merging(landed: Lake) -> None:
     cared(landed)
-    statistics = pa.table(deltalake.DeltaTable(landed.uri(BRONZE)).get_add_actions(flatten=True)).to_pylist()
+    statistics = pa.table(
+        deltalake.DeltaTable(landed.uri(BRONZE)).get_add_actions(flatten=True)
+    ).to_pylist()
     assert {(row["min.offset"], row["max.offset"]) for row in statistics} == {(0, len(RECORDS) - 1)}
 
 
-def test_readers_can_take_a_part_of_a_merged_file(landed: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readers_can_take_a_part_of_a_merged_file(
+    landed: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(care, "ROWS_TOGETHER", 5)
     cared(landed)
     [file] = deltalake.DeltaTable(landed.uri(DECISIONS)).file_uris()
-    groups = [pq.ParquetFile(file).metadata.row_group(at) for at in range(pq.ParquetFile(file).num_row_groups)]
-    assert sum(group.num_rows for group in groups) == len(RECORDS) > 10 and max(group.num_rows for group in groups) <= 5
+    groups = [
+        pq.ParquetFile(file).metadata.row_group(at)
+        for at in range(pq.ParquetFile(file).num_row_groups)
+    ]
+    assert (
+        sum(group.num_rows for group in groups) == len(RECORDS) > 10
+        and max(group.num_rows for group in groups) <= 5
+    )
     assert {group.column(0).compression for group in groups} == {"ZSTD"}
 
 
@@ -120,11 +142,18 @@ def test_a_gold_table_is_ordered_by_what_its_specification_names(tmp_path: Path)
     ensure_tables(lake, [table])
     names = [f"set-{i % 5}" for i in range(20)]
     for name in names:
-        row = {field.name: _some(field) for field in table.schema} | {"cluster_id": "c", "broker_name": name}
-        deltalake.write_deltalake(lake.uri(table), pa.Table.from_pylist([row], schema=table.schema), mode="append")
+        row = {field.name: _some(field) for field in table.schema} | {
+            "cluster_id": "c",
+            "broker_name": name,
+        }
+        deltalake.write_deltalake(
+            lake.uri(table), pa.Table.from_pylist([row], schema=table.schema), mode="append"
+        )
     done = cared(lake, tables=[table])[table.name]
     assert (done.problem, done.files_before, done.files_after) == (None, len(names), 1)
-    assert deltalake.DeltaTable(lake.uri(table)).to_pyarrow_table()["broker_name"].to_pylist() == sorted(names)
+    assert deltalake.DeltaTable(lake.uri(table)).to_pyarrow_table()[
+        "broker_name"
+    ].to_pylist() == sorted(names)
 
 
 def test_rows_go_when_the_specification_says_so_and_never_otherwise(tmp_path: Path) -> None:
@@ -132,22 +161,39 @@ def test_rows_go_when_the_specification_says_so_and_never_otherwise(tmp_path: Pa
     forever, kept = FAILOVER_RATES, replace(REPLICA_LAG, retention_days=30)
     ensure_tables(lake, [forever, kept])
     for table in (forever, kept):
-        rows = [{field.name: _some(field) for field in table.schema} | {"cluster_id": "c", "window_start_ms": day * MS_PER_DAY} for day in range(40)]
-        deltalake.write_deltalake(lake.uri(table), pa.Table.from_pylist(rows, schema=table.schema), mode="append")
+        rows = [
+            {field.name: _some(field) for field in table.schema}
+            | {"cluster_id": "c", "window_start_ms": day * MS_PER_DAY}
+            for day in range(40)
+        ]
+        deltalake.write_deltalake(
+            lake.uri(table), pa.Table.from_pylist(rows, schema=table.schema), mode="append"
+        )
     for dropped in (10, 0):
         done = cared(lake, tables=[forever, kept], now_ms=40 * MS_PER_DAY)
-        assert [(one.problem, one.rows_dropped) for one in done.values()] == [(None, 0), (None, dropped)]
+        assert [(one.problem, one.rows_dropped) for one in done.values()] == [
+            (None, 0),
+            (None, dropped),
+        ]
     left = deltalake.DeltaTable(lake.uri(kept)).to_pyarrow_table()["window_start_ms"].to_pylist()
     assert sorted(left) == [day * MS_PER_DAY for day in range(10, 40)]
     assert deltalake.DeltaTable(lake.uri(forever)).to_pyarrow_table().num_rows == 40
 
 
 def _some(field: pa.Field) -> object:
-    kinds = {pa.types.is_integer: 1, pa.types.is_string: "x", pa.types.is_boolean: True, pa.types.is_list: [], pa.types.is_map: []}
+    kinds = {
+        pa.types.is_integer: 1,
+        pa.types.is_string: "x",
+        pa.types.is_boolean: True,
+        pa.types.is_list: [],
+        pa.types.is_map: [],
+    }
     return next((value for is_kind, value in kinds.items() if is_kind(field.type)), None)
 
 
-def test_versions_of_gold_are_kept_for_a_day_and_gold_made_again_and_again_stays_small(tmp_path: Path) -> None:
+def test_versions_of_gold_are_kept_for_a_day_and_gold_made_again_and_again_stays_small(
+    tmp_path: Path,
+) -> None:
     assert (care.window_of(DECISIONS, 30), care.window_of(GOLD_TABLES[0], 30)) == (30, 1)
     lake, runs = lake_in(tmp_path), 4
     outcomes, commands = outcome_records(RECORDS), command_records(RECORDS)
@@ -178,7 +224,9 @@ def test_time_travel_inside_the_window_stays_possible_and_older_files_go(landed:
     assert read(lake, DECISIONS).num_rows == len(RECORDS)
 
 
-def test_commits_that_no_version_of_the_window_needs_are_forgotten(landed: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commits_that_no_version_of_the_window_needs_are_forgotten(
+    landed: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(care, "COMMITS_PER_CHECKPOINT", 10)
     lake = landed
     cared(lake)
@@ -188,14 +236,21 @@ def test_commits_that_no_version_of_the_window_needs_are_forgotten(landed: Lake,
     for _ in range(care.COMMITS_PER_CHECKPOINT):
         deltalake.write_deltalake(lake.uri(DECISIONS), row, mode="append")
     cared(lake)
-    left = sorted(int(path.stem) for path in (Path(lake.uri(DECISIONS)) / "_delta_log").glob("*.json"))
+    left = sorted(
+        int(path.stem) for path in (Path(lake.uri(DECISIONS)) / "_delta_log").glob("*.json")
+    )
     assert left[0] == newest
-    assert deltalake.DeltaTable(lake.uri(DECISIONS), version=newest).to_pyarrow_table().num_rows == len(RECORDS)
+    assert deltalake.DeltaTable(
+        lake.uri(DECISIONS), version=newest
+    ).to_pyarrow_table().num_rows == len(RECORDS)
 
 
 def test_what_a_writer_left_before_its_commit_is_removed_only_when_it_is_old(landed: Lake) -> None:
     lake = landed
-    fresh, stale = (Path(lake.uri(BRONZE)) / "cluster_id=c" / "topic=regent.commands" / f"part-{name}.parquet" for name in ("a", "b"))
+    fresh, stale = (
+        Path(lake.uri(BRONZE)) / "cluster_id=c" / ("topic=regent.commands") / f"part-{name}.parquet"
+        for name in ("a", "b")
+    )
     for path in (fresh, stale):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"left behind")

@@ -1,6 +1,6 @@
-"""
-Ranges prove what one fold of everything proves: whatever was tampered with is told at its first offset, by a first proof,
-by one that knows the bytes of an earlier one, and by one that folds all of it from kept states.
+"""Ranges prove what one fold of everything proves: whatever was tampered with is told at its first
+offset, by a first proof, by one that knows the bytes of an earlier one, and by one that folds all
+of it from kept states.
 """
 
 from __future__ import annotations
@@ -61,14 +61,26 @@ def renumbered(values: list[bytes]) -> Log:
 
 TAMPERED = {
     "changed byte": flipped,
-    "changed first byte": lambda at: [*LOG[:at], (at, b"\x00" + PAST.records[at][1:]), *LOG[at + 1 :]],
+    ("changed first byte"): lambda at: [
+        *LOG[:at],
+        (at, b"\x00" + PAST.records[at][1:]),
+        *LOG[at + 1 :],
+    ],
     "missing record": lambda at: [*LOG[:at], *LOG[at + 1 :]],
-    "missing record, the rest moved up": lambda at: renumbered([*PAST.records[:at], *PAST.records[at + 1 :]]),
-    "inserted record, the rest moved down": lambda at: renumbered([*PAST.records[:at], b"inserted", *PAST.records[at:]]),
-    "inserted copy of an earlier record": lambda at: renumbered([*PAST.records[:at], PAST.records[at - 1], *PAST.records[at:]]),
+    ("missing record, the rest moved up"): lambda at: renumbered(
+        [*PAST.records[:at], *PAST.records[at + 1 :]]
+    ),
+    ("inserted record, the rest moved down"): lambda at: renumbered(
+        [*PAST.records[:at], b"inserted", *PAST.records[at:]]
+    ),
+    ("inserted copy of an earlier record"): lambda at: renumbered(
+        [*PAST.records[:at], PAST.records[at - 1], *PAST.records[at:]]
+    ),
     "inserted beside the record": lambda at: [*LOG[: at + 1], (at, b"inserted"), *LOG[at + 1 :]],
     "inserted before the record, same offset": lambda at: [*LOG[:at], (at, b"inserted"), *LOG[at:]],
-    "reordered pair": lambda at: renumbered([*PAST.records[:at], PAST.records[at + 1], PAST.records[at], *PAST.records[at + 2 :]]),
+    "reordered pair": lambda at: renumbered(
+        [*PAST.records[:at], PAST.records[at + 1], PAST.records[at], *PAST.records[at + 2 :]]
+    ),
     "another's value": lambda at: [*LOG[:at], (at, PAST.records[at - 1]), *LOG[at + 1 :]],
     "value gone": lambda at: [*LOG[:at], (at, None), *LOG[at + 1 :]],
 }
@@ -90,7 +102,9 @@ def test_what_was_tampered_with_is_told_at_its_first_offset(kind: str, at: int) 
 
 
 @pytest.mark.parametrize("at", [0, LAST])
-@pytest.mark.parametrize("kind", ["changed byte", "changed first byte", "inserted beside the record", "value gone"])
+@pytest.mark.parametrize(
+    "kind", ["changed byte", "changed first byte", "inserted beside the record", "value gone"]
+)
 def test_also_in_the_first_and_in_the_last_record(kind: str, at: int) -> None:
     assert first_told(ProofRig(SIZE).run(TAMPERED[kind](at), OUTCOMES)) == at
     assert first_told(proven().run(TAMPERED[kind](at), OUTCOMES)) == at
@@ -102,7 +116,9 @@ LIES = {
     "code": lambda told: replace(told, code=told.code + 1),
     "cause": lambda told: replace(told, cause="another"),
     "labels": lambda told: replace(told, labels=("AT_RISK",)),
-    "no changes": lambda told: replace(told, changes=told.changes[1:] if told.changes else (SettingsChanged({"a": "b"}),)),
+    "no changes": lambda told: replace(
+        told, changes=told.changes[1:] if told.changes else (SettingsChanged({"a": "b"}),)
+    ),
     "digest": lambda told: replace(told, digest=bytes(32)),
     "term": lambda told: replace(told, term=told.term + 1),
 }
@@ -113,16 +129,24 @@ LIES = {
 def test_an_outcome_that_the_fold_does_not_give_is_told_at_its_command(lie: str, at: int) -> None:
     told = encode(LIES[lie](decode(OUTCOMES[at][1] or b"")))
     for rig in (ProofRig(SIZE), proven()):
-        assert first_told(rig.run(LOG, [*OUTCOMES[:at], (at, told), *OUTCOMES[at + 1 :]])) == at, "in its place"
+        assert first_told(rig.run(LOG, [*OUTCOMES[:at], (at, told), *OUTCOMES[at + 1 :]])) == at, (
+            "in its place"
+        )
     for rig in (ProofRig(SIZE), proven()):
-        assert first_told(rig.run(LOG, [*OUTCOMES, (len(OUTCOMES), told)])) == at, "as a late repeat"
+        assert first_told(rig.run(LOG, [*OUTCOMES, (len(OUTCOMES), told)])) == at, (
+            "as a late repeat"
+        )
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
 def test_a_history_that_nobody_touched_is_proven_to_its_end(size: int) -> None:
     for outcomes in (OUTCOMES, OUTCOMES[3:]):
         found = ProofRig(size).run(LOG, outcomes)
-        assert (found.exit_code, found.verified_up_to, found.digest) == (0, LAST, PAST.folder.digest.hex())
+        assert (found.exit_code, found.verified_up_to, found.digest) == (
+            0,
+            LAST,
+            PAST.folder.digest.hex(),
+        )
         assert first_told(found) is None
 
 
@@ -140,14 +164,23 @@ def test_what_came_later_is_folded_from_the_state_that_was_kept() -> None:
     assert rig.run(LOG[:6], OUTCOMES[:6]).verified_up_to == 5
     found = rig.run(LOG, OUTCOMES)
     assert rig.folded == tuple(range(1, LAST // SIZE + 1))
-    assert (found.exit_code, found.verified_up_to, found.digest) == (0, LAST, PAST.folder.digest.hex())
+    assert (found.exit_code, found.verified_up_to, found.digest) == (
+        0,
+        LAST,
+        PAST.folder.digest.hex(),
+    )
 
 
 def test_everything_again_folds_each_range_beside_the_others() -> None:
     rig = proven()
     found = rig.run(LOG, OUTCOMES, everything())
     assert rig.folded == tuple(range(LAST // SIZE + 1))
-    assert (found.exit_code, found.verified_up_to, found.commands, found.ranges) == (0, LAST, len(LOG), len(rig.folded))
+    assert (found.exit_code, found.verified_up_to, found.commands, found.ranges) == (
+        0,
+        LAST,
+        len(LOG),
+        len(rig.folded),
+    )
 
 
 def other_state(rig: ProofRig, number: int, **changes: object) -> bytes:
@@ -195,7 +228,11 @@ def test_a_part_of_what_was_never_proven_begins_at_the_beginning() -> None:
 def test_the_state_that_a_part_begins_with_must_be_the_published_one() -> None:
     rig = proven()
     told = decode(OUTCOMES[SIZE - 1][1] or b"")
-    lie = [*OUTCOMES[: SIZE - 1], (SIZE - 1, encode(replace(told, digest=bytes(32)))), *OUTCOMES[SIZE:]]
+    lie = [
+        *OUTCOMES[: SIZE - 1],
+        (SIZE - 1, encode(replace(told, digest=bytes(32)))),
+        *OUTCOMES[SIZE:],
+    ]
     found = rig.run(LOG, lie, Asked(SIZE + 1, LAST, everything=True))
     assert (found.exit_code, found.first_mismatch) == (1, SIZE - 1)
 
@@ -216,5 +253,10 @@ def test_an_end_that_was_proven_and_is_not_there_any_more_is_told() -> None:
     assert taken_away(kept, SIZE, ends) == taken_away([], SIZE, {}) == []
     assert taken_away(kept, SIZE, {**ends, COMMANDS_TOPIC: whole}) == []
     [told] = taken_away(kept, SIZE, {**ends, COMMANDS_TOPIC: whole - 1})
-    assert told == f"{COMMANDS_TOPIC} ends at offset {whole - 2}, it was proven up to {whole - 1} before: its end was taken away"
-    assert [text.split()[0] for text in taken_away(kept, SIZE, {**ends, OUTCOMES_TOPIC: 0})] == [OUTCOMES_TOPIC]
+    assert told == (
+        f"{COMMANDS_TOPIC} ends at offset {whole - 2}, it was proven up to {whole - 1} before: its "
+        "end was taken away"
+    )
+    assert [text.split()[0] for text in taken_away(kept, SIZE, {**ends, OUTCOMES_TOPIC: 0})] == [
+        OUTCOMES_TOPIC
+    ]

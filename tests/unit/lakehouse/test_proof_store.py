@@ -1,4 +1,6 @@
-"""What was proven is there for the next proof, the newest row of each piece counts, and nothing breaks when there is none."""
+"""What was proven is there for the next proof, the newest row of each piece counts, and nothing
+breaks when there is none.
+"""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

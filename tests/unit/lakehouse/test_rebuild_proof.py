@@ -44,11 +44,15 @@ def test_a_changed_command_and_a_foreign_history_are_named_with_their_offset() -
 
 def test_two_digests_for_one_command_are_told() -> None:
     other = [value for *_, value in outcome_records(RECORDS[:2] + RECORDS[3:])]
-    assert "two different digests were published for offset 2" in (folded(RECORDS, [*OUTCOMES, other[2]]).problem or "")
+    assert ("two different digests were published for offset 2") in (
+        folded(RECORDS, [*OUTCOMES, other[2]]).problem or ""
+    )
 
 
 def with_states(change: bytes = b"") -> list[bytes]:
-    """Outcomes as controllers publish them where each tells of its state; `change` stands for what one of them tells."""
+    """Outcomes as controllers publish them where each tells of its state; `change` stands for what
+    one of them tells.
+    """
     folder, found = Folder(), []
     for offset, value in enumerate(RECORDS):
         outcome = folder.apply(offset, value).outcome
@@ -66,4 +70,6 @@ def test_the_state_itself_is_compared_where_it_was_published() -> None:
 
 def test_two_digests_of_one_state_are_told() -> None:
     proof = folded(RECORDS, [*with_states(), with_states(bytes(32))[LAST - 1]])
-    assert f"two different digests of the state were published for offset {LAST - 1}" in (proof.problem or "")
+    assert (f"two different digests of the state were published for offset {LAST - 1}") in (
+        proof.problem or ""
+    )

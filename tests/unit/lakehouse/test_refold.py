@@ -1,4 +1,6 @@
-"""Commands folded once more: the digests of the controllers come out, whatever the ranges, and trouble is told at its offset."""
+"""Commands folded once more: the digests of the controllers come out, whatever the ranges, and
+trouble is told at its offset.
+"""
 
 import zlib
 
@@ -10,7 +12,16 @@ from msgspec.structs import replace
 from events.codec import decode, encode
 from events.commands import ClusterFormed
 from lakehouse.landed_pieces import outcome_hash
-from lakehouse.refold import BEGIN, COMMAND, SAID, TOLD_SCHEMA, Entry, RangeTold, prove, prove_batches
+from lakehouse.refold import (
+    BEGIN,
+    COMMAND,
+    SAID,
+    TOLD_SCHEMA,
+    Entry,
+    RangeTold,
+    prove,
+    prove_batches,
+)
 from processors.fold import Folder
 from tests.support.control_history import seen, with_master
 
@@ -22,14 +33,20 @@ ALL = 1_000
 
 
 def commands(records: list[bytes] = PAST.records, start: int = 0) -> list[Entry]:
-    return [(start, offset, COMMAND, value, None, None, None) for offset, value in enumerate(records) if offset >= start]
+    return [
+        (start, offset, COMMAND, value, None, None, None)
+        for offset, value in enumerate(records)
+        if offset >= start
+    ]
 
 
 def said(records: list[bytes] = PAST.records, start: int = 0, publisher: str = "n0") -> list[Entry]:
     folder, found = Folder(), []
     for offset, value in enumerate(records):
         outcome = folder.apply(offset, value).outcome
-        found.append((start, offset, SAID, None, outcome.digest.hex(), outcome_hash(outcome), publisher))
+        found.append(
+            (start, offset, SAID, None, outcome.digest.hex(), outcome_hash(outcome), publisher)
+        )
     return [entry for entry in found if entry[1] >= start]
 
 
@@ -39,15 +56,28 @@ def told(entries: list[Entry], size: int = ALL) -> list[RangeTold]:
 
 def test_folding_once_more_gives_the_digests_of_the_controllers() -> None:
     [one] = told(commands() + said())
-    assert (one.first, one.last, one.proven, one.compared, one.unsaid) == (0, LAST, LAST, LAST + 1, 0)
-    assert (one.digest, one.publishers, one.problems, one.first_mismatch) == (PAST.folder.digest.hex(), ("n0",), (), None)
+    assert (one.first, one.last, one.proven, one.compared, one.unsaid) == (
+        0,
+        LAST,
+        LAST,
+        LAST + 1,
+        0,
+    )
+    assert (one.digest, one.publishers, one.problems, one.first_mismatch) == (
+        PAST.folder.digest.hex(),
+        ("n0",),
+        (),
+        None,
+    )
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 def test_ranges_fold_to_the_same_and_each_begins_where_the_one_before_ended(size: int) -> None:
     ranges = told(commands() + said(), size)
     assert [one.first for one in ranges] == list(range(0, LAST + 1, size))
-    assert all(one.is_sound for one in ranges[:-1]) and ranges[-1].digest == PAST.folder.digest.hex()
+    assert (
+        all(one.is_sound for one in ranges[:-1]) and ranges[-1].digest == PAST.folder.digest.hex()
+    )
     assert [one.before for one in ranges[1:]] == [one.after for one in ranges[:-1]]
 
 
@@ -57,14 +87,28 @@ def test_a_kept_state_goes_on_as_if_the_fold_had_never_stopped(size: int) -> Non
     for number, (one, state) in enumerate(whole[:-1], 1):
         start = number * size
         begin: Entry = (start, start - 1, BEGIN, state, None, None, None)
-        rest = [*prove(sorted([begin, *commands(start=start), *said(start=start)], key=lambda entry: entry[:3]), size)]
+        rest = [
+            *prove(
+                sorted(
+                    [begin, *commands(start=start), *said(start=start)], key=lambda entry: entry[:3]
+                ),
+                size,
+            )
+        ]
         assert rest == whole[number:], one.first
 
 
 def test_a_kept_state_that_cannot_be_read_begins_nothing() -> None:
-    for state in (b"", zlib.compress(b"x"), zlib.compress(msgpack.encode((b"regent-snapshot 2\nx\ny", b"{}")))):
+    for state in (
+        b"",
+        zlib.compress(b"x"),
+        zlib.compress(msgpack.encode((b"regent-snapshot 2\nx\ny", b"{}"))),
+    ):
         begin: Entry = (4, 3, BEGIN, state, None, None, None)
-        assert told([begin, *commands(start=4), *said(start=4)], 4) == [] or not told([begin, *commands(start=4)], 4)[0].before
+        assert (
+            told([begin, *commands(start=4), *said(start=4)], 4) == []
+            or not told([begin, *commands(start=4)], 4)[0].before
+        )
 
 
 def test_the_state_of_another_offset_begins_nothing() -> None:
@@ -87,7 +131,10 @@ def test_batches_may_be_cut_anywhere() -> None:
     types = [pa.int64(), pa.int64(), pa.int32(), pa.binary(), pa.string(), pa.string(), pa.string()]
 
     def batch(piece: list[Entry]) -> pa.RecordBatch:
-        columns = [pa.array(column, kind) for column, kind in zip(zip(*piece, strict=True), types, strict=True)]
+        columns = [
+            pa.array(column, kind)
+            for column, kind in zip(zip(*piece, strict=True), types, strict=True)
+        ]
         return pa.RecordBatch.from_arrays(columns, names=list("abcdefg"))
 
     whole = list(prove_batches([batch(rows)], 4))
@@ -99,7 +146,10 @@ def test_after_a_hole_nothing_is_folded_and_the_range_has_no_end() -> None:
     [one] = told([*commands()[:3], *commands()[5:], *said()])
     assert (one.last, one.proven, one.after) == (2, 2, "")
     ranges = told([*commands()[:3], *commands()[5:], *said()], 4)
-    assert [(one.first, one.last, one.after, one.commands) for one in ranges] == [(0, 2, "", 3), (4, 3, "", 0)]
+    assert [(one.first, one.last, one.after, one.commands) for one in ranges] == [
+        (0, 2, "", 3),
+        (4, 3, "", 0),
+    ]
 
 
 def test_a_record_that_landed_twice_is_told_and_folded_once() -> None:
@@ -148,8 +198,12 @@ def test_of_two_publishers_both_are_named_and_neither_may_differ() -> None:
     assert (one.first_mismatch, one.mismatches, one.proven) == (4, 1, 3)
 
 
-@pytest.mark.parametrize(("state", "mismatch"), [("as folded", None), ("not told", None), ("another", LAST - 1)])
-def test_the_state_is_compared_with_its_published_digest(state: str, mismatch: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("state", "mismatch"), [("as folded", None), ("not told", None), ("another", LAST - 1)]
+)
+def test_the_state_is_compared_with_its_published_digest(
+    state: str, mismatch: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("processors.state_digest.STATE_DIGEST_EVERY", 1)
     entries = said()
     assert "+" in str(entries[0][5])

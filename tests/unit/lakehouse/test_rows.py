@@ -29,8 +29,10 @@ def test_a_command_becomes_one_row_that_says_where_it_is_from() -> None:
     assert (row["log_partition"], row["log_offset"], row["log_timestamp"]) == (0, 7, AT)
     assert (row["broker_name"], row["expected_master_epoch"]) == ("broker-a", 1)
     assert [(e["broker_id"], e["alive"]) for e in row["evidence"]] == [
-        (1, False), (2, True), (3, True),
-    ]  # fmt: skip
+        (1, False),
+        (2, True),
+        (3, True),
+    ]
 
 
 def test_an_election_stands_in_decisions_and_in_elections() -> None:

@@ -7,7 +7,13 @@ import pytest
 
 from lakehouse.errors import LakehouseError
 from lakehouse import session
-from lakehouse.session import SparkSettings, build_session, java_errors, options_of, wait_for_executors
+from lakehouse.session import (
+    SparkSettings,
+    build_session,
+    java_errors,
+    options_of,
+    wait_for_executors,
+)
 
 
 def test_missing_jars_are_named_before_java_is_started(tmp_path: Path) -> None:
@@ -37,22 +43,45 @@ def test_a_session_binds_no_outer_address_and_leaves_no_checksum_files(
 
 def test_a_cluster_gets_its_master_and_a_person_the_last_word(tmp_path: Path) -> None:
     settings = SparkSettings(
-        tmp_path, tmp_path / "s", master="spark://m:7077", packages=("a:b:1", "c:d:2"), conf={"spark.log.level": "INFO"}
+        tmp_path,
+        tmp_path / "s",
+        master="spark://m:7077",
+        packages=("a:b:1", "c:d:2"),
+        conf={"spark.log.level": "INFO"},
     )
     found = options_of(settings, ["x.jar"], "test")
-    assert (found["spark.master"], found["spark.jars.packages"], found["spark.jars"]) == ("spark://m:7077", "a:b:1,c:d:2", "x.jar")
+    assert (found["spark.master"], found["spark.jars.packages"], found["spark.jars"]) == (
+        "spark://m:7077",
+        "a:b:1,c:d:2",
+        "x.jar",
+    )
     assert found["spark.log.level"] == "INFO"
     # Executors on other machines must find the driver, and have no folder of ours.
     assert not {"spark.driver.host", "spark.driver.bindAddress", "spark.local.dir"} & set(found)
     local = options_of(SparkSettings(tmp_path, tmp_path / "s", cores=3), [], "test")
-    # Standalone Spark gives all its cores to who comes first: the next cluster's job would wait for ever.
+    # Standalone Spark gives all its cores to who comes first: the next cluster's job would wait for
+    # ever.
     assert found["spark.cores.max"] == "2" and "spark.cores.max" not in local
-    assert (local["spark.master"], local["spark.driver.host"], local["spark.local.dir"]) == ("local[3]", "127.0.0.1", str(tmp_path / "s"))
+    assert (local["spark.master"], local["spark.driver.host"], local["spark.local.dir"]) == (
+        "local[3]",
+        "127.0.0.1",
+        str(tmp_path / "s"),
+    )
 
 
-def test_a_store_that_buffers_in_local_files_gets_the_local_file_system_it_knows(tmp_path: Path) -> None:
-    assert "spark.hadoop.fs.file.impl" in options_of(SparkSettings(tmp_path, tmp_path / "s"), [], "test")
-    assert not [name for name in options_of(SparkSettings(tmp_path, tmp_path / "s", object_store=True), [], "test") if ".file.impl" in name]
+def test_a_store_that_buffers_in_local_files_gets_the_local_file_system_it_knows(
+    tmp_path: Path,
+) -> None:
+    assert ("spark.hadoop.fs.file.impl") in options_of(
+        SparkSettings(tmp_path, tmp_path / "s"), [], "test"
+    )
+    assert not [
+        name
+        for name in options_of(
+            SparkSettings(tmp_path, tmp_path / "s", object_store=True), [], "test"
+        )
+        if ".file.impl" in name
+    ]
 
 
 class _Cluster:
@@ -78,7 +107,9 @@ def test_a_cluster_with_room_is_not_spoken_of() -> None:
     assert wait_for_executors(spark, lambda: False, told.append) and not told
 
 
-def test_a_cluster_without_room_is_told_until_there_is_some(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_without_room_is_told_until_there_is_some(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(session, "PATIENCE_S", 0.01)
     spark, told = _Cluster(), list[str]()
 
@@ -108,7 +139,9 @@ def test_what_java_words_is_known_and_what_python_words_is_not() -> None:
     from py4j.protocol import Py4JJavaError, Py4JNetworkError
     from pyspark.errors import StreamingQueryException
 
-    assert issubclass(StreamingQueryException, java_errors()) and issubclass(Py4JJavaError, java_errors())
+    assert issubclass(StreamingQueryException, java_errors()) and issubclass(
+        Py4JJavaError, java_errors()
+    )
     # That one says that Java has ended, see `landing_job.error_text`.
     assert not issubclass(Py4JNetworkError, java_errors())
 
@@ -137,7 +170,9 @@ class _Context:
         _Context.stopped = True
 
 
-def test_a_master_that_is_away_is_named_and_java_ends(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_master_that_is_away_is_named_and_java_ends(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     import pyspark
     import pyspark.sql
 

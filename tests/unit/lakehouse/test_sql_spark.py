@@ -17,8 +17,8 @@ pytestmark = pytest.mark.spark
 PAST, OFFSET = failed_over()
 QUERIES = (
     "SELECT * FROM gold.failovers ORDER BY new_epoch",
-    "SELECT f.broker_name, d.kind, b.topic FROM gold.failovers f JOIN silver.decisions d ON d.command_offset = f.offset "
-    "JOIN bronze.records b ON b.offset = f.offset ORDER BY b.topic",
+    "SELECT f.broker_name, d.kind, b.topic FROM gold.failovers f JOIN silver.decisions d ON "
+    "d.command_offset = f.offset JOIN bronze.records b ON b.offset = f.offset ORDER BY b.topic",
     "SELECT kind, count(*) AS n FROM silver.decisions GROUP BY kind ORDER BY kind",
 )
 
@@ -40,18 +40,35 @@ def test_spark_gives_the_same_answers_with_gold_tables_and_without(spark: Any, l
     bring_up(job_of(lake))
     assert [json_rows(sql_spark.ask(spark, lake, query).rows) for query in QUERIES] == wanted
     other = lake.of(OTHER_CLUSTER_ID)
-    assert json_rows(sql_spark.ask(spark, other, QUERIES[2]).rows) == json_rows(sql.ask(other, QUERIES[2]).rows)
+    assert json_rows(sql_spark.ask(spark, other, QUERIES[2]).rows) == json_rows(
+        sql.ask(other, QUERIES[2]).rows
+    )
 
 
 def test_rows_stop_where_asked(spark: Any, lake: Lake) -> None:
-    answer = sql_spark.ask(spark, lake, "SELECT command_offset FROM silver.decisions ORDER BY 1 DESC", 2)
-    assert (answer.rows.column(0).to_pylist(), answer.more) == ([len(PAST.records) - 1, len(PAST.records) - 2], True)
+    answer = sql_spark.ask(
+        spark, lake, "SELECT command_offset FROM silver.decisions ORDER BY 1 DESC", 2
+    )
+    assert (answer.rows.column(0).to_pylist(), answer.more) == (
+        [len(PAST.records) - 1, len(PAST.records) - 2],
+        True,
+    )
 
 
-@pytest.mark.parametrize("query", [
-    "DELETE FROM silver.decisions", "DROP VIEW gold.failovers", "INSERT INTO gold.failovers SELECT 1", "SELEC 1", "SELECT nope FROM gold.failovers",
-    "SELECT 1; SELECT 2", "SET x=1", "CREATE TABLE x AS SELECT 1", "",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "query",
+    [
+        "DELETE FROM silver.decisions",
+        "DROP VIEW gold.failovers",
+        "INSERT INTO gold.failovers SELECT 1",
+        "SELEC 1",
+        "SELECT nope FROM gold.failovers",
+        "SELECT 1; SELECT 2",
+        "SET x=1",
+        "CREATE TABLE x AS SELECT 1",
+        "",
+    ],
+)
 def test_what_is_no_question_is_refused_in_one_line(spark: Any, lake: Lake, query: str) -> None:
     with pytest.raises(WrongQuery) as caught:
         sql_spark.ask(spark, lake, query)

@@ -10,7 +10,13 @@ from lakehouse.gold_progress import read_progress, write_progress
 from lakehouse.lake import Lake
 from lakehouse.state_at import state_at, state_text
 from tests.support.control_history import History, seen, with_master
-from tests.support.landed_log import BEGAN_MS, append_to_bronze, command_records, land, outcome_records
+from tests.support.landed_log import (
+    BEGAN_MS,
+    append_to_bronze,
+    command_records,
+    land,
+    outcome_records,
+)
 from tests.support.made_gold import bring_up, job_of
 from tests.support.proof_rig import ProofRig
 
@@ -34,10 +40,18 @@ def test_the_end_of_history_is_what_the_fold_has(past: History, lake: Lake) -> N
 
 def test_what_members_showed_to_hold_is_in_it_as_plain_values(lake: Lake) -> None:
     past = with_master(1, 2, 3)
-    past.elect(-1, seen(1, alive=False), seen(2, epoch=1, offset=2_700), seen(3, epoch=1, offset=2_600), master_epoch=1)
+    past.elect(
+        -1,
+        seen(1, alive=False),
+        seen(2, epoch=1, offset=2_700),
+        seen(3, epoch=1, offset=2_600),
+        master_epoch=1,
+    )
     land(lake, command_records(past.records))
     model = state_at(lake)
-    shown = {one["broker_id"]: (one["epoch"], one["end_offset"]) for one in model["sets"][0]["positions"]}
+    shown = {
+        one["broker_id"]: (one["epoch"], one["end_offset"]) for one in model["sets"][0]["positions"]
+    }
     assert shown[2] == (1, 2_700) and shown[3] == (1, 2_600)
     json.dumps(model)
 
@@ -72,12 +86,17 @@ def test_a_hole_is_named_and_not_jumped(past: History, lake: Lake) -> None:
         state_at(lake)
 
 
-def test_it_goes_on_from_the_newest_state_that_a_proof_kept(past: History, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_goes_on_from_the_newest_state_that_a_proof_kept(
+    past: History, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With a proof's rows laid beside the records: a range of four, proven up to offset 7."""
     monkeypatch.setattr(proof_store.newest_state, "__defaults__", (4,))
     land(lake, command_records(past.records))
     rig = ProofRig(4)
-    rig.run([(n, value) for n, value in enumerate(past.records)], [(n, value) for *_, n, value in outcome_records(past.records)])
+    rig.run(
+        [(n, value) for n, value in enumerate(past.records)],
+        [(n, value) for *_, n, value in outcome_records(past.records)],
+    )
     ranges = [piece for piece in rig.kept.values() if piece.after]
     proof_store.keep(lake, 4, ranges, rig.states, datetime(2026, 1, 1, tzinfo=UTC))
     for offset, first in ((3, 0), (4, 4), (7, 4), (8, 8), (past.folder.offset, 8)):
@@ -87,7 +106,9 @@ def test_it_goes_on_from_the_newest_state_that_a_proof_kept(past: History, lake:
     assert "folded from command 8 on" in state_text(model)
     # One that is not what was proven is passed over.
     other = datetime(2026, 1, 2, tzinfo=UTC)
-    proof_store.keep(lake, 4, [piece for piece in ranges if piece.number == 1], {1: rig.states[0]}, other)
+    proof_store.keep(
+        lake, 4, [piece for piece in ranges if piece.number == 1], {1: rig.states[0]}, other
+    )
     model = state_at(lake)
     assert (model["folded_from"], model["digest"]) == (4, past.folder.digest.hex())
 
@@ -101,7 +122,11 @@ def test_it_goes_on_from_the_state_that_the_gold_job_kept(past: History, lake: L
     land(lake, records[6:] + outcomes[6:])
     for offset, first in ((4, 0), (5, 6), (6, 6), (past.folder.offset, 6)):
         model = state_at(lake, offset=offset)
-        assert (model["offset"], model["folded_from"], model["at_ms"]) == (offset, first, BEGAN_MS + offset * 1_000)
+        assert (model["offset"], model["folded_from"], model["at_ms"]) == (
+            offset,
+            first,
+            BEGAN_MS + offset * 1_000,
+        )
     assert model["digest"] == past.folder.digest.hex()
     assert "folded from command 6 on" in state_text(model)
 

@@ -4,7 +4,17 @@ from typing import Any
 import pytest
 
 from lakehouse.gold_rows import gold_rows
-from lakehouse.timeline import IN_SET, MASTER, NO_MASTER, NO_MESSAGE, OUT_OF_SET, UNREGISTERED, timeline_model, timeline_text, window
+from lakehouse.timeline import (
+    IN_SET,
+    MASTER,
+    NO_MASTER,
+    NO_MESSAGE,
+    OUT_OF_SET,
+    UNREGISTERED,
+    timeline_model,
+    timeline_text,
+    window,
+)
 from tests.support.control_history import CLUSTER_ID, NAME, History, seen
 from tests.unit.lakehouse.gold_cases import at, changes_of, event, failed_over, nobody_left
 
@@ -46,28 +56,48 @@ def test_a_time_without_master_is_a_gap_and_so_is_one_without_messages() -> None
     past, offset = failed_over()
     model = timeline(
         past,
-        epoch_appended=[event(3, at(offset) + 7, epoch=2, start_offset=1000, last_store_ms=at(offset) - 40)],
+        epoch_appended=[
+            event(3, at(offset) + 7, epoch=2, start_offset=1000, last_store_ms=at(offset) - 40)
+        ],
         first_message_acknowledged=[event(3, at(offset) + 44, epoch=2, offset=1200)],
     )
-    assert model["gaps"] == [{"from_ms": at(offset) - 40, "to_ms": at(offset) + 44, "kind": NO_MESSAGE}]
+    assert model["gaps"] == [
+        {"from_ms": at(offset) - 40, "to_ms": at(offset) + 44, "kind": NO_MESSAGE}
+    ]
     assert "no message acknowledged for 84 ms" in timeline_text(model)
 
 
 def test_a_new_epoch_of_the_same_master_is_a_stretch_of_its_own() -> None:
     past, _ = failed_over()
     past.register(3, "again")
-    assert past.elect(3, seen(1), seen(2, alive=False), seen(3, incarnation="again"), master_epoch=2).accepted
+    assert past.elect(
+        3, seen(1), seen(2, alive=False), seen(3, incarnation="again"), master_epoch=2
+    ).accepted
     assert roles(timeline(past), 3)[-2:] == [MASTER, MASTER]
 
 
-@pytest.mark.parametrize(("from_second", "up_to_second", "epochs"), [(False, False, [1, 2]), (False, True, [1]), (True, False, [2]), (True, True, [])])
-def test_a_window_cuts_what_reaches_over_it(from_second: bool, up_to_second: bool, epochs: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("from_second", "up_to_second", "epochs"),
+    [(False, False, [1, 2]), (False, True, [1]), (True, False, [2]), (True, True, [])],
+)
+def test_a_window_cuts_what_reaches_over_it(
+    from_second: bool, up_to_second: bool, epochs: list[int]
+) -> None:
     """From the second election on, or up to just before it."""
     past, offset = failed_over()
-    cut = window(timeline(past), at(offset) if from_second else None, at(offset) - 1 if up_to_second else None)
+    cut = window(
+        timeline(past),
+        at(offset) if from_second else None,
+        at(offset) - 1 if up_to_second else None,
+    )
     assert [one["master_epoch"] for one in cut["elections"]] == epochs
-    stretches = [*cut["sync_state_sets"], *(one for lane in cut["replicas"] for one in lane["stretches"])]
-    assert all(cut["from_ms"] <= one["from_ms"] <= one["to_ms"] <= cut["to_ms"] for one in stretches)
+    stretches = [
+        *cut["sync_state_sets"],
+        *(one for lane in cut["replicas"] for one in lane["stretches"]),
+    ]
+    assert all(
+        cut["from_ms"] <= one["from_ms"] <= one["to_ms"] <= cut["to_ms"] for one in stretches
+    )
     assert bool(stretches) is not (from_second and up_to_second)
 
 

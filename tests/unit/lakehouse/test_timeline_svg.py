@@ -2,7 +2,15 @@ import xml.etree.ElementTree as ET
 from typing import Any
 
 from lakehouse.timeline import MASTER, NO_MASTER
-from lakehouse.timeline_svg import CLOSE_UPS_MAX, LEFT, NARROWEST_PX, RIGHT, TICKS_MAX, WIDTH, timeline_svg
+from lakehouse.timeline_svg import (
+    CLOSE_UPS_MAX,
+    LEFT,
+    NARROWEST_PX,
+    RIGHT,
+    TICKS_MAX,
+    WIDTH,
+    timeline_svg,
+)
 
 HOUR = 3_600_000
 BEGAN = 1_767_225_600_000
@@ -12,18 +20,30 @@ SVG = "{http://www.w3.org/2000/svg}"
 def model(**other: Any) -> dict[str, Any]:
     stretches = [{"from_ms": BEGAN, "to_ms": BEGAN + HOUR, "role": MASTER, "epoch": 1}]
     found = {
-        "broker_name": "broker-a", "from_ms": BEGAN, "to_ms": BEGAN + HOUR,
+        "broker_name": "broker-a",
+        "from_ms": BEGAN,
+        "to_ms": BEGAN + HOUR,
         "replicas": [{"broker_id": 1, "address": "h1:10911", "stretches": stretches}],
-        "sync_state_sets": [], "elections": [], "gaps": [], "failovers": [],
-    }  # fmt: skip
+        "sync_state_sets": [],
+        "elections": [],
+        "gaps": [],
+        "failovers": [],
+    }
     return {**found, **other}
 
 
 def election(at_ms: int, epoch: int | None = 2, cause: str = "silent") -> dict[str, Any]:
     return {
-        "at_ms": at_ms, "offset": 7, "accepted": epoch is not None, "refusal": None if epoch else "MASTER_NOT_AVAILABLE",
-        "winner": 2 if epoch else None, "master_epoch": epoch, "cause": cause, "reason": "", "labels": [],
-    }  # fmt: skip
+        "at_ms": at_ms,
+        "offset": 7,
+        "accepted": epoch is not None,
+        "refusal": None if epoch else "MASTER_NOT_AVAILABLE",
+        "winner": 2 if epoch else None,
+        "master_epoch": epoch,
+        "cause": cause,
+        "reason": "",
+        "labels": [],
+    }
 
 
 def shapes(text: str, kind: str) -> list[ET.Element]:
@@ -52,22 +72,40 @@ def test_elections_at_one_moment_share_a_mark_that_names_each() -> None:
     [mark] = shapes(timeline_svg(model(elections=found)), "election")
     said = mark.findtext(f"{SVG}title") or ""
     assert "epoch 2: master 2" in said and "and 10 more" in said
-    refused = shapes(timeline_svg(model(elections=[election(BEGAN, None), election(BEGAN + HOUR)])), "election")
+    refused = shapes(
+        timeline_svg(model(elections=[election(BEGAN, None), election(BEGAN + HOUR)])), "election"
+    )
     assert len({one.get("fill") for one in refused}) == 2
 
 
 def test_failovers_are_drawn_again_on_their_own_scale_the_last_of_them() -> None:
-    phases = [{"phase": "detected", "at_ms": BEGAN, "took_ms": 0}, {"phase": "applied", "at_ms": BEGAN + 40, "took_ms": 40}]
-    one = {"at_ms": BEGAN, "old_epoch": 1, "new_epoch": 2, "old_master": 1, "new_master": 2, "cause": "silent", "phases": phases}
+    phases = [
+        {"phase": "detected", "at_ms": BEGAN, "took_ms": 0},
+        {"phase": "applied", "at_ms": BEGAN + 40, "took_ms": 40},
+    ]
+    one = {
+        "at_ms": BEGAN,
+        "old_epoch": 1,
+        "new_epoch": 2,
+        "old_master": 1,
+        "new_master": 2,
+        "cause": "silent",
+        "phases": phases,
+    }
     text = timeline_svg(model(failovers=[one, {**one, "phases": []}]))
     [bar] = shapes(text, "phase")
     assert float(bar.get("width", 0)) == WIDTH - LEFT - RIGHT
     assert "applied +40" in text
-    assert len(shapes(timeline_svg(model(failovers=[one] * (CLOSE_UPS_MAX + 5))), "close-up")) == CLOSE_UPS_MAX
+    assert (
+        len(shapes(timeline_svg(model(failovers=[one] * (CLOSE_UPS_MAX + 5))), "close-up"))
+        == CLOSE_UPS_MAX
+    )
 
 
 def test_names_are_text_and_never_markup() -> None:
-    text = timeline_svg(model(broker_name='<script>"&', elections=[election(BEGAN, cause="</title><script/>")]))
+    text = timeline_svg(
+        model(broker_name='<script>"&', elections=[election(BEGAN, cause="</title><script/>")])
+    )
     root = ET.fromstring(text)
     assert not list(root.iter(f"{SVG}script"))
     assert any('<script>"&' in (one.text or "") for one in root.iter(f"{SVG}text"))

@@ -28,7 +28,9 @@ def test_a_moment_is_an_offset_or_a_time(lake: Lake) -> None:
     past.elect(-1, seen(1, alive=False), seen(2), seen(3), master_epoch=1)
     land(lake, command_records(past.records))
     by_offset = diff_between(lake, Moment(before), Moment(before + 1))
-    by_time = diff_between(lake, Moment(at_ms=BEGAN_MS + 1000 * before + 999), Moment(at_ms=BEGAN_MS + 10**9))
+    by_time = diff_between(
+        lake, Moment(at_ms=BEGAN_MS + 1000 * before + 999), Moment(at_ms=BEGAN_MS + 10**9)
+    )
     assert by_time == by_offset
     assert by_offset["sets"][0]["decisions"][0]["at_ms"] == BEGAN_MS + 1000 * (before + 1)
 

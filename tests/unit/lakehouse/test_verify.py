@@ -88,7 +88,8 @@ def test_a_damaged_file_is_named_with_its_offsets(spark: Any, lake: Lake) -> Non
     path = next(
         path
         for path in (Path(file.removeprefix("file://")) for file in files)
-        if pq.read_table(path, columns=["offset"], partitioning=None)["offset"].to_pylist() == [5, 6]
+        if pq.read_table(path, columns=["offset"], partitioning=None)["offset"].to_pylist()
+        == [5, 6]
     )
     path.write_bytes(path.read_bytes()[:-40])
     verdict = verify_in(spark, lake)
@@ -129,15 +130,20 @@ def test_an_outcome_that_says_something_else_is_a_mismatch(spark: Any, lake: Lak
 def test_two_masters_in_one_epoch_are_a_problem(spark: Any, lake: Lake) -> None:
     history = history_with_failover()
     events = [
-        encode(RoleChanged(BrokerEventHeader(bytes(16), "c", "broker-a", i, "i", 1, 1),
-                           "MASTER", 2, i, "notified"))
+        encode(
+            RoleChanged(
+                BrokerEventHeader(bytes(16), "c", "broker-a", i, "i", 1, 1),
+                "MASTER",
+                2,
+                i,
+                "notified",
+            )
+        )
         for i in (2, 3)
-    ]  # fmt: skip
+    ]
     land(
         lake,
-        command_records(history.records)
-        + outcome_records(history.records)
-        + event_records(events),
+        command_records(history.records) + outcome_records(history.records) + event_records(events),
     )
     verdict = verify_in(spark, lake)
     assert verdict.exit_code == 1
@@ -176,42 +182,71 @@ def with_other_outcome(lake: Lake, at: int) -> None:
 
 
 TAMPERINGS = (
-    tampered_lake.with_changed_byte, tampered_lake.with_missing_record, tampered_lake.with_inserted_record,
-    tampered_lake.with_reordered_pair, with_other_outcome,
-)  # fmt: skip
+    tampered_lake.with_changed_byte,
+    tampered_lake.with_missing_record,
+    tampered_lake.with_inserted_record,
+    tampered_lake.with_reordered_pair,
+    with_other_outcome,
+)
 
 
-def test_a_second_proof_knows_what_was_proven_and_finds_what_was_tampered_with_since(spark: Any, lake: Lake, tmp_path: Path) -> None:
+def test_a_second_proof_knows_what_was_proven_and_finds_what_was_tampered_with_since(
+    spark: Any, lake: Lake, tmp_path: Path
+) -> None:
     history = history_with_failover()
     last, records = len(history.records) - 1, history.records
     land(lake, command_records(records[:-2]) + outcome_records(records[:-2]))
     assert verify_in(spark, lake, Scope(range_records=RANGE)).same_as_proven == 0
     land(lake, command_records(records) + outcome_records(records), 1)
     verdict = verify_in(spark, lake, Scope(range_records=RANGE))
-    assert (verdict.exit_code, verdict.verified_up_to, verdict.same_as_proven) == (0, last, 2 * RANGE)
-    assert verdict.digest == history.folder.digest.hex() and verdict.commands == last + 1 - 2 * RANGE
+    assert (verdict.exit_code, verdict.verified_up_to, verdict.same_as_proven) == (
+        0,
+        last,
+        2 * RANGE,
+    )
+    assert (
+        verdict.digest == history.folder.digest.hex() and verdict.commands == last + 1 - 2 * RANGE
+    )
     again = verify_in(spark, lake, Scope(from_start=True, range_records=RANGE))
-    assert (again.exit_code, again.verified_up_to, again.commands, again.ranges) == (0, last, last + 1, last // RANGE + 1)
+    assert (again.exit_code, again.verified_up_to, again.commands, again.ranges) == (
+        0,
+        last,
+        last + 1,
+        last // RANGE + 1,
+    )
     part = verify_in(spark, lake, Scope(RANGE + 1, RANGE + 3, range_records=RANGE))
-    assert (part.exit_code, part.from_offset, part.verified_up_to, part.commands) == (0, RANGE, RANGE + 3, 4)
+    assert (part.exit_code, part.from_offset, part.verified_up_to, part.commands) == (
+        0,
+        RANGE,
+        RANGE + 3,
+        4,
+    )
     for number, with_tampering in enumerate(TAMPERINGS):
         copy = lake_in(tmp_path / f"copy-{number}")
         shutil.copytree(lake.root, copy.root)
         with_tampering(copy, AT)
         verdict = verify_in(spark, copy, Scope(range_records=RANGE))
-        assert (verdict.exit_code, verdict.first_mismatch, verdict.verified_up_to) == (1, AT, AT - 1), with_tampering.__name__
+        assert (verdict.exit_code, verdict.first_mismatch, verdict.verified_up_to) == (
+            1,
+            AT,
+            AT - 1,
+        ), with_tampering.__name__
     cut = lake_in(tmp_path / "cut")
     shutil.copytree(lake.root, cut.root)
     tampered_lake.tamper(cut, "regent.commands", AT, lambda rows: rows[:AT])
     tampered_lake.tamper(cut, "regent.commands", last, lambda rows: [])
     verdict = verify_in(spark, cut, Scope(range_records=RANGE))
-    assert (verdict.exit_code, verdict.verified_up_to) == (1, AT - 1) and "its end was taken away" in verdict.text()
+    assert (verdict.exit_code, verdict.verified_up_to) == (1, AT - 1) and (
+        "its end was taken away"
+    ) in verdict.text()
 
 
 def test_a_part_that_has_not_landed_is_said_so(spark: Any, lake: Lake) -> None:
     history = history_with_failover()
     land(lake, command_records(history.records) + outcome_records(history.records))
-    with pytest.raises(NotLanded, match=f"command 99 has not landed: last {len(history.records) - 1}"):
+    with pytest.raises(
+        NotLanded, match=(f"command 99 has not landed: last {len(history.records) - 1}")
+    ):
         verify_in(spark, lake, Scope(last=99))
 
 

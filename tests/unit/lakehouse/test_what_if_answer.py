@@ -30,7 +30,9 @@ def gaps(history: GeneratedHistory) -> list[HeartbeatGap]:
     return [one for one in records if isinstance(one, HeartbeatGap)]
 
 
-def results(lake: Lake, timers: Timers, policy: str = "recorded") -> tuple[Counter[str], dict[str, int]]:
+def results(
+    lake: Lake, timers: Timers, policy: str = "recorded"
+) -> tuple[Counter[str], dict[str, int]]:
     model = what_if(lake, timers, policy)
     return Counter(one["result"] for one in model["incidents"]), model["totals"]
 
@@ -45,7 +47,11 @@ def test_half_the_timeout_halves_what_silence_costs(lake: Lake) -> None:
     found, sums = results(lake, Timers(5_000))
     assert found[EARLIER] == BLOWS["silent"] > 10
     assert sums["elections"] == len(HISTORY.blows) - BLOWS["handed over"]
-    saved_ms = sum(one["won_ms"] for one in what_if(lake, Timers(5_000), "recorded")["incidents"] if one["result"] == EARLIER)
+    saved_ms = sum(
+        one["won_ms"]
+        for one in what_if(lake, Timers(5_000), "recorded")["incidents"]
+        if one["result"] == EARLIER
+    )
     assert saved_ms == 5_000 * BLOWS["silent"]
 
 
@@ -64,7 +70,10 @@ def test_a_short_timeout_calls_for_elections_that_nobody_needed(lake: Lake) -> N
 def test_unclean_elections_answer_at_once_whom_nobody_could_follow(lake: Lake) -> None:
     found, sums = results(lake, Timers(), "unclean")
     assert found[ADDED] > 0 and found[ADDED] == found[AVOIDED]
-    assert sums["at_risk_instead_bytes"] > sums["at_risk_bytes"] and sums["unavailable_instead_ms"] < sums["unavailable_ms"]
+    assert (
+        sums["at_risk_instead_bytes"] > sums["at_risk_bytes"]
+        and sums["unavailable_instead_ms"] < sums["unavailable_ms"]
+    )
 
 
 def test_the_answer_in_words_has_its_limits_in_it(lake: Lake) -> None:
@@ -77,10 +86,18 @@ def test_the_answer_in_words_has_its_limits_in_it(lake: Lake) -> None:
 
 def test_a_window_by_time_or_offset(lake: Lake) -> None:
     from_ms = time_of(lake, offset=600)
-    assert from_ms == HISTORY.commands_ms[600] and time_of(lake, at_ms=7) == 7 and time_of(lake) is None
+    assert (
+        from_ms == HISTORY.commands_ms[600]
+        and time_of(lake, at_ms=7) == 7
+        and time_of(lake) is None
+    )
     assert from_ms is not None
     offsets = [one["offset"] for one in what_if(lake, Timers(), "longest", from_ms)["incidents"]]
-    assert offsets == [one["offset"] for one in what_if(lake, Timers(), "longest")["incidents"] if one["offset"] >= 600]
+    assert offsets == [
+        one["offset"]
+        for one in what_if(lake, Timers(), "longest")["incidents"]
+        if one["offset"] >= 600
+    ]
     with pytest.raises(NotLanded, match="command 1200 has not landed: last 1199"):
         time_of(lake, offset=1_200)
 

@@ -5,7 +5,16 @@ from dataclasses import replace as with_fields
 import pytest
 from msgspec.structs import replace
 
-from lakehouse.what_if_rules import NOBODY_ALIVE, POLICIES, Scene, Silence, Timers, behind_bytes, due_ms, judge
+from lakehouse.what_if_rules import (
+    NOBODY_ALIVE,
+    POLICIES,
+    Scene,
+    Silence,
+    Timers,
+    behind_bytes,
+    due_ms,
+    judge,
+)
 from processors.state import ControllerState
 from tests.support.control_history import seen
 from tests.unit.lakehouse.gold_cases import at
@@ -17,10 +26,19 @@ HEARD = NOW - 10_100
 """When the master of these scenes was last heard."""
 
 
-@pytest.mark.parametrize(("timers", "due"), [
-    (Timers(), NOW), (Timers(10_000), NOW), (Timers(5_000), NOW - 5_000), (Timers(30_000), NOW + 20_000), (Timers(probes=False), NOW),
-])  # fmt: skip
-def test_an_election_by_silence_moves_with_the_timeout_and_what_came_late_stays_late(timers: Timers, due: int) -> None:
+@pytest.mark.parametrize(
+    ("timers", "due"),
+    [
+        (Timers(), NOW),
+        (Timers(10_000), NOW),
+        (Timers(5_000), NOW - 5_000),
+        (Timers(30_000), NOW + 20_000),
+        (Timers(probes=False), NOW),
+    ],
+)
+def test_an_election_by_silence_moves_with_the_timeout_and_what_came_late_stays_late(
+    timers: Timers, due: int
+) -> None:
     assert due_ms(scene(gone(1), seen(2), seen(3)), timers) == due
 
 
@@ -44,22 +62,35 @@ def test_a_refused_probe_waits_for_nobody_and_without_probes_for_the_timeout() -
 
 
 @pytest.mark.parametrize("timeout_ms", [None, 2_000, 10_000, 60_000])
-def test_with_any_timeout_the_rules_elect_the_same_replica_when_nothing_else_differs(timeout_ms: int | None) -> None:
+def test_with_any_timeout_the_rules_elect_the_same_replica_when_nothing_else_differs(
+    timeout_ms: int | None,
+) -> None:
     timers, found = Timers(timeout_ms), scene(gone(1), seen(2), seen(3))
     judged = judge(found, due_ms(found, timers), timers, RECORDED)
-    assert (judged.winner, judged.reason, judged.labels, judged.behind_bytes) == (2, "elected", (), 0)
+    assert (judged.winner, judged.reason, judged.labels, judged.behind_bytes) == (
+        2,
+        "elected",
+        (),
+        0,
+    )
 
 
 def test_a_master_that_is_heard_before_the_longer_timeout_keeps_its_set() -> None:
     found = scene(gone(1), seen(2), seen(3), silences=(silence(HEARD, NOW + 4_000),))
     later = judge(found, due_ms(found, Timers(20_000)), Timers(20_000), RECORDED)
-    assert (later.at_ms, later.winner, later.reason) == (NOW + 4_000, 1, "the master was heard again before")
+    assert (later.at_ms, later.winner, later.reason) == (
+        NOW + 4_000,
+        1,
+        "the master was heard again before",
+    )
     sooner = judge(found, due_ms(found, Timers(12_000)), Timers(12_000), RECORDED)
     assert (sooner.at_ms, sooner.winner, sooner.reason) == (NOW + 2_000, 2, "elected")
 
 
 def test_a_master_that_came_back_as_another_start_is_elected_or_not_at_that_moment() -> None:
-    found = scene(gone(1), seen(2), seen(3), silences=(silence(HEARD, NOW + 4_000, restarted=True),))
+    found = scene(
+        gone(1), seen(2), seen(3), silences=(silence(HEARD, NOW + 4_000, restarted=True),)
+    )
     judged = judge(found, due_ms(found, Timers(20_000)), Timers(20_000), RECORDED)
     assert (judged.at_ms, judged.winner, judged.reason) == (NOW + 4_000, 1, "elected")
 
@@ -67,10 +98,15 @@ def test_a_master_that_came_back_as_another_start_is_elected_or_not_at_that_mome
 def test_replicas_that_are_silent_at_the_other_moment_are_not_elected() -> None:
     away = silence(NOW - 6_000, NOW - 1_000, broker_id=2)
     found = scene(gone(1), seen(2), seen(3), silences=(away,))
-    assert judge(found, due_ms(found, Timers(5_000)), Timers(5_000), RECORDED).winner == 2  # a second of silence
-    early = scene(gone(1), seen(2), seen(3), silences=(silence(NOW - 9_900, NOW - 1_000, broker_id=2),))
+    # a second of silence
+    assert judge(found, due_ms(found, Timers(5_000)), Timers(5_000), RECORDED).winner == 2
+    early = scene(
+        gone(1), seen(2), seen(3), silences=(silence(NOW - 9_900, NOW - 1_000, broker_id=2),)
+    )
     assert judge(early, due_ms(early, Timers(3_000)), Timers(3_000), RECORDED).winner == 2
-    long_away = scene(gone(1), seen(2), seen(3), silences=(silence(NOW - 15_000, NOW - 1_000, broker_id=2),))
+    long_away = scene(
+        gone(1), seen(2), seen(3), silences=(silence(NOW - 15_000, NOW - 1_000, broker_id=2),)
+    )
     assert judge(long_away, due_ms(long_away, Timers(5_000)), Timers(5_000), RECORDED).winner == 3
 
 
@@ -87,8 +123,14 @@ def test_policies() -> None:
     outside = scene(gone(1, offset=1500), seen(2, offset=900), members=(1,))
     assert judge(outside, NOW, Timers(), RECORDED).reason == "MASTER_NOT_AVAILABLE"
     unclean = judge(outside, NOW, Timers(), POLICIES["unclean"])
-    assert (unclean.winner, unclean.labels, unclean.behind_bytes) == (2, ("AT_RISK", "UNCLEAN"), 600)
-    allowed = replace(outside.state, settings=outside.state.settings.set("enableElectUncleanMaster", "true"))
+    assert (unclean.winner, unclean.labels, unclean.behind_bytes) == (
+        2,
+        ("AT_RISK", "UNCLEAN"),
+        600,
+    )
+    allowed = replace(
+        outside.state, settings=outside.state.settings.set("enableElectUncleanMaster", "true")
+    )
     assert judge(scene_with(outside, allowed), NOW, Timers(), POLICIES["clean"]).winner is None
 
 

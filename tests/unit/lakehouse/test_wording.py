@@ -22,7 +22,17 @@ from events.changes import (
 from events.envelope import ImportedReplica, MemberPosition
 from events.outcomes import LABELS
 from lakehouse.columns import record_json
-from lakehouse.wording import LABEL_WORDS, brokers, change_line, changes_of, duration, labels, members, moment, text_table
+from lakehouse.wording import (
+    LABEL_WORDS,
+    brokers,
+    change_line,
+    changes_of,
+    duration,
+    labels,
+    members,
+    moment,
+    text_table,
+)
 
 LINES = [
     (ClusterStarted("c", 1, {}, ()), "cluster c, rules 1"),
@@ -34,10 +44,16 @@ LINES = [
     ),
     (MasterElected("b", 2, "h:2", 5, (2, 3), 8, 5), "master 2 in epoch 5, set {2,3} epoch 8"),
     (MasterAtRisk("b", 5), "epoch 5 may lack acknowledged messages"),
-    (MembersRemembered("b", (1,), (1, 2)), "remembered: {1} may be elected too; ever members {1,2}"),
+    (
+        MembersRemembered("b", (1,), (1, 2)),
+        "remembered: {1} may be elected too; ever members {1,2}",
+    ),
     (MinimumTold("b", 2, 3), "broker 2 acknowledges with 3 members or more"),
     (PositionsShown("b", (MemberPosition(2, 3, 700),)), "shown to hold: 2 epoch 3 to 700"),
-    (SetDoubted("b", (1, 2), 1_005, 9, 1_005), "uncertain: {1,2} have to report what they hold, epoch 1005 has no master"),
+    (
+        SetDoubted("b", (1, 2), 1_005, 9, 1_005),
+        "uncertain: {1,2} have to report what they hold, epoch 1005 has no master",
+    ),
     (
         BrokerSetImported("b", "c", 4, (ImportedReplica(1, "h:1"),), 1, 5, (1,), 8, 5, "h:9878"),
         "imported from h:9878: replicas {1}, master 1 in epoch 5, set {1} epoch 8, next id 4",
@@ -84,4 +100,8 @@ def test_every_label_has_its_words_and_an_unknown_one_stays_as_it_is() -> None:
 
 
 def test_brokers_are_named_one_or_each() -> None:
-    assert (brokers([]), brokers([2]), brokers([2, 3])) == ("", "broker 2", "each of the brokers 2, 3")
+    assert (brokers([]), brokers([2]), brokers([2, 3])) == (
+        "",
+        "broker 2",
+        "each of the brokers 2, 3",
+    )

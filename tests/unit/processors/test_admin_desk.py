@@ -28,7 +28,9 @@ def pair() -> tuple[Rig, Rig]:
 def test_a_change_is_recorded_and_in_force_at_once() -> None:
     rig = Rig().lead()
     assert change(rig, {UNCLEAN: "true"}).code == 0
-    assert rig.published[-1].kind == "ChangeSettings" and rig.published[-1].cause == "operator_request"
+    assert (
+        rig.published[-1].kind == "ChangeSettings" and rig.published[-1].cause == "operator_request"
+    )
     assert rig.state.setting(UNCLEAN) == "true"
 
 
@@ -84,15 +86,29 @@ def test_the_log_level_is_this_process_own_affair() -> None:
     answer = standby.request(19007, {"level": "debug", "logger": "processors"})
     assert answer is not None and answer.code == 0
     assert standby.take(fx.SetLogLevel) == [fx.SetLogLevel("DEBUG", "processors")]
-    assert standby.request(19007, {"level": "DEBUG"}) is not None and standby.take(fx.SetLogLevel) == [fx.SetLogLevel("DEBUG", None)]
+    assert standby.request(19007, {"level": "DEBUG"}) is not None and standby.take(
+        fx.SetLogLevel
+    ) == [fx.SetLogLevel("DEBUG", None)]
     invented = standby.request(19007, {"level": "debug", "logger": "invented.by.somebody"})
-    assert invented is not None and invented.code == 1 and "no logger" in (invented.remark or "") and not standby.take(fx.SetLogLevel)
+    assert (
+        invented is not None
+        and invented.code == 1
+        and "no logger" in (invented.remark or "")
+        and not standby.take(fx.SetLogLevel)
+    )
     refused = standby.request(19007, {"level": "LOUD"})
     assert refused is not None and refused.code == 1
 
 
 def beat(leader: Rig, rules: str, release: str = "next") -> None:
-    ext = {"controllerId": "c2", "active": "false", "able": "true", "term": "1", "rules": rules, "release": release}
+    ext = {
+        "controllerId": "c2",
+        "active": "false",
+        "able": "true",
+        "term": "1",
+        "rules": rules,
+        "release": release,
+    }
     leader.request(19001, ext, conn=9, oneway=True)
 
 
@@ -117,9 +133,16 @@ def test_rules_are_activated_only_when_every_controller_was_heard_and_has_them()
 def test_an_import_says_where_it_is_recorded_and_why_it_is_refused() -> None:
     rig = Rig().lead().three()
     fields = {
-        "cluster_name": "C", "broker_name": "java", "next_broker_id": 2, "master_broker_id": 1, "master_epoch": 4,
-        "sync_state_set": [1], "sync_state_set_epoch": 6, "source": "test", "replicas": [{"broker_id": 1, "address": "h1:1"}],
-    }  # fmt: skip
+        "cluster_name": "C",
+        "broker_name": "java",
+        "next_broker_id": 2,
+        "master_broker_id": 1,
+        "master_epoch": 4,
+        "sync_state_set": [1],
+        "sync_state_set_epoch": 6,
+        "source": "test",
+        "replicas": [{"broker_id": 1, "address": "h1:1"}],
+    }
     done = rig.request(19006, {}, json.dumps(fields).encode())
     assert done is not None and done.code == 0 and rig.state.sets["java"].master_broker_id == 1
     assert done.ext["commandOffset"] == str(rig.folder.offset)

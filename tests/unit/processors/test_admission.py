@@ -1,6 +1,12 @@
 """How many commands are under way at once (design D5)."""
 
-from processors.admission import FORGOTTEN_AFTER_MS, SLOW_MS, UNDER_WAY_MAX, UNDER_WAY_MIN, Admission
+from processors.admission import (
+    FORGOTTEN_AFTER_MS,
+    SLOW_MS,
+    UNDER_WAY_MAX,
+    UNDER_WAY_MIN,
+    Admission,
+)
 
 
 def key(number: int) -> bytes:

@@ -1,17 +1,40 @@
-"""What brokers know beyond the log, and how many reports it takes to believe that the log lost it (S11)."""
+"""What brokers know beyond the log, and how many reports it takes to believe that the log lost it
+(S11).
+"""
 
 import pytest
 
 from events.topics import COMMANDS_TOPIC
-from processors.ahead_of_log import ASK_AGAIN_MS, REPORTS_MIN, REPORTS_WITHIN_MS, Ahead, LogDoubts, ahead_of, behind_brokers, beyond_belief
+from processors.ahead_of_log import (
+    ASK_AGAIN_MS,
+    REPORTS_MIN,
+    REPORTS_WITHIN_MS,
+    Ahead,
+    LogDoubts,
+    ahead_of,
+    behind_brokers,
+    beyond_belief,
+)
 from processors.pulse import Heartbeat
 from processors.state import EPOCH_REACH, BrokerSet, Replica
 
-REPLICAS = tuple(Replica(i, f"b{i}:1", f"b{i};1", incarnation=f"life-{i}", is_regent=True, is_registered=True) for i in (1, 2, 3))
+REPLICAS = tuple(
+    Replica(i, f"b{i}:1", f"b{i};1", incarnation=f"life-{i}", is_regent=True, is_registered=True)
+    for i in (1, 2, 3)
+)
 SET = BrokerSet(
-    "C", "a", 4, REPLICAS, master_broker_id=1, master_epoch=5, sync_state_set=(1, 2), sync_state_set_epoch=9,
-    highest_epoch_seen=5, has_had_master=True, former=(1, 2),
-)  # fmt: skip
+    "C",
+    "a",
+    4,
+    REPLICAS,
+    master_broker_id=1,
+    master_epoch=5,
+    sync_state_set=(1, 2),
+    sync_state_set_epoch=9,
+    highest_epoch_seen=5,
+    has_had_master=True,
+    former=(1, 2),
+)
 AHEAD = Ahead(2, "b2:1", "master epoch", 6, 5)
 
 
@@ -25,18 +48,30 @@ def replaced(**changes: object) -> BrokerSet:
     return BrokerSet(**fields)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("one", "told", "found"), [
-    ("a member has seen a later epoch", beat(2, epoch_seen=6), AHEAD),
-    ("it knows what the log knows", beat(2, epoch_seen=5), None),
-    ("it has not heard yet", beat(2, epoch_seen=4), None),
-    ("a broker of Java's tells nothing", beat(2, incarnation=None, epoch=6), None),
-    ("another start than the registered one", beat(2, incarnation="other", epoch_seen=6), None),
-    ("who never was a member proves nothing", beat(3, epoch_seen=6), None),
-    ("nobody registered under that id", beat(9, epoch_seen=6), None),
-    ("the master's set moved on", beat(1, epoch=5, epoch_seen=5, set_epoch=10), Ahead(1, "b1:1", "SyncStateSet epoch", 10, 9)),
-    ("the set epoch of a former epoch", beat(1, epoch=4, epoch_seen=5, set_epoch=10), None),
-    ("only the master knows the set's epoch", beat(2, epoch=5, epoch_seen=5, set_epoch=10), None),
-], ids=lambda value: value if isinstance(value, str) else "")  # fmt: skip
+@pytest.mark.parametrize(
+    ("one", "told", "found"),
+    [
+        ("a member has seen a later epoch", beat(2, epoch_seen=6), AHEAD),
+        ("it knows what the log knows", beat(2, epoch_seen=5), None),
+        ("it has not heard yet", beat(2, epoch_seen=4), None),
+        ("a broker of Java's tells nothing", beat(2, incarnation=None, epoch=6), None),
+        ("another start than the registered one", beat(2, incarnation="other", epoch_seen=6), None),
+        ("who never was a member proves nothing", beat(3, epoch_seen=6), None),
+        ("nobody registered under that id", beat(9, epoch_seen=6), None),
+        (
+            "the master's set moved on",
+            beat(1, epoch=5, epoch_seen=5, set_epoch=10),
+            Ahead(1, "b1:1", "SyncStateSet epoch", 10, 9),
+        ),
+        ("the set epoch of a former epoch", beat(1, epoch=4, epoch_seen=5, set_epoch=10), None),
+        (
+            "only the master knows the set's epoch",
+            beat(2, epoch=5, epoch_seen=5, set_epoch=10),
+            None,
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
 def test_which_reports_are_ahead_of_the_log(one: str, told: Heartbeat, found: Ahead | None) -> None:
     assert ahead_of(SET, told) == found, one
 
@@ -44,7 +79,19 @@ def test_which_reports_are_ahead_of_the_log(one: str, told: Heartbeat, found: Ah
 def test_a_set_that_other_controllers_led_may_be_ahead() -> None:
     told = beat(2, epoch_seen=6)
     assert ahead_of(replaced(imported=True), told) is None
-    assert ahead_of(replaced(has_had_master=False, master_broker_id=None, master_epoch=0, sync_state_set=(), former=()), told) is None
+    assert (
+        ahead_of(
+            replaced(
+                has_had_master=False,
+                master_broker_id=None,
+                master_epoch=0,
+                sync_state_set=(),
+                former=(),
+            ),
+            told,
+        )
+        is None
+    )
     assert ahead_of(None, told) is None
 
 
@@ -53,7 +100,9 @@ def test_a_member_left_out_is_believed_and_one_taken_in_before_it_was_written() 
     assert ahead_of(replaced(former=()), beat(2, epoch_seen=6)) == AHEAD
 
 
-@pytest.mark.parametrize(("above", "within"), [(1, True), (EPOCH_REACH, True), (EPOCH_REACH + 1, False)])
+@pytest.mark.parametrize(
+    ("above", "within"), [(1, True), (EPOCH_REACH, True), (EPOCH_REACH + 1, False)]
+)
 def test_within_which_reach_a_report_is_believed(above: int, within: bool) -> None:
     ahead = ahead_of(SET, beat(2, epoch_seen=5 + above))
     assert ahead is not None and ahead.is_within_reach is within
@@ -97,5 +146,9 @@ def test_what_is_beyond_belief_is_told_once() -> None:
 
 def test_the_words_say_who_knows_more_and_what_to_do() -> None:
     text = behind_brokers("a", AHEAD, 70)
-    assert f"{COMMANDS_TOPIC} ends at offset 70 with master epoch 5 of a" in text and "b2:1" in text and "regent controller rebuild" in text
+    assert (
+        (f"{COMMANDS_TOPIC} ends at offset 70 with master epoch 5 of a") in text
+        and "b2:1" in text
+        and "regent controller rebuild" in text
+    )
     assert "is not followed" in beyond_belief("a", AHEAD)

@@ -6,8 +6,12 @@ from processors.state import BrokerSet, Replica
 
 
 def dark(*members: int, unclean: tuple[int, ...] = (1, 2, 3)) -> BrokerSet:
-    replicas = tuple(Replica(i, f"h{i}:1", "c", is_registered=True, clean=i not in unclean) for i in (1, 2, 3))
-    return BrokerSet("C", "a", 4, replicas, sync_state_set=members, unclean_members=unclean, has_had_master=True)
+    replicas = tuple(
+        Replica(i, f"h{i}:1", "c", is_registered=True, clean=i not in unclean) for i in (1, 2, 3)
+    )
+    return BrokerSet(
+        "C", "a", 4, replicas, sync_state_set=members, unclean_members=unclean, has_had_master=True
+    )
 
 
 def alive(*ids: int) -> tuple[ReplicaEvidence, ...]:

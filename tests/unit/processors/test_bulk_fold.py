@@ -1,4 +1,6 @@
-"""Folding in bulk: what comes out is what comes out one by one, and outcomes begin where none is published."""
+"""Folding in bulk: what comes out is what comes out one by one, and outcomes begin where none is
+published.
+"""
 
 import pytest
 
@@ -38,7 +40,9 @@ def folded(records, published: int) -> tuple[Folder, BulkFold, list[int]]:
 def test_the_fold_and_the_first_unpublished_outcomes_are_those_of_one_by_one(back):
     history = longer_history()
     one_by_one = Folder()
-    outcomes = [one_by_one.apply(offset, data).outcome for offset, data in enumerate(history.records)]
+    outcomes = [
+        one_by_one.apply(offset, data).outcome for offset, data in enumerate(history.records)
+    ]
     published = max(-1, one_by_one.offset - back)
     folder, bulk, differ = folded(history.records, published)
     assert (folder.digest, folder.offset) == (one_by_one.digest, one_by_one.offset)

@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 from immutables import Map
 from msgspec.structs import replace
 
-from events.changes import CHANGES, BrokerSetImported, ClusterStarted, MasterElected, SettingsChanged
+from events.changes import (
+    CHANGES,
+    BrokerSetImported,
+    ClusterStarted,
+    MasterElected,
+    SettingsChanged,
+)
 from events.envelope import ImportedReplica
 from events.outcomes import CandidateVerdict, Outcome
 from processors.canonical import (
@@ -21,11 +27,24 @@ from processors.canonical import (
 from processors.state import BrokerSet, ControllerState, Replica
 
 OUTCOME = Outcome(
-    7, bytes(range(16)), "c", 2, "ElectMaster", "b", "ärger", True, None, 0, ("AT_RISK",),
+    7,
+    bytes(range(16)),
+    "c",
+    2,
+    "ElectMaster",
+    "b",
+    "ärger",
+    True,
+    None,
+    0,
+    ("AT_RISK",),
     (MasterElected("b", 1, "h:1", 3, (1, 2), 4, 3),),
     (CandidateVerdict(1, None, True, True, False, 3, 9, 5, True, "CHOSEN"),),
-    bytes(32), "n0", 99, {"applied": 1},
-)  # fmt: skip
+    bytes(32),
+    "n0",
+    99,
+    {"applied": 1},
+)
 
 
 def test_an_outcome_is_one_array_up_to_its_digest():
@@ -70,9 +89,7 @@ def test_what_rules_2_added_stands_there_only_when_it_is_so():
 
 def test_an_imported_replica_is_an_array_of_its_fields():
     change = BrokerSetImported("b", "c", 2, (ImportedReplica(1, "h:1"),), 1, 3, (1,), 4, 5, "j")
-    assert change_text(change) == (
-        '["BrokerSetImported","b","c",2,[[1,"h:1",""]],1,3,[1],4,5,"j"]'
-    )
+    assert change_text(change) == ('["BrokerSetImported","b","c",2,[[1,"h:1",""]],1,3,[1],4,5,"j"]')
 
 
 def test_the_leaders_release_is_part_of_the_state_since_rules_2():

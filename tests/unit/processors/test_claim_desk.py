@@ -58,7 +58,11 @@ def test_a_claim_expects_the_term_that_was_applied_and_names_its_cause() -> None
     standby.perform(standby.core.on_peer_closed("c1:9878", True, standby.now_ms))
     claim = decode(standby.held[0].data)
     assert isinstance(claim, ClaimLeadership)
-    assert (claim.expected_term, claim.controller_id, claim.controller_address) == (1, "c2", "c2:9878")
+    assert (claim.expected_term, claim.controller_id, claim.controller_address) == (
+        1,
+        "c2",
+        "c2:9878",
+    )
     assert claim.envelope.cause == "leader_probe_refused"
 
 
@@ -92,7 +96,11 @@ def test_a_leader_that_says_it_is_not_able_is_succeeded_by_who_has_read_the_log_
     standby.auto = False
     standby.pass_time(200)
     now_ms = standby.now_ms
-    standby.perform(standby.core.on_peer_heartbeat("c1", active=True, able=False, term=1, published_offset=0, now_ms=now_ms))
+    standby.perform(
+        standby.core.on_peer_heartbeat(
+            "c1", active=True, able=False, term=1, published_offset=0, now_ms=now_ms
+        )
+    )
     standby.pass_time(600)
     assert standby.held == []
     (question,) = standby.take(fx.AskEndOffset)
@@ -110,7 +118,13 @@ def test_who_is_behind_the_leader_that_is_not_able_does_not_succeed_it() -> None
     standby.holds_appends = True
 
     def told(applied_offset: int) -> None:
-        ext = {"controllerId": "c1", "active": "true", "able": "false", "term": "1", "appliedOffset": str(applied_offset)}
+        ext = {
+            "controllerId": "c1",
+            "active": "true",
+            "able": "false",
+            "term": "1",
+            "appliedOffset": str(applied_offset),
+        }
         standby.request(19001, ext, oneway=True)
         standby.tick()
 
@@ -130,7 +144,13 @@ def test_every_leader_that_was_succeeded_for_not_being_able_makes_all_more_patie
     standby = Rig("c2", log, {"c1": "c1:9878"}, seed=2)
     standby.catch_up()
     before_ms = leader.core._context.patience.limit_ms(leader.now_ms)
-    ext = {"controllerId": "c1", "active": "true", "able": "false", "term": "1", "appliedOffset": "-1"}
+    ext = {
+        "controllerId": "c1",
+        "active": "true",
+        "able": "false",
+        "term": "1",
+        "appliedOffset": "-1",
+    }
     for _ in range(60):
         standby.request(19001, ext, oneway=True)
         standby.tick()

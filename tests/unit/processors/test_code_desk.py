@@ -1,4 +1,6 @@
-"""Who speaks for a replica: it must know the check code that the id was given for, once it has told it."""
+"""Who speaks for a replica: it must know the check code that the id was given for, once it has told
+it.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,20 @@ def standing(rig: Rig) -> tuple[object, ...]:
     master = one.replica(1)
     pulse = rig.core._context.liveness.pulse((CLUSTER, SET, 1))
     assert master is not None and pulse is not None
-    return one.master_broker_id, one.master_epoch, one.sync_state_set, master.incarnation, pulse.incarnation, pulse.conn_id, len(rig.log.records)
+    return (
+        one.master_broker_id,
+        one.master_epoch,
+        one.sync_state_set,
+        master.incarnation,
+        pulse.incarnation,
+        pulse.conn_id,
+        len(rig.log.records),
+    )
 
 
-def asked(rig: Rig, code: int, host: str = "6.6.6.6", body: bytes = b"", **ext: str) -> RemotingCommand | None:
+def asked(
+    rig: Rig, code: int, host: str = "6.6.6.6", body: bytes = b"", **ext: str
+) -> RemotingCommand | None:
     """A request from `host`; its answer."""
     command = RemotingCommand.request(code, NAMES | ext, body)
     rig.perform(rig.core.on_request(66, f"{host}:4711", command, rig.now_ms, rig.wall_ms))
@@ -48,16 +60,42 @@ def asked(rig: Rig, code: int, host: str = "6.6.6.6", body: bytes = b"", **ext: 
 
 
 STRANGERS = {
-    "registers": (1003, {"brokerId": "1", "brokerAddress": "evil:1", "regentIncarnation": "stranger", "regentClean": "true"}, b""),
-    "empties the set": (1003, {"brokerId": "1", "brokerAddress": "b1:10911", "regentIncarnation": "stranger", "regentClean": "false"}, b""),
+    "registers": (
+        1003,
+        {
+            "brokerId": "1",
+            "brokerAddress": "evil:1",
+            "regentIncarnation": "stranger",
+            "regentClean": "true",
+        },
+        b"",
+    ),
+    "empties the set": (
+        1003,
+        {
+            "brokerId": "1",
+            "brokerAddress": "b1:10911",
+            "regentIncarnation": "stranger",
+            "regentClean": "false",
+        },
+        b"",
+    ),
     "asks to lead": (1002, {"brokerId": "1"}, b""),
-    "drops the members": (1001, {"masterBrokerId": "1", "masterEpoch": "1"}, b'{"syncStateSet":[1],"syncStateSetEpoch":2}'),
+    "drops the members": (
+        1001,
+        {"masterBrokerId": "1", "masterEpoch": "1"},
+        b'{"syncStateSet":[1],"syncStateSetEpoch":2}',
+    ),
 }
 
 
-@pytest.mark.parametrize("told", [{}, {"regentCheckCode": "b1:10911;0"}], ids=["no code", "a wrong code"])
+@pytest.mark.parametrize(
+    "told", [{}, {"regentCheckCode": "b1:10911;0"}], ids=["no code", "a wrong code"]
+)
 @pytest.mark.parametrize("case", STRANGERS.values(), ids=STRANGERS)
-def test_a_strangers_request_in_the_masters_name_changes_nothing(case: tuple[int, dict[str, str], bytes], told: dict[str, str]) -> None:
+def test_a_strangers_request_in_the_masters_name_changes_nothing(
+    case: tuple[int, dict[str, str], bytes], told: dict[str, str]
+) -> None:
     rig = spoken()
     before = standing(rig)
     code, ext, body = case
@@ -71,7 +109,12 @@ def test_five_seconds_of_heartbeats_without_the_code_depose_nobody() -> None:
     rig = spoken()
     epoch = rig.state.sets[SET].master_epoch
     for _ in range(50):
-        rig.request(904, BEAT | {"regentIncarnation": "life-1", "heartbeatTimeoutMills": "-1"}, conn=99, oneway=True)
+        rig.request(
+            904,
+            BEAT | {"regentIncarnation": "life-1", "heartbeatTimeoutMills": "-1"},
+            conn=99,
+            oneway=True,
+        )
         rig.request(904, ours(rig), conn=1, oneway=True)
         rig.heartbeat(2)
         rig.heartbeat(3)
@@ -85,16 +128,33 @@ def test_the_replica_itself_registers_proposes_and_asks_with_its_code() -> None:
     rig = spoken()
     told = {"regentCheckCode": code_of(rig)}
     set_epoch = rig.state.sets[SET].sync_state_set_epoch
-    shrunk = asked(rig, 1001, body=b'{"syncStateSet":[1,2],"syncStateSetEpoch":%d}' % set_epoch, masterBrokerId="1", masterEpoch="1", **told)
+    shrunk = asked(
+        rig,
+        1001,
+        body=(b'{"syncStateSet":[1,2],"syncStateSetEpoch":%d}') % set_epoch,
+        masterBrokerId="1",
+        masterEpoch="1",
+        **told,
+    )
     assert shrunk is not None and shrunk.code == 0 and rig.state.sets[SET].sync_state_set == (1, 2)
-    again = asked(rig, 1003, brokerId="1", brokerAddress="b1:10911", regentIncarnation="second life", regentClean="true", **told)
+    again = asked(
+        rig,
+        1003,
+        brokerId="1",
+        brokerAddress="b1:10911",
+        regentIncarnation="second life",
+        regentClean="true",
+        **told,
+    )
     assert again is not None and again.code == 0
     replica = rig.state.sets[SET].replica(1)
     assert replica is not None and replica.incarnation == "second life"
 
 
 def test_who_has_never_told_a_code_is_not_asked_for_it() -> None:
-    """RocketMQ's brokers, and those of a release that kept none, in a cluster with others that do."""
+    """RocketMQ's brokers, and those of a release that kept none, in a cluster with others that
+    do.
+    """
     rig = spoken()
     assert rig.register(2, "second life").code == 0
     rig.heartbeat(3)
@@ -103,19 +163,30 @@ def test_who_has_never_told_a_code_is_not_asked_for_it() -> None:
 
 def test_a_wrong_code_is_refused_from_who_has_told_none_too() -> None:
     rig = spoken()
-    answer = asked(rig, 1003, brokerId="2", brokerAddress="b2:10911", regentCheckCode=code_of(rig, 1))
+    answer = asked(
+        rig, 1003, brokerId="2", brokerAddress="b2:10911", regentCheckCode=code_of(rig, 1)
+    )
     assert answer is not None and answer.code == 1
 
 
 def test_a_code_that_the_controllers_do_not_know_is_not_compared() -> None:
     rig = Rig().lead()
     body = (
-        b'{"source":"java","cluster_name":"C","broker_name":"a","next_broker_id":2,"master_broker_id":1,"master_epoch":3,'
-        b'"sync_state_set":[1],"sync_state_set_epoch":4,"replicas":[{"broker_id":1,"address":"b1:10911","register_check_code":""}]}'
+        b'{"source":"java","cluster_name":"C","broker_name":"a","next_broker_id":2,'
+        b'"master_broker_id":1,"master_epoch":3,'
+        b'"sync_state_set":[1],"sync_state_set_epoch":4,"replicas":[{"broker_id":1,"address":"b1:'
+        b'10911","register_check_code":""}]}'
     )
     imported = rig.request(19006, body=body)
     assert imported is not None and imported.code == 0, imported
-    answer = asked(rig, 1003, brokerId="1", brokerAddress="b1:10911", regentIncarnation="x", regentCheckCode="b1:10911;5;abc")
+    answer = asked(
+        rig,
+        1003,
+        brokerId="1",
+        brokerAddress="b1:10911",
+        regentIncarnation="x",
+        regentCheckCode="b1:10911;5;abc",
+    )
     assert answer is not None and answer.code == 0
     without = asked(rig, 1003, brokerId="1", brokerAddress="b1:10911", regentIncarnation="y")
     assert without is not None and without.code == 0
@@ -131,7 +202,9 @@ def test_a_new_leader_asks_for_a_code_that_it_heard_as_a_standby() -> None:
     standby.pass_time(2_000)
     standby.request(904, ours(leader), conn=1, oneway=True)
     assert standby.core.is_active
-    answer = asked(standby, 1003, brokerId="1", brokerAddress="evil:1", regentIncarnation="stranger")
+    answer = asked(
+        standby, 1003, brokerId="1", brokerAddress="evil:1", regentIncarnation="stranger"
+    )
     assert answer is not None and answer.code == 1
 
 
@@ -139,7 +212,14 @@ def begun_anew() -> Rig:
     """A controller that leads and has heard no broker yet; the master registered from 10.0.0.1."""
     log = Log()
     leader = Rig("c1", log, {"c2": "c2:9878"}).lead().three()
-    asked(leader, 1003, brokerId="1", brokerAddress="10.0.0.1:10911", regentIncarnation="life-2", regentCheckCode=code_of(leader))
+    asked(
+        leader,
+        1003,
+        brokerId="1",
+        brokerAddress="10.0.0.1:10911",
+        regentIncarnation="life-2",
+        regentCheckCode=code_of(leader),
+    )
     rig = Rig("c2", log, {"c1": "c1:9878"}, now_ms=leader.now_ms, seed=2)
     rig.catch_up()
     rig.tick()
@@ -150,20 +230,34 @@ def begun_anew() -> Rig:
 
 def test_before_codes_are_told_again_a_request_without_one_from_elsewhere_waits() -> None:
     rig = begun_anew()
-    stranger = {"brokerId": "1", "brokerAddress": "evil:1", "regentIncarnation": "stranger", "regentClean": "false"}
+    stranger = {
+        "brokerId": "1",
+        "brokerAddress": "evil:1",
+        "regentIncarnation": "stranger",
+        "regentClean": "false",
+    }
     for code, ext, body in STRANGERS.values():
         answer = asked(rig, code, body=body, **stranger | ext)
         assert answer is not None and answer.code == 1 and "begun to listen" in str(answer.remark)
     replica = rig.state.sets[SET].replica(1)
-    assert replica is not None and (replica.address, replica.incarnation) == ("10.0.0.1:10911", "life-2")
+    assert replica is not None and (replica.address, replica.incarnation) == (
+        "10.0.0.1:10911",
+        "life-2",
+    )
     rig.request(904, ours(rig, "life-2"), conn=1, oneway=True)
     rig.now_ms += LEARNS_FOR_MS
     late = asked(rig, 1003, **stranger)
     assert late is not None and late.code == 1 and "has told its own" in str(late.remark)
 
 
-@pytest.mark.parametrize(("host", "after_ms"), [("10.0.0.1", 0), ("192.168.0.1", LEARNS_FOR_MS)], ids=["its host", "translated"])
-def test_a_broker_that_knows_no_code_registers_at_a_controller_that_began_anew(host: str, after_ms: int) -> None:
+@pytest.mark.parametrize(
+    ("host", "after_ms"),
+    [("10.0.0.1", 0), ("192.168.0.1", LEARNS_FOR_MS)],
+    ids=["its host", "translated"],
+)
+def test_a_broker_that_knows_no_code_registers_at_a_controller_that_began_anew(
+    host: str, after_ms: int
+) -> None:
     rig = begun_anew()
     asked(rig, 1003, host, brokerId="9")
     rig.now_ms += after_ms

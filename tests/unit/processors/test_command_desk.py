@@ -14,7 +14,12 @@ from processors.patience import UNABLE_AFTER_MS
 from tests.support.control_history import FIRST_FINGERPRINTS
 from tests.support.controller_rig import SET, Log, Rig
 
-APPLY = {"clusterName": "C", "brokerName": "b", "appliedBrokerId": "1", "registerCheckCode": "h:1;1"}
+APPLY = {
+    "clusterName": "C",
+    "brokerName": "b",
+    "appliedBrokerId": "1",
+    "registerCheckCode": "h:1;1",
+}
 
 
 def able_as_told(rig: Rig) -> str:
@@ -46,17 +51,29 @@ def test_a_retry_after_an_unknown_append_is_appended_again() -> None:
 
 
 @pytest.mark.parametrize("unknown", [False, True])
-def test_an_id_that_is_another_requests_is_refused_and_both_are_told_what_is_theirs(unknown: bool) -> None:
+def test_an_id_that_is_another_requests_is_refused_and_both_are_told_what_is_theirs(
+    unknown: bool,
+) -> None:
     rig = Rig().lead()
     rig.auto = False
     rig.request(1013, APPLY | {"regentCommandId": "ab" * 16}, conn=1)
     if unknown:
         rig.perform(rig.core.on_append_result(rig.held[0].command_id, None, rig.now_ms))
-    registration = {"clusterName": "C", "brokerName": "b", "brokerId": "9", "brokerAddress": "h:9", "regentCommandId": "ab" * 16}
+    registration = {
+        "clusterName": "C",
+        "brokerName": "b",
+        "brokerId": "9",
+        "brokerAddress": "h:9",
+        "regentCommandId": "ab" * 16,
+    }
     refused = rig.request(1003, registration, conn=2)
-    assert refused is not None and refused.code == 2005 and "COMMAND_ID_REUSED" in str(refused.remark)
+    assert (
+        refused is not None and refused.code == 2005 and "COMMAND_ID_REUSED" in str(refused.remark)
+    )
     rig.append(rig.held[0])
-    assert [(one.conn_id, one.response.code) for one in rig.take(fx.Reply) if one.conn_id == 1] == [(1, 0)]
+    assert [(one.conn_id, one.response.code) for one in rig.take(fx.Reply) if one.conn_id == 1] == [
+        (1, 0)
+    ]
 
 
 def test_who_is_named_as_the_asker_is_recorded_within_bounds() -> None:
@@ -72,7 +89,11 @@ def test_envelopes_name_term_issuer_offset_digest_and_the_asker() -> None:
 
     envelope = decode(rig.log.records[-1]).envelope
     assert (envelope.term, envelope.issuer, envelope.requested_by) == (1, "c1", "peer:1")
-    assert (envelope.applied_offset, envelope.applied_digest, envelope.cluster_id) == (offset, digest, "cluster")
+    assert (envelope.applied_offset, envelope.applied_digest, envelope.cluster_id) == (
+        offset,
+        digest,
+        "cluster",
+    )
     assert envelope.issued_at_ms == rig.wall_ms
 
 
@@ -141,10 +162,16 @@ def test_a_command_whose_schema_is_not_active_yet_is_refused_and_not_appended() 
     rig.catch_up()
     rig.lead()
     fields = {
-        "cluster_name": "C", "broker_name": "j", "next_broker_id": 3, "master_broker_id": 1, "master_epoch": 4,
-        "sync_state_set": [1], "sync_state_set_epoch": 5, "source": "j:9878",
+        "cluster_name": "C",
+        "broker_name": "j",
+        "next_broker_id": 3,
+        "master_broker_id": 1,
+        "master_epoch": 4,
+        "sync_state_set": [1],
+        "sync_state_set_epoch": 5,
+        "source": "j:9878",
         "replicas": [{"broker_id": 1, "address": "h:1", "register_check_code": ""}],
-    }  # fmt: skip
+    }
     body, before = json.dumps(fields).encode(), len(log.records)
     refused = rig.request(19006, body=body)
     assert refused is not None and refused.code == 1
@@ -166,13 +193,16 @@ def test_what_is_more_than_may_be_under_way_waits_for_its_turn() -> None:
     assert len(rig.held) == UNDER_WAY_MAX and rig.take(fx.Reply) == []
     rig.append(rig.held[0])
     assert len(rig.held) == UNDER_WAY_MAX + 1
-    for append in rig.held[1:UNDER_WAY_MAX + 1]:
+    for append in rig.held[1 : UNDER_WAY_MAX + 1]:
         rig.append(append)
     assert len(rig.held) == UNDER_WAY_MAX + 3
     rig.take(fx.Reply)
     for append in rig.held[-2:]:
         rig.append(append)
-    assert [reply.conn_id for reply in rig.take(fx.Reply)] == [UNDER_WAY_MAX + 11, UNDER_WAY_MAX + 12], "in order"
+    assert [reply.conn_id for reply in rig.take(fx.Reply)] == [
+        UNDER_WAY_MAX + 11,
+        UNDER_WAY_MAX + 12,
+    ], "in order"
 
 
 def test_whoever_waited_too_long_for_its_turn_is_told_that_the_system_is_busy() -> None:
@@ -185,7 +215,9 @@ def test_whoever_waited_too_long_for_its_turn_is_told_that_the_system_is_busy() 
 
 
 def test_a_leader_that_is_late_but_gets_its_own_commands_back_stays_able() -> None:
-    """Nobody waits for them any more, appends are given up, and still the log is not out of reach."""
+    """Nobody waits for them any more, appends are given up, and still the log is not out of
+    reach.
+    """
     rig = Rig("c1", Log(), {"c2": "c2:9878"}).lead()
     rig.holds_appends = True
     crowd(rig, 80)
@@ -211,11 +243,15 @@ def test_who_waits_for_its_turn_when_another_one_leads_is_taken_along() -> None:
     assert heir.core.is_active
     rig.take(fx.ForwardToLeader)
     rig.catch_up()
-    assert [one.request.ext["brokerName"] for one in rig.take(fx.ForwardToLeader)] == [f"crowd-{UNDER_WAY_MAX}"]
+    assert [one.request.ext["brokerName"] for one in rig.take(fx.ForwardToLeader)] == [
+        f"crowd-{UNDER_WAY_MAX}"
+    ]
 
 
 def test_under_overload_the_log_is_kept_busy_with_requests_that_are_answered_in_time() -> None:
-    """Many more than the log takes in a deadline ask at once, and again when they are turned away or not answered."""
+    """Many more than the log takes in a deadline ask at once, and again when they are turned away
+    or not answered.
+    """
     rig, per_tick, many = Rig("c1", Log(), {"c2": "c2:9878"}).lead(), 8, 2_000
     rig.holds_appends = True
     again: dict[int, list[int]] = {0: list(range(many))}
@@ -224,7 +260,11 @@ def test_under_overload_the_log_is_kept_busy_with_requests_that_are_answered_in_
     ticks = taken = 0
     while len(done) < many:
         for number in again.pop(ticks, ()):
-            rig.request(1013, APPLY | {"brokerName": f"crowd-{number}", "regentCommandId": f"{number:032x}"}, conn=number)
+            rig.request(
+                1013,
+                APPLY | {"brokerName": f"crowd-{number}", "regentCommandId": f"{number:032x}"},
+                conn=number,
+            )
         rig.tick(25)
         ticks += 1
         for append in rig.held[taken : taken + per_tick]:
@@ -242,11 +282,26 @@ def test_under_overload_the_log_is_kept_busy_with_requests_that_are_answered_in_
 
 
 @pytest.mark.parametrize(("shown", "in_set"), [(101, [1, 3]), (100, [1, 2, 3])])
-def test_a_member_that_starts_below_what_its_heartbeats_named_last_leaves_the_set(shown: int, in_set: list[int]) -> None:
-    """No decision was made since: the leader puts what it heard of the former start beside the registration (S15)."""
+def test_a_member_that_starts_below_what_its_heartbeats_named_last_leaves_the_set(
+    shown: int, in_set: list[int]
+) -> None:
+    """No decision was made since: the leader puts what it heard of the former start beside the
+    registration (S15).
+    """
     rig = Rig().lead().three()
-    ext = {"clusterName": "C", "brokerName": SET, "brokerId": "2", "brokerAddr": "b2:10911", "regentIncarnation": "life-2"}
-    told = {"epoch": "1", "maxOffset": str(shown + 7), "confirmOffset": str(shown), "heartbeatTimeoutMills": "3000"}
+    ext = {
+        "clusterName": "C",
+        "brokerName": SET,
+        "brokerId": "2",
+        "brokerAddr": "b2:10911",
+        "regentIncarnation": "life-2",
+    }
+    told = {
+        "epoch": "1",
+        "maxOffset": str(shown + 7),
+        "confirmOffset": str(shown),
+        "heartbeatTimeoutMills": "3000",
+    }
     rig.request(904, ext | told, conn=2)
     rig.close_connection(2)
     start = ext | {"brokerAddress": "b2:10911", "regentIncarnation": "again", "regentClean": "true"}
@@ -255,9 +310,16 @@ def test_a_member_that_starts_below_what_its_heartbeats_named_last_leaves_the_se
     assert rig.state.sets[SET].replica(2).clean == (2 in in_set)
 
 
-@pytest.mark.parametrize(("start", "reason"), [("life-2", "heartbeat"), ("again", "position_not_shown"), (None, "heartbeat")])
-def test_who_asks_to_lead_for_another_start_than_is_registered_has_no_position(start: str | None, reason: str) -> None:
-    """A registration can reach the log behind that of the next start: what it told of its log is not the asker's."""
+@pytest.mark.parametrize(
+    ("start", "reason"),
+    [("life-2", "heartbeat"), ("again", "position_not_shown"), (None, "heartbeat")],
+)
+def test_who_asks_to_lead_for_another_start_than_is_registered_has_no_position(
+    start: str | None, reason: str
+) -> None:
+    """A registration can reach the log behind that of the next start: what it told of its log is
+    not the asker's.
+    """
     rig = Rig().lead().three()
     ext = {"clusterName": "C", "brokerName": SET, "brokerId": "2", "designateElect": "false"}
     rig.request(1002, ext if start is None else ext | {"regentIncarnation": start})

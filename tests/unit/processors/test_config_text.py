@@ -4,7 +4,12 @@ from processors import config_text
 from processors.properties import parse
 from processors.state import ControllerState
 
-STARTUP = {"listenPort": "9878", "controllerDLegerSelfId": "n0", "kafka.sasl.password": "p", "kafka.sasl.jaas.config": "j"}
+STARTUP = {
+    "listenPort": "9878",
+    "controllerDLegerSelfId": "n0",
+    ("kafka.sasl.password"): "p",
+    "kafka.sasl.jaas.config": "j",
+}
 
 
 def test_names_are_sorted_and_the_text_is_never_empty() -> None:
@@ -16,7 +21,9 @@ def test_settings_in_force_stand_beside_start_up_values_under_javas_names() -> N
     shown = parse(config_text.shown(STARTUP, ControllerState()))
     assert shown["listenPort"] == "9878" and shown["enableElectUncleanMaster"] == "false"
     assert shown["isProcessReadEvent"] == "false" and "processReadEvent" not in shown
-    assert shown["scanNotActiveBrokerInterval"] == "5000" and shown["electMasterMaxRetryCount"] == "3"
+    assert (
+        shown["scanNotActiveBrokerInterval"] == "5000" and shown["electMasterMaxRetryCount"] == "3"
+    )
 
 
 def test_what_lets_others_in_is_not_shown() -> None:

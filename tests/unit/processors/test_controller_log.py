@@ -37,7 +37,12 @@ async def fill(kafka: dict[str, str], rig: Rig, published: int) -> None:
 
 
 def controller_log(folder: Path, kafka: dict[str, str], **changes: object) -> ControllerLog:
-    fields: dict[str, object] = {"controller_id": "c1", "cluster_id": "cluster", "data_dir": folder, "kafka": kafka}
+    fields: dict[str, object] = {
+        "controller_id": "c1",
+        "cluster_id": "cluster",
+        "data_dir": folder,
+        "kafka": kafka,
+    }
     config = ControllerConfig.model_validate(fields | changes)
     return ControllerLog(config, on_record=lambda offset, data: None, on_halt=pytest.fail)
 
@@ -48,7 +53,11 @@ async def test_the_whole_log_is_folded_and_what_is_not_published_is_kept(tmp_pat
         await fill(kafka, rig, published=4)
         log = controller_log(tmp_path, kafka)
         folder, unpublished = await log.catch_up()
-        assert (folder.offset, folder.digest, folder.state) == (rig.folder.offset, rig.folder.digest, rig.state)
+        assert (folder.offset, folder.digest, folder.state) == (
+            rig.folder.offset,
+            rig.folder.digest,
+            rig.state,
+        )
         assert [one.command_offset for one in unpublished] == list(range(5, rig.folder.offset + 1))
         answers: list[int | None] = []
         log.ask_end(answers.append)
@@ -58,8 +67,12 @@ async def test_the_whole_log_is_folded_and_what_is_not_published_is_kept(tmp_pat
         await log.close(snapshot=False)
 
 
-async def test_outcomes_that_cannot_be_read_keep_no_question_about_the_commands_waiting(tmp_path: Path) -> None:
-    """At a takeover while a node that leads only their topic is paused, the new leader would count as cut from the log."""
+async def test_outcomes_that_cannot_be_read_keep_no_question_about_the_commands_waiting(
+    tmp_path: Path,
+) -> None:
+    """At a takeover while a node that leads only their topic is paused, the new leader would count
+    as cut from the log.
+    """
     rig = Rig().lead().three()
     with mock_kafka() as kafka:
         await fill(kafka, rig, published=4)
@@ -71,7 +84,9 @@ async def test_outcomes_that_cannot_be_read_keep_no_question_about_the_commands_
         log.ask_last_published(answers["first"].append)
         log.ask_last_published(answers["second"].append)
         log.ask_end(answers["end"].append)
-        await until(lambda: len(answers["end"]) == len(answers["second"]) == 1, "the log's end is told")
+        await until(
+            lambda: len(answers["end"]) == len(answers["second"]) == 1, "the log's end is told"
+        )
         assert answers == {"end": [len(rig.log.records)], "first": [], "second": [None]}
         gate.set()
         await until(lambda: answers["first"] == [4], "the newest outcome is told")
@@ -92,7 +107,9 @@ async def test_a_snapshot_shortens_the_way_but_never_beyond_what_is_published(
         log = controller_log(tmp_path, kafka)
         folder, unpublished = await log.catch_up()
         assert folder.digest == rig.folder.digest
-        assert [one.command_offset for one in unpublished] == list(range(early + 1, rig.folder.offset + 1))
+        assert [one.command_offset for one in unpublished] == list(
+            range(early + 1, rig.folder.offset + 1)
+        )
         await log.close(snapshot=False)
 
 
@@ -130,7 +147,9 @@ async def test_the_log_of_another_cluster_is_refused(tmp_path: Path) -> None:
 
 
 async def test_a_snapshot_remembers_from_where_on_it_knows_every_command(tmp_path: Path) -> None:
-    """Else the next start would decide a command that came too late, and which all others refuse."""
+    """Else the next start would decide a command that came too late, and which all others
+    refuse.
+    """
     rig = Rig().lead().three()
     rig.folder.recent.forget_before(rig.folder.offset - 2)
     with mock_kafka() as kafka:
@@ -152,7 +171,13 @@ async def test_another_digest_stops_a_start_from_a_snapshot_but_not_from_the_who
     snapshots.write(rig.folder)
     before = rig.folder.offset
     envelope = rig.core._context.envelope(bytes(16), "test")
-    rig.log.records.append(encode(ChangeSettings(replace(envelope, applied_digest=b"x" * 32), {"dedupeWindowOffsets": "9"})))
+    rig.log.records.append(
+        encode(
+            ChangeSettings(
+                replace(envelope, applied_digest=b"x" * 32), {"dedupeWindowOffsets": "9"}
+            )
+        )
+    )
     with mock_kafka() as kafka:
         await fill(kafka, rig, published=before)
         log = controller_log(tmp_path, kafka)
@@ -177,7 +202,9 @@ def test_an_address_that_keeps_changing_is_not_written_down_each_time(tmp_path: 
 
 
 async def test_a_kafka_that_goes_away_while_a_controller_starts_is_an_unreachable_log() -> None:
-    producer = LogProducer({"bootstrap.servers": "127.0.0.1:1"}, COMMANDS_TOPIC, asyncio.get_running_loop())
+    producer = LogProducer(
+        {"bootstrap.servers": "127.0.0.1:1"}, COMMANDS_TOPIC, asyncio.get_running_loop()
+    )
     with pytest.raises(LogUnreachable, match="went away"):
         await all_ready(producer.warm_up(timeout_s=0.1))
     await producer.close()

@@ -25,11 +25,18 @@ class Process:
 
 
 def config(folder: Path, http_listen: str = "127.0.0.1:0") -> ControllerConfig:
-    return ControllerConfig(controller_id="c1", data_dir=folder, kafka={"bootstrap.servers": "k:9092"}, http_listen=http_listen)
+    return ControllerConfig(
+        controller_id="c1",
+        data_dir=folder,
+        kafka={"bootstrap.servers": "k:9092"},
+        http_listen=http_listen,
+    )
 
 
 def log(folder: Path) -> ControllerLog:
-    return ControllerLog(config(folder), on_record=lambda offset, data: None, on_halt=lambda reason: None)
+    return ControllerLog(
+        config(folder), on_record=lambda offset, data: None, on_halt=lambda reason: None
+    )
 
 
 @pytest.fixture
@@ -46,13 +53,21 @@ async def pages(tmp_path: Path, process: Process) -> AsyncIterator[ControllerPag
 
 
 async def ask(pages: ControllerPages, path: str, method: str = "GET") -> tuple[int, str]:
-    async with aiohttp.ClientSession() as session, session.request(method, f"http://127.0.0.1:{pages.port}{path}") as answer:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.request(method, f"http://127.0.0.1:{pages.port}{path}") as answer,
+    ):
         return answer.status, await answer.text()
 
 
-async def test_it_is_healthy_while_it_starts_and_says_why_it_is_not_ready(pages: ControllerPages, process: Process) -> None:
+async def test_it_is_healthy_while_it_starts_and_says_why_it_is_not_ready(
+    pages: ControllerPages, process: Process
+) -> None:
     assert await ask(pages, "/healthz") == (200, "ok\n")
-    assert await ask(pages, "/readyz") == (503, "not ready: starting, commands are applied up to offset -1\n")
+    assert await ask(pages, "/readyz") == (
+        503,
+        "not ready: starting, commands are applied up to offset -1\n",
+    )
     rig = Rig().lead()
     process.core = rig.core
     assert await ask(pages, "/readyz") == (200, "ready\n")
@@ -69,19 +84,28 @@ async def test_the_newest_snapshot_is_given_away(pages: ControllerPages, tmp_pat
 
 async def test_metrics_are_there_before_anything_else_is(pages: ControllerPages) -> None:
     status, text = await ask(pages, "/metrics")
-    assert status == 200 and "# TYPE request_total counter" in text and "regent_snapshot_offset -1.0" in text
+    assert (
+        status == 200
+        and ("# TYPE request_total counter") in text
+        and "regent_snapshot_offset -1.0" in text
+    )
 
 
 async def test_a_log_level_is_changed_and_shown(pages: ControllerPages) -> None:
     name = "processors.controller"
     try:
-        assert await ask(pages, f"/loglevel?level=debug&logger={name}", "PUT") == (200, f"{name} DEBUG\n")
+        assert await ask(pages, f"/loglevel?level=debug&logger={name}", "PUT") == (
+            200,
+            f"{name} DEBUG\n",
+        )
         assert f"{name} DEBUG" in (await ask(pages, "/loglevel"))[1].splitlines()
     finally:
         logging.getLogger(name).setLevel(logging.NOTSET)
 
 
-async def test_a_name_that_is_no_logger_of_ours_is_refused_and_makes_none(pages: ControllerPages) -> None:
+async def test_a_name_that_is_no_logger_of_ours_is_refused_and_makes_none(
+    pages: ControllerPages,
+) -> None:
     before = set(logging.root.manager.loggerDict)
     for name in ("invented", "processors.invented", "asyncio"):
         status, said = await ask(pages, f"/loglevel?level=debug&logger={name}", "PUT")
@@ -112,7 +136,9 @@ def test_the_newest_snapshot_and_the_space_of_all_files_are_told(tmp_path: Path)
     assert disk_of(tmp_path, 1_020.0) == Disk(13, 12, 8.0)
 
 
-async def test_a_leader_that_lost_the_log_is_not_ready_until_it_is_back(pages: ControllerPages, process: Process) -> None:
+async def test_a_leader_that_lost_the_log_is_not_ready_until_it_is_back(
+    pages: ControllerPages, process: Process
+) -> None:
     rig = Rig().lead()
     process.core = rig.core
     rig.auto = False

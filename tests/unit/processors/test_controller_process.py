@@ -1,4 +1,6 @@
-"""A controller process that cannot start, or has not yet (the rest needs a real Kafka: tests/integration)."""
+"""A controller process that cannot start, or has not yet (the rest needs a real Kafka:
+tests/integration).
+"""
 
 import asyncio
 import json
@@ -22,9 +24,13 @@ from tests.support.controller_rig import Rig
 
 def config(folder: Path, **changes: object) -> ControllerConfig:
     fields: dict[str, object] = {
-        "controller_id": "c1", "listen": f"127.0.0.1:{free_port()}", "data_dir": folder,
-        "kafka": {"bootstrap.servers": "127.0.0.1:1"}, "local_cluster": True, "kafka_wait_ms": 0,
-    }  # fmt: skip
+        "controller_id": "c1",
+        "listen": f"127.0.0.1:{free_port()}",
+        "data_dir": folder,
+        "kafka": {"bootstrap.servers": "127.0.0.1:1"},
+        "local_cluster": True,
+        "kafka_wait_ms": 0,
+    }
     return ControllerConfig.model_validate(fields | changes)
 
 
@@ -46,10 +52,14 @@ async def test_a_port_in_use_ends_the_start_with_one_line_that_names_the_setting
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         assert await controller_process.run(config(tmp_path, **{name: address})) == 1
     (line,) = [record.message for record in caplog.records if record.levelno >= logging.ERROR]
-    assert line.startswith(f"{address} cannot be listened on: ") and line.endswith(f"; choose another {name}")
+    assert line.startswith(f"{address} cannot be listened on: ") and line.endswith(
+        f"; choose another {name}"
+    )
 
 
-async def test_a_folder_that_another_controller_lives_in_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_folder_that_another_controller_lives_in_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def taken(folder: Path) -> int:
         raise folder_lock.FolderTaken(f"data folder {folder} is in use by process 7")
 
@@ -78,7 +88,9 @@ async def test_while_starting_it_answers_that_it_is_not_ready(tmp_path: Path) ->
     await process.close()
 
 
-async def test_a_tick_that_fails_ends_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_tick_that_fails_ends_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     process = ControllerProcess(config(tmp_path))
     process._core = Rig().core
     process._ended = asyncio.get_running_loop().create_future()
@@ -92,10 +104,13 @@ async def test_a_tick_that_fails_ends_the_process(tmp_path: Path, monkeypatch: p
     await process.close()
 
 
-@pytest.mark.parametrize(("halted", "limit"), [
-    (False, (last_resort.STOP_MAX_S, last_resort.EXIT_STUCK)),
-    (True, (controller_process.CLOSE_MAX_S, controller_process.EXIT_HALTED)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("halted", "limit"),
+    [
+        (False, (last_resort.STOP_MAX_S, last_resort.EXIT_STUCK)),
+        (True, (controller_process.CLOSE_MAX_S, controller_process.EXIT_HALTED)),
+    ],
+)
 async def test_a_close_that_hangs_would_end_the_process_however_it_began(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, halted: bool, limit: tuple[float, int]
 ) -> None:
@@ -126,15 +141,24 @@ async def test_a_close_that_hangs_would_end_the_process_however_it_began(
     assert seen == [limit, "armed", "closing", "disarmed"]
 
 
-@pytest.mark.parametrize(("peer", "told", "believed"), [
-    ("10.0.0.2:4711", "10.0.0.2:9090", True), ("10.0.0.2:4711", "6.6.6.6:9090", False), ("6.6.6.6:4711", "6.6.6.6:9090", False),
-    ("6.6.6.6:4711", "10.0.0.2:9090", False), ("192.168.7.7:4711", "192.168.7.7:9090", True), ("192.168.7.7:4711", "10.0.0.2:9090", True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("peer", "told", "believed"),
+    [
+        ("10.0.0.2:4711", "10.0.0.2:9090", True),
+        ("10.0.0.2:4711", "6.6.6.6:9090", False),
+        ("6.6.6.6:4711", "6.6.6.6:9090", False),
+        ("6.6.6.6:4711", "10.0.0.2:9090", False),
+        ("192.168.7.7:4711", "192.168.7.7:9090", True),
+        ("192.168.7.7:4711", "10.0.0.2:9090", True),
+    ],
+)
 async def test_snapshots_are_fetched_from_no_host_but_the_one_that_speaks_for_that_controller(
     tmp_path: Path, peer: str, told: str, believed: bool
 ) -> None:
     """Before it has followed the log a controller knows its peers by nothing else."""
-    process = ControllerProcess(config(tmp_path, peers={"c2": "10.0.0.2:9878"}, peer_networks={"c2": "192.168.0.0/16"}))
+    process = ControllerProcess(
+        config(tmp_path, peers={"c2": "10.0.0.2:9878"}, peer_networks={"c2": "192.168.0.0/16"})
+    )
     word = RemotingCommand.request(19001, {"controllerId": "c2", "httpAddress": told}, oneway=True)
     assert process._handle(SimpleNamespace(peer=peer), word) is None  # type: ignore[arg-type]
     assert process._log._peers_http == ({"c2": told} if believed else {})

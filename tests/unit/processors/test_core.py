@@ -43,10 +43,20 @@ def test_a_dead_master_is_replaced_on_the_refused_probe(rig: Rig) -> None:
     notices = rig.take(fx.NotifyRole)
     assert sorted(one.address for one in notices) == ["b2:10911", "b3:10911"]
     assert notices[0].command.ext["masterBrokerId"] == "2"
-    assert notices[0].command.is_oneway and json.loads(notices[0].command.body)["syncStateSet"] == [2, 3]
+    assert notices[0].command.is_oneway and json.loads(notices[0].command.body)["syncStateSet"] == [
+        2,
+        3,
+    ]
     outcome = rig.published[-1]
     assert outcome.cause == "master_probe_refused"
-    assert list(outcome.phases) == ["detected", "probed", "received", "appended", "applied", "notified"]
+    assert list(outcome.phases) == [
+        "detected",
+        "probed",
+        "received",
+        "appended",
+        "applied",
+        "notified",
+    ]
     assert outcome.phases["probed"] - outcome.phases["detected"] == 2
 
 
@@ -125,7 +135,13 @@ def test_a_retry_with_the_same_command_id_gets_the_first_outcome(rig: Rig) -> No
 
 def test_a_retry_while_the_first_is_under_way_waits_with_it(rig: Rig) -> None:
     rig.auto = False
-    apply = {"clusterName": "C", "brokerName": "b", "appliedBrokerId": "1", "registerCheckCode": "h:1;1", "regentCommandId": "ab" * 16}
+    apply = {
+        "clusterName": "C",
+        "brokerName": "b",
+        "appliedBrokerId": "1",
+        "registerCheckCode": "h:1;1",
+        "regentCommandId": "ab" * 16,
+    }
     assert rig.request(1013, apply, conn=1) is None
     assert rig.request(1013, apply, conn=2) is None
     assert len(rig.held) == 1
@@ -135,7 +151,12 @@ def test_a_retry_while_the_first_is_under_way_waits_with_it(rig: Rig) -> None:
 
 def test_no_answer_from_the_log_is_told_as_unknown(rig: Rig) -> None:
     rig.auto = False
-    apply = {"clusterName": "C", "brokerName": "b", "appliedBrokerId": "1", "registerCheckCode": "h:1;1"}
+    apply = {
+        "clusterName": "C",
+        "brokerName": "b",
+        "appliedBrokerId": "1",
+        "registerCheckCode": "h:1;1",
+    }
     rig.request(1013, apply)
     rig.perform(rig.core.on_append_result(rig.held[0].command_id, None, rig.now_ms))
     rig.pass_time(2_600)
@@ -166,7 +187,16 @@ def test_unknown_codes_are_answered_with_3_as_rocketmq_does(rig: Rig) -> None:
     ("code", "ext", "body"),
     [
         (1013, {"clusterName": "C", "brokerName": "b"}, b""),
-        (1013, {"clusterName": "C", "brokerName": "b", "appliedBrokerId": "x", "registerCheckCode": "h;1"}, b""),
+        (
+            1013,
+            {
+                "clusterName": "C",
+                "brokerName": "b",
+                "appliedBrokerId": "x",
+                "registerCheckCode": "h;1",
+            },
+            b"",
+        ),
         (1003, {"clusterName": "C", "brokerName": "b"}, b""),
         (1001, {"brokerName": "a", "masterBrokerId": "1", "masterEpoch": "1"}, b""),
         (1001, {"brokerName": "a", "masterBrokerId": "1", "masterEpoch": "1"}, b"[1]"),
@@ -175,7 +205,9 @@ def test_unknown_codes_are_answered_with_3_as_rocketmq_does(rig: Rig) -> None:
         (1011, {}, b""),
     ],
 )
-def test_unreadable_requests_get_code_1_with_a_text(rig: Rig, code: int, ext: dict[str, str], body: bytes) -> None:
+def test_unreadable_requests_get_code_1_with_a_text(
+    rig: Rig, code: int, ext: dict[str, str], body: bytes
+) -> None:
     answer = rig.request(code, ext, body)
     assert answer is not None and answer.code == 1 and answer.remark
     assert rig.take(fx.Append) == []
@@ -193,7 +225,12 @@ def test_a_standby_forwards_to_the_leader_it_knows_and_gives_its_answer_back() -
     leader = Rig("c1", log, {"c2": "c2:9878"}).lead()
     standby = Rig("c2", log, {"c1": "c1:9878"}, now_ms=leader.now_ms, seed=2)
     standby.catch_up()
-    apply = {"clusterName": "C", "brokerName": "b", "appliedBrokerId": "1", "registerCheckCode": "h:1;1"}
+    apply = {
+        "clusterName": "C",
+        "brokerName": "b",
+        "appliedBrokerId": "1",
+        "registerCheckCode": "h:1;1",
+    }
     assert standby.request(1013, apply) is None
     (forward,) = standby.take(fx.ForwardToLeader)
     assert forward.address == "c1:9878" and forward.request.ext["regentForwardedFor"] == "peer:1"
@@ -241,7 +278,9 @@ def test_a_refused_leader_is_succeeded_at_once_and_what_waited_is_answered() -> 
     standby.probe_result("c1:9878", "refused")
     assert standby.core.is_active and standby.state.term == 2
     assert [reply.response.code for reply in standby.take(fx.Reply)] == [0]
-    assert [probe.address for probe in standby.take(fx.Probe)] == ["b1:10911"], "unheard masters are probed at once"
+    assert [probe.address for probe in standby.take(fx.Probe)] == ["b1:10911"], (
+        "unheard masters are probed at once"
+    )
     standby.probe_result("b1:10911", "refused")
     assert standby.state.sets[SET].master_broker_id == 2
 
@@ -252,7 +291,12 @@ def test_a_deposed_leader_hands_undecided_commands_to_the_new_one() -> None:
     new = Rig("c2", log, {"c1": "c1:9878"}, now_ms=old.now_ms, seed=2)
     new.catch_up()
     old.auto = False
-    apply = {"clusterName": "C", "brokerName": "b", "appliedBrokerId": "1", "registerCheckCode": "h:1;1"}
+    apply = {
+        "clusterName": "C",
+        "brokerName": "b",
+        "appliedBrokerId": "1",
+        "registerCheckCode": "h:1;1",
+    }
     assert old.request(1013, apply) is None
     new.tick()
     new.perform(new.core.on_peer_closed("c1:9878", True, new.now_ms))
@@ -277,7 +321,15 @@ def test_a_commanded_digest_that_differs_halts_the_controller() -> None:
     other.folder._digests[other.folder.offset] = bytes(32)
     envelope_knows = rig.folder.offset
     rig.tick()
-    rig.request(1013, {"clusterName": "C", "brokerName": "z", "appliedBrokerId": "1", "registerCheckCode": "h:1;1"})
+    rig.request(
+        1013,
+        {
+            "clusterName": "C",
+            "brokerName": "z",
+            "appliedBrokerId": "1",
+            "registerCheckCode": "h:1;1",
+        },
+    )
     assert rig.folder.offset == envelope_knows + 1
     other.log.records.append(log.records[-2])
     other.catch_up()
@@ -308,7 +360,7 @@ def test_the_new_leader_publishes_without_a_hole() -> None:
     new.tick(200)
     offsets = [outcome.command_offset for outcome in new.published]
     assert offsets == list(range(len(log.records)))
-    assert {outcome.publisher for outcome in new.published[len(published_by_old):]} == {"c2"}
+    assert {outcome.publisher for outcome in new.published[len(published_by_old) :]} == {"c2"}
 
 
 def test_the_status_is_one_json_document(rig: Rig) -> None:
@@ -316,19 +368,33 @@ def test_the_status_is_one_json_document(rig: Rig) -> None:
     answer = rig.request(19002)
     assert answer is not None
     status = json.loads(answer.body)
-    assert (status["role"], status["term"], status["leader"], status["ready"]) == ("active", 1, "c1", True)
+    assert (status["role"], status["term"], status["leader"], status["ready"]) == (
+        "active",
+        1,
+        "c1",
+        True,
+    )
     assert status["digest"] == rig.folder.digest.hex()
     assert status["sets"][SET]["sync_state_set"] == [1, 2, 3]
     assert [member["alive"] for member in status["sets"][SET]["members"]] == [True, True, True]
 
 
-@pytest.mark.parametrize("code", [904, 1001, 1002, 1003, 1004, 1005, 1006, 1011, 1012, 1013, 19002, 9999])
+@pytest.mark.parametrize(
+    "code", [904, 1001, 1002, 1003, 1004, 1005, 1006, 1011, 1012, 1013, 19002, 9999]
+)
 def test_a_one_way_request_is_never_answered_however_late(rig: Rig, code: int) -> None:
     rig.three()
     ext = {
-        "clusterName": "C", "brokerName": SET, "brokerId": "1", "brokerAddr": "b1:10911", "brokerAddress": "b1:10911",
-        "appliedBrokerId": "9", "registerCheckCode": "h:1;1", "masterBrokerId": "1", "masterEpoch": "1",
-    }  # fmt: skip
+        "clusterName": "C",
+        "brokerName": SET,
+        "brokerId": "1",
+        "brokerAddr": "b1:10911",
+        "brokerAddress": "b1:10911",
+        "appliedBrokerId": "9",
+        "registerCheckCode": "h:1;1",
+        "masterBrokerId": "1",
+        "masterEpoch": "1",
+    }
     rig.request(code, ext, b'{"syncStateSet":[1],"syncStateSetEpoch":1}', oneway=True)
     rig.request(code, {}, b"garbage", oneway=True)
     rig.pass_time(4_000)
@@ -339,12 +405,20 @@ def test_everybody_who_waits_is_answered_when_the_process_ends() -> None:
     log = Log()
     rig = Rig("c1", log, {"c2": "c2:9878"}).lead()
     rig.auto = False
-    apply = {"clusterName": "C", "brokerName": "b", "appliedBrokerId": "1", "registerCheckCode": "h:1;1"}
+    apply = {
+        "clusterName": "C",
+        "brokerName": "b",
+        "appliedBrokerId": "1",
+        "registerCheckCode": "h:1;1",
+    }
     rig.request(1013, apply, conn=1)
     rig.request(1004, {"brokerName": "b"}, conn=2)
     rig.perform(rig.core.stop(rig.now_ms))
     told = {reply.conn_id: reply.response for reply in rig.take(fx.Reply)}
-    assert {conn: response.code for conn, response in told.items()} == {1: 1, 2: 1} and "unknown" in (told[1].remark or "")
+    assert {conn: response.code for conn, response in told.items()} == {
+        1: 1,
+        2: 1,
+    } and "unknown" in (told[1].remark or "")
 
     standby = Rig("c2", log, {"c1": "c1:9878"}, seed=2)
     standby.catch_up()
@@ -359,18 +433,40 @@ def test_everybody_who_waits_is_answered_when_the_process_ends() -> None:
 
 
 NAMED = {
-    "clusterName": "C", "brokerName": SET, "brokerId": "1", "brokerAddr": "b1:10911", "brokerAddress": "b1:10911", "appliedBrokerId": "9",
-    "registerCheckCode": "h:1;1", "masterBrokerId": "1", "masterEpoch": "1", "controllerId": "c2", "level": "DEBUG", "claimInTerm": "1",
+    "clusterName": "C",
+    "brokerName": SET,
+    "brokerId": "1",
+    "brokerAddr": "b1:10911",
+    "brokerAddress": "b1:10911",
+    "appliedBrokerId": "9",
+    "registerCheckCode": "h:1;1",
+    "masterBrokerId": "1",
+    "masterEpoch": "1",
+    "controllerId": "c2",
+    "level": "DEBUG",
+    "claimInTerm": "1",
     "term": "1",
-}  # fmt: skip
+}
 SERVED = sorted({*Rig().core._here, *Rig().core._led})
-BODIES = {"nothing": b"", "garbage": b"\xff{", "a set": b'{"syncStateSet":[1],"syncStateSetEpoch":1}', "names": b'["a"]', "wish": b'{"settings":{}}'}
+BODIES = {
+    "nothing": b"",
+    "garbage": b"\xff{",
+    "a set": (b'{"syncStateSet":[1],"syncStateSetEpoch":1}'),
+    "names": b'["a"]',
+    "wish": b'{"settings":{}}',
+}
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
-@pytest.mark.parametrize("ext", [{}, NAMED, dict.fromkeys(NAMED, ""), dict.fromkeys(NAMED, "x" * 300)], ids=["none", "all", "empty", "senseless"])
+@pytest.mark.parametrize(
+    "ext",
+    [{}, NAMED, dict.fromkeys(NAMED, ""), dict.fromkeys(NAMED, "x" * 300)],
+    ids=["none", "all", "empty", "senseless"],
+)
 @pytest.mark.parametrize("code", [*SERVED, RequestCode.SEND_MESSAGE, 4_711])
-def test_a_two_way_call_gets_one_answer_whoever_takes_it_and_whatever_it_says(code: int, ext: dict[str, str], body: bytes) -> None:
+def test_a_two_way_call_gets_one_answer_whoever_takes_it_and_whatever_it_says(
+    code: int, ext: dict[str, str], body: bytes
+) -> None:
     log = Log()
     leader = Rig("c1", log, {"c2": "c2:9878"}).lead()
     standby = Rig("c2", log, {"c1": "c1:9878"}, now_ms=leader.now_ms, seed=2)

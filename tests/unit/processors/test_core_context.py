@@ -32,6 +32,18 @@ def test_nobody_leads_an_empty_log() -> None:
 def test_replicas_have_a_place_where_they_registered_and_where_they_are_heard_from() -> None:
     rig = Rig().lead().three()
     assert rig.core.replica_hosts() == {"b1", "b2", "b3", "peer"}
-    rig.request(1013, {"clusterName": CLUSTER, "brokerName": "other", "appliedBrokerId": "1", "registerCheckCode": "6.6.6.6:1;1"})
-    rig.request(904, {"clusterName": CLUSTER, "brokerName": "other", "brokerId": "1", "brokerAddr": "6.6.6.6:1"}, conn=9)
+    rig.request(
+        1013,
+        {
+            "clusterName": CLUSTER,
+            "brokerName": "other",
+            "appliedBrokerId": "1",
+            "registerCheckCode": "6.6.6.6:1;1",
+        },
+    )
+    rig.request(
+        904,
+        {"clusterName": CLUSTER, "brokerName": "other", "brokerId": "1", "brokerAddr": "6.6.6.6:1"},
+        conn=9,
+    )
     assert "6.6.6.6" not in rig.core.replica_hosts(), "an id alone is no replica yet"

@@ -62,9 +62,17 @@ def test_every_kind_of_command_has_rules():
     for cls in COMMANDS:
         samples = {
             "envelope": Envelope(bytes(16), "c", 1, "n", 0, ""),
-            "broker_ids": None, "settings": {}, "fingerprints": (), "new_sync_state_set": (),
-            "register_check_code": "x", "sync_state_set": (1,), "replicas": (), "source": "s", "cluster_name": "c", "broker_name": "b",
-        }  # fmt: skip
+            "broker_ids": None,
+            "settings": {},
+            "fingerprints": (),
+            "new_sync_state_set": (),
+            "register_check_code": "x",
+            "sync_state_set": (1,),
+            "replicas": (),
+            "source": "s",
+            "cluster_name": "c",
+            "broker_name": "b",
+        }
         fields = [f for f in cls.__struct_fields__ if f != "evidence"]
         numbers = {"designate": False, "clean_living": False}
         command = cls(*(samples.get(f, numbers.get(f, 1)) for f in fields[: _required(cls)]))

@@ -139,7 +139,9 @@ def test_an_active_schema_stays_active():
 def test_rules_that_this_release_does_not_have_stop_it():
     """D3: going on would decide otherwise than a newer release."""
     history = History()
-    with pytest.raises(ReleaseTooOld, match="rules 7.* rules 1, 2, 3; release 0.1.0 of controller n0"):
+    with pytest.raises(
+        ReleaseTooOld, match=("rules 7.* rules 1, 2, 3; release 0.1.0 of controller n0")
+    ):
         activate(history, 7)
     with pytest.raises(ReleaseTooOld, match="rules 7.*a newer release has it"):
         form(History(formed=False), version=7)
@@ -165,4 +167,7 @@ def test_an_upgrade_goes_one_way():
     assert activate(history, 2).accepted
     assert history.folder.state.rules_version == 2
     assert history.setting("commandsPerSetPerSecond", "5").accepted
-    assert history.do(ActivateRules(history.envelope(), 1, COMMAND_FINGERPRINTS)).refusal == "RULES_NOT_NEWER"
+    assert (
+        history.do(ActivateRules(history.envelope(), 1, COMMAND_FINGERPRINTS)).refusal
+        == "RULES_NOT_NEWER"
+    )

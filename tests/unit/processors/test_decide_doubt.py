@@ -1,4 +1,6 @@
-"""A log that may have lost decisions about a set (S11): who is waited for, who leads, and when that is a risk."""
+"""A log that may have lost decisions about a set (S11): who is waited for, who leads, and when that
+is a risk.
+"""
 
 import pytest
 
@@ -11,7 +13,9 @@ from tests.support.control_history import NAME, History, seen, verdicts, with_ma
 
 
 def of(*members: int, rules: int = 3) -> History:
-    """A set of three replicas that tell their minimum; the first of `members` leads all of them, and is doubted."""
+    """A set of three replicas that tell their minimum; the first of `members` leads all of them,
+    and is doubted.
+    """
     history = with_master(*members, rules=rules)
     for broker_id in (1, 2, 3):
         history.register(broker_id, min_in_sync=2)
@@ -36,7 +40,9 @@ def test_a_doubted_set_has_no_master_and_no_members_and_epochs_above_all_given_a
     assert (after.master_broker_id, after.sync_state_set, after.remembered) == (None, (), ())
     assert after.master_epoch == after.highest_epoch_seen == before.highest_epoch_seen + LIFTED_BY
     assert after.sync_state_set_epoch == before.sync_state_set_epoch + LIFTED_BY
-    assert [replica.register_check_code for replica in after.replicas] == [one.register_check_code for one in before.replicas]
+    assert [replica.register_check_code for replica in after.replicas] == [
+        one.register_check_code for one in before.replicas
+    ]
 
 
 def test_a_master_of_before_alters_nothing() -> None:
@@ -59,17 +65,26 @@ def test_a_stale_member_does_not_lead_when_its_leaving_was_lost() -> None:
     epoch = history.set.master_epoch
     outcome = history.elect(-1, *ALL)
     assert outcome.accepted and outcome.labels == ()
-    assert (history.set.master_broker_id, history.set.sync_state_set, history.set.uncertain) == (1, (1,), ())
+    assert (history.set.master_broker_id, history.set.sync_state_set, history.set.uncertain) == (
+        1,
+        (1,),
+        (),
+    )
     assert history.set.master_epoch == epoch + 1 and not history.set.at_risk
 
 
 def test_a_replica_that_joined_in_a_lost_decision_leads_if_it_has_the_most() -> None:
     history = doubted(1, 2)
-    outcome = history.elect(-1, seen(1, offset=100), seen(2, offset=100), seen(3, epoch=4, offset=90))
+    outcome = history.elect(
+        -1, seen(1, offset=100), seen(2, offset=100), seen(3, epoch=4, offset=90)
+    )
     assert outcome.accepted and history.set.master_broker_id == 3 and outcome.labels == ()
 
 
-@pytest.mark.parametrize("worse", ["unclean", "java", "gone for good", "cleaned", "never registered", "asked for by an operator"])
+@pytest.mark.parametrize(
+    "worse",
+    ["unclean", "java", "gone for good", "cleaned", "never registered", "asked for by an operator"],
+)
 def test_it_is_a_risk_when_somebody_is_missing_or_may_have_lost_something(worse: str) -> None:
     history = of(1, 2, 3)
     if worse == "never registered":
@@ -129,9 +144,15 @@ def test_epochs_that_are_nearly_used_up_leave_one_for_the_next_master() -> None:
     assert history.set.master_epoch == EPOCH_MAX - 1 and not history.set.imported
 
 
-@pytest.mark.parametrize(("lifted", "name", "refusal"), [
-    (0, NAME, "DOUBT_INVALID"), (-1, NAME, "DOUBT_INVALID"), (EPOCH_REACH + 1, NAME, "DOUBT_INVALID"), (1, "unknown", "NO_SUCH_SET"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("lifted", "name", "refusal"),
+    [
+        (0, NAME, "DOUBT_INVALID"),
+        (-1, NAME, "DOUBT_INVALID"),
+        (EPOCH_REACH + 1, NAME, "DOUBT_INVALID"),
+        (1, "unknown", "NO_SUCH_SET"),
+    ],
+)
 def test_what_is_refused(lifted: int, name: str, refusal: str) -> None:
     history = of(1, 2)
     before = history.folder.state

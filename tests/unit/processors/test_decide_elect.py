@@ -32,7 +32,9 @@ def test_row_2_others_that_are_there_are_not_asking():
 
 @pytest.mark.parametrize(("rules", "winner"), [(2, 2), (3, 1)])
 def test_row_2_the_first_election_takes_the_longest_log_of_those_that_report(rules, winner):
-    """A set that is new here may be an old one: an empty replica that asks first must not lead (C7)."""
+    """A set that is new here may be an old one: an empty replica that asks first must not lead
+    (C7).
+    """
     history = with_replicas(1, 2, rules=rules)
     history.elect(2, seen(1, epoch=5, offset=10**9), seen(2, epoch=-1, offset=0))
     assert (history.set.master_broker_id, history.set.sync_state_set) == (winner, (winner,))
@@ -81,7 +83,9 @@ def test_row_7_nobody_electable_for_a_broker_that_asks_changes_nothing():
 
 @pytest.mark.parametrize("designate", [False, True])
 def test_a_first_election_of_an_unclean_start_says_that_it_is_at_risk(designate):
-    """Else the replica vetoes its promotion, lives, and so stays the master who does not lead for ever."""
+    """Else the replica vetoes its promotion, lives, and so stays the master who does not lead for
+    ever.
+    """
     history = with_replicas(1, 2)
     history.register(1, "u1", clean=False)
     outcome = history.elect(1, seen(1, incarnation="u1"), designate=designate)
@@ -382,7 +386,11 @@ def test_s7_the_last_epoch_is_given_and_is_the_last():
     history.elect(-1, DEAD_1, seen(2, epoch=2**31 - 2))
     assert history.set.master_epoch == 2**31 - 1
     lost = history.elect(-1, seen(1, alive=False), seen(2, alive=False))
-    assert (lost.refusal, lost.changes, history.set.master_broker_id) == ("MASTER_NOT_AVAILABLE", (), 2)
+    assert (lost.refusal, lost.changes, history.set.master_broker_id) == (
+        "MASTER_NOT_AVAILABLE",
+        (),
+        2,
+    )
 
 
 def test_s7_a_reported_epoch_that_leaves_none_raises_no_floor_when_nobody_is_elected():

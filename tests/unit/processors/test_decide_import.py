@@ -34,7 +34,9 @@ def test_s6_the_master_goes_on_in_its_epoch():
 
 
 def test_s6_a_java_master_that_registers_again_gets_an_epoch_of_its_own():
-    """Its start cannot be told from a question that crossed the import: a new epoch costs little."""
+    """Its start cannot be told from a question that crossed the import: a new epoch costs
+    little.
+    """
     history = History()
     history.import_set(1, 2)
     assert history.register_java(1).accepted
@@ -101,7 +103,10 @@ TWO = (ImportedReplica(1, "h1:1"), ImportedReplica(2, "h2:1"))
         {"replicas": (TWO[0], replace(TWO[1], register_check_code="x" * 1025))},
         {"replicas": (*TWO, ImportedReplica(0, "h0:1"))},
         {"replicas": (*TWO, ImportedReplica(-1, "h0:1"))},
-        {"replicas": tuple(ImportedReplica(i, "h:1") for i in range(1, 130)), "next_broker_id": 200},
+        {
+            "replicas": tuple(ImportedReplica(i, "h:1") for i in range(1, 130)),
+            "next_broker_id": 200,
+        },
         {"next_broker_id": 2},
         {"next_broker_id": 2**63 - 1},
         {"sync_state_set": (1, 1)},
@@ -126,7 +131,9 @@ def test_what_no_controller_can_hold_is_refused(wrong):
     assert (outcome.refusal, outcome.code) == ("IMPORT_INVALID", 1)
 
 
-@pytest.mark.parametrize("living", [with_replicas(1), with_master(1, 2)], ids=["new", "with master"])
+@pytest.mark.parametrize(
+    "living", [with_replicas(1), with_master(1, 2)], ids=["new", "with master"]
+)
 def test_a_set_that_lives_here_is_not_replaced(living):
     assert living.import_set(1, 2, master_epoch=99).refusal == "IMPORT_CONFLICT"
 

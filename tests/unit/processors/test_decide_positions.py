@@ -1,4 +1,6 @@
-"""What members showed binds them (design S15): a log that went back in time is not trusted, a legitimate cut is no loss."""
+"""What members showed binds them (design S15): a log that went back in time is not trusted, a
+legitimate cut is no loss.
+"""
 
 import pytest
 from msgspec.structs import replace
@@ -25,7 +27,9 @@ def shown(history: History) -> dict[int, tuple[int, int]]:
 
 def starts(history: History, broker_id: int, epoch: int, end: int, start: str = "later"):
     """A start of a process that says it lost nothing."""
-    return history.register(broker_id, f"{start}{broker_id}", last_epoch=epoch, end_offset=end, min_in_sync=2)
+    return history.register(
+        broker_id, f"{start}{broker_id}", last_epoch=epoch, end_offset=end, min_in_sync=2
+    )
 
 
 # --- what is kept --------------------------------------------------------------------------
@@ -49,10 +53,21 @@ def test_an_election_that_clears_a_dead_master_keeps_what_it_had_shown():
 
 @pytest.mark.parametrize(
     "evidence",
-    [seen(2, offset=9_000, incarnation="former"), seen(2, epoch=-1, offset=9_000), seen(2, epoch=2, offset=9_000),
-     seen(2, epoch=0, offset=9_000), seen(2, offset=999)],
-    ids=["of an earlier start", "without an epoch", "of a later epoch", "of an earlier epoch", "less than before"],
-)  # fmt: skip
+    [
+        seen(2, offset=9_000, incarnation="former"),
+        seen(2, epoch=-1, offset=9_000),
+        seen(2, epoch=2, offset=9_000),
+        seen(2, epoch=0, offset=9_000),
+        seen(2, offset=999),
+    ],
+    ids=[
+        "of an earlier start",
+        "without an epoch",
+        "of a later epoch",
+        "of an earlier epoch",
+        "less than before",
+    ],
+)
 def test_what_shows_nothing_of_this_mastership_is_not_kept(evidence):
     history = of(1, 2, 3)
     history.alter((1, 2), seen(1), evidence)
@@ -112,9 +127,17 @@ def test_a_copy_newer_than_the_last_registration_is_noticed(epoch, end, sound):
 @pytest.mark.parametrize(
     ("heard_epoch", "heard_offset", "sound"),
     [(1, 7_000, False), (1, 6_000, True), (2, 7_000, True), (0, 7_000, True), (None, None, True)],
-    ids=["it had named more", "it had named as much", "of no epoch that was led in", "of an epoch before", "nothing was heard"],
+    ids=[
+        "it had named more",
+        "it had named as much",
+        "of no epoch that was led in",
+        "of an epoch before",
+        "nothing was heard",
+    ],
 )
-def test_between_two_commands_the_heartbeats_of_the_start_before_count(heard_epoch, heard_offset, sound):
+def test_between_two_commands_the_heartbeats_of_the_start_before_count(
+    heard_epoch, heard_offset, sound
+):
     """No decision was made since 2 was at 5,000; its disk comes back with 6,000."""
     history = of(1, 2)
     history.alter((1, 2, 3), seen(1, offset=5_000), seen(2, offset=5_000), seen(3, offset=5_000))
@@ -136,7 +159,10 @@ def test_a_former_master_with_an_older_disk_is_remembered_no_more():
     assert history.set.remembered == (1,)
     starts(history, 1, 1, 4_000)
     assert (history.set.remembered, history.set.replica(1).clean) == ((), False)
-    assert history.elect(-1, seen(1, incarnation="later1", offset=4_000), gone(2)).refusal == "MASTER_NOT_AVAILABLE"
+    assert (
+        history.elect(-1, seen(1, incarnation="later1", offset=4_000), gone(2)).refusal
+        == "MASTER_NOT_AVAILABLE"
+    )
 
 
 def test_a_member_with_an_older_disk_leaves_the_set_at_once():
@@ -150,9 +176,14 @@ def test_a_member_with_an_older_disk_leaves_the_set_at_once():
 
 
 def test_a_former_master_that_was_cut_to_its_successor_lost_nothing():
-    """1 led epoch 3 and nobody took a byte of it; it is cut off, and 2, whose log ends in epoch 1, leads next."""
+    """1 led epoch 3 and nobody took a byte of it; it is cut off, and 2, whose log ends in epoch 1,
+    leads next.
+    """
     history = of(1, 2)
-    history.elect(2, seen(1), seen(2), designate=True), history.elect(1, seen(1), seen(2), designate=True)
+    (
+        history.elect(2, seen(1), seen(2), designate=True),
+        history.elect(1, seen(1), seen(2), designate=True),
+    )
     history.elect(-1, gone(1, epoch=3), seen(2))
     assert shown(history) == {1: (3, 1_000), 2: (1, 1_000)}
     # What its heartbeats named first is not gone from the evidence when it has been cut and joins.
@@ -163,9 +194,14 @@ def test_a_former_master_that_was_cut_to_its_successor_lost_nothing():
 
 
 def test_members_that_stay_are_bound_to_where_their_new_master_ends():
-    """1 led epoch 3; 2, whose log ends in epoch 1, takes over from it, so nothing was confirmed in epoch 3."""
+    """1 led epoch 3; 2, whose log ends in epoch 1, takes over from it, so nothing was confirmed in
+    epoch 3.
+    """
     history = of(1, 2)
-    history.elect(2, seen(1), seen(2), designate=True), history.elect(1, seen(1), seen(2), designate=True)
+    (
+        history.elect(2, seen(1), seen(2), designate=True),
+        history.elect(1, seen(1), seen(2), designate=True),
+    )
     history.elect(2, seen(1, epoch=3), seen(2), designate=True)
     assert shown(history) == {1: (1, 1_000), 2: (1, 1_000)}
     starts(history, 1, 1, 1_000)
@@ -176,7 +212,14 @@ def test_after_an_election_at_risk_nobody_is_expected_to_have_more_than_the_winn
     history = of(1, 2)
     history.elect(-1, gone(1, offset=5_000), seen(2, offset=5_000))
     for broker_id in (1, 2):
-        history.register(broker_id, f"dark{broker_id}", clean=False, last_epoch=1, end_offset=4_000, min_in_sync=2)
+        history.register(
+            broker_id,
+            f"dark{broker_id}",
+            clean=False,
+            last_epoch=1,
+            end_offset=4_000,
+            min_in_sync=2,
+        )
     outcome = history.elect(
         -1, seen(1, incarnation="dark1", offset=4_100), seen(2, incarnation="dark2", offset=4_000)
     )
@@ -190,9 +233,13 @@ def test_who_joins_again_is_bound_to_what_it_shows_then():
     history = of(1, 2)
     history.elect(-1, gone(1, offset=5_000), seen(2, offset=5_000))
     starts(history, 1, 1, 5_000)
-    history.alter((1, 2), seen(1, incarnation="later1", epoch=2, offset=5_100), seen(2, epoch=2, offset=5_100))
+    history.alter(
+        (1, 2), seen(1, incarnation="later1", epoch=2, offset=5_100), seen(2, epoch=2, offset=5_100)
+    )
     assert shown(history)[1] == (2, 5_100)
-    history.alter((2,), seen(2, epoch=2, offset=6_000), gone(1, incarnation="later1", epoch=2, offset=5_900))
+    history.alter(
+        (2,), seen(2, epoch=2, offset=6_000), gone(1, incarnation="later1", epoch=2, offset=5_900)
+    )
     assert shown(history) == {1: (2, 5_900), 2: (2, 6_000)}
 
 
@@ -243,7 +290,9 @@ def test_what_a_java_member_named_last_counts_where_no_decision_showed_anything(
     assert (outcome.refusal, history.set.replica(2).clean) == ("MASTER_NOT_AVAILABLE", False)
 
 
-@pytest.mark.parametrize("heard", [{}, {"heard_epoch": 7, "heard_offset": 9_000}, {"heard_epoch": 1}])
+@pytest.mark.parametrize(
+    "heard", [{}, {"heard_epoch": 7, "heard_offset": 9_000}, {"heard_epoch": 1}]
+)
 def test_what_was_heard_of_another_epoch_or_of_a_newcomer_binds_no_java_broker(heard):
     history = of_java()
     history.apply_id(3)
@@ -271,7 +320,9 @@ def test_a_java_member_that_shows_all_it_had_is_elected_without_risk():
 
 
 @pytest.mark.parametrize(
-    "evidence", [java(4_000), java(-1, epoch=-1)], ids=["it did not start anew", "nothing is known of it"]
+    "evidence",
+    [java(4_000), java(-1, epoch=-1)],
+    ids=["it did not start anew", "nothing is known of it"],
 )
 def test_what_is_unknown_is_no_loss(evidence):
     """A controller that leads since a moment ago knows an older heartbeat, or none yet."""

@@ -1,4 +1,6 @@
-"""Elections remember (design S14, S15): who holds all that was acknowledged stays eligible, and loss is compared."""
+"""Elections remember (design S14, S15): who holds all that was acknowledged stays eligible, and
+loss is compared.
+"""
 
 import pytest
 
@@ -25,9 +27,16 @@ def memory(history: History) -> tuple[int, ...]:
     return history.set.remembered
 
 
-def loses_power(history: History, broker_id: int, *, epoch: int = 1, end: int = 100, start: str = "power"):
+def loses_power(
+    history: History, broker_id: int, *, epoch: int = 1, end: int = 100, start: str = "power"
+):
     return history.register(
-        broker_id, f"{start}{broker_id}", clean=False, last_epoch=epoch, end_offset=end, min_in_sync=2
+        broker_id,
+        f"{start}{broker_id}",
+        clean=False,
+        last_epoch=epoch,
+        end_offset=end,
+        min_in_sync=2,
     )
 
 
@@ -46,7 +55,9 @@ def test_who_an_election_leaves_out_below_the_minimum_is_remembered():
 
 
 @pytest.mark.parametrize(
-    ("minimum", "remembered"), [(2, ()), (3, (1,)), (None, ()), (1, ())], ids=["met", "not met", "not told", "one"]
+    ("minimum", "remembered"),
+    [(2, ()), (3, (1,)), (None, ()), (1, ())],
+    ids=["met", "not met", "not told", "one"],
 )
 def test_a_set_with_its_minimum_remembers_nobody(minimum, remembered):
     history = of(1, 2, 3, minimum=minimum)
@@ -138,7 +149,10 @@ def test_a_remembered_replica_leads_without_risk_when_no_member_can():
     history = of(1, 2)
     history.elect(-1, gone(1), seen(2))
     outcome = history.elect(-1, seen(1), gone(2))
-    assert (outcome.labels, verdicts(outcome)) == (("REMEMBERED",), {1: "CHOSEN", 2: "NOT_ALIVE", 3: "NOT_ALIVE"})
+    assert (outcome.labels, verdicts(outcome)) == (
+        ("REMEMBERED",),
+        {1: "CHOSEN", 2: "NOT_ALIVE", 3: "NOT_ALIVE"},
+    )
     assert (history.set.master_broker_id, history.set.sync_state_set) == (1, (1,))
     assert memory(history) == (2,)
     assert not history.set.at_risk
@@ -152,7 +166,11 @@ def test_after_the_last_member_was_cleaned_the_longest_former_member_leads_at_ri
     history.elect(-1, seen(1, incarnation="again"), back(2), back(3))
     loses_power(history, 1)
     history.clean((1,), living=True)
-    assert (history.set.sync_state_set, history.set.unclean_members, history.set.former) == ((), (), (2, 3))
+    assert (history.set.sync_state_set, history.set.unclean_members, history.set.former) == (
+        (),
+        (),
+        (2, 3),
+    )
     assert history.elect(-1, gone(2), back(3, offset=70)).refusal == "MASTER_NOT_AVAILABLE"
     outcome = history.elect(-1, back(2, offset=60), back(3, offset=70))
     assert (outcome.labels, verdicts(outcome)) == (("AT_RISK",), {2: "LOWER_OFFSET", 3: "CHOSEN"})
@@ -203,7 +221,9 @@ def test_a_kill_then_a_power_loss_loses_nothing():
 
 
 def test_a_power_loss_that_nobody_heard_then_a_kill_loses_nothing():
-    """The heartbeat of 2 counts although its machine is dark; 1 is killed, the dead 2 is elected."""
+    """The heartbeat of 2 counts although its machine is dark; 1 is killed, the dead 2 is
+    elected.
+    """
     history = of(1, 2)
     history.elect(-1, gone(1), seen(2))
     history.register(1, "again", last_epoch=1, end_offset=1_000, min_in_sync=2)
@@ -234,7 +254,9 @@ def test_a_former_member_is_waited_for_and_compared_when_all_members_lost_power(
     assert waits.refusal == "MASTER_NOT_AVAILABLE"
     assert verdicts(waits)[2] == verdicts(waits)[3] == "WAITING"
     history.register(1, "again", last_epoch=1, end_offset=1_000, min_in_sync=2)
-    outcome = history.elect(-1, seen(1, incarnation="again", offset=500), back(2, offset=90), back(3, offset=80))
+    outcome = history.elect(
+        -1, seen(1, incarnation="again", offset=500), back(2, offset=90), back(3, offset=80)
+    )
     assert (history.set.master_broker_id, outcome.labels) == (1, ("AT_RISK",))
 
 
@@ -264,7 +286,13 @@ def test_an_outcome_names_whom_the_set_waits_for():
 
 @pytest.mark.parametrize(
     ("limit", "waited_ms", "elected"),
-    [("60000", 60_000, True), ("60000", 59_999, False), ("60000", None, False), ("0", 10**9, False), (None, 10**9, False)],
+    [
+        ("60000", 60_000, True),
+        ("60000", 59_999, False),
+        ("60000", None, False),
+        ("0", 10**9, False),
+        (None, 10**9, False),
+    ],
     ids=["has passed", "has not", "not told", "for ever", "not set"],
 )
 def test_a_set_waits_as_long_as_the_setting_says(limit, waited_ms, elected):
@@ -285,7 +313,9 @@ def test_an_election_that_waits_no_longer_takes_the_longest_and_says_whom_it_gav
 
 
 def test_a_wait_that_is_over_gives_no_set_away_whose_members_may_come_back():
-    """2 and 3 are down with everything that was acknowledged: that is no election at risk, but none."""
+    """2 and 3 are down with everything that was acknowledged: that is no election at risk, but
+    none.
+    """
     history = of(2, 3)
     history.setting("atRiskWaitMs", "60000")
     outcome = history.elect(-1, seen(1), gone(2), gone(3), waited_ms=10**9)
@@ -306,7 +336,9 @@ def test_older_rules_wait_for_ever(rules):
     assert not History(rules=rules).setting("atRiskWaitMs", "60000").accepted
 
 
-@pytest.mark.parametrize(("value", "accepted"), [("604800000", True), ("604800001", False), ("-1", False), ("1s", False)])
+@pytest.mark.parametrize(
+    ("value", "accepted"), [("604800000", True), ("604800001", False), ("-1", False), ("1s", False)]
+)
 def test_a_wait_of_a_week_is_the_longest(value, accepted):
     assert History().setting("atRiskWaitMs", value).accepted is accepted
 
@@ -339,7 +371,9 @@ def test_a_former_member_whose_disk_is_gone_is_not_waited_for():
         loses_power(history, broker_id)
     at_address(history, 4, 1)
     assert history.elect(-1, gone(1), back(2), back(3)).refusal == "MASTER_NOT_AVAILABLE"
-    outcome = history.elect(-1, gone(1), back(2, offset=90), back(3, offset=80), seen(4, epoch=-1, offset=0))
+    outcome = history.elect(
+        -1, gone(1), back(2, offset=90), back(3, offset=80), seen(4, epoch=-1, offset=0)
+    )
     assert (history.set.master_broker_id, outcome.labels) == (2, ("AT_RISK",))
 
 
@@ -348,7 +382,9 @@ def test_a_set_whose_only_member_lost_its_disk_takes_the_longest_that_is_left():
     history.elect(-1, gone(1), seen(2)), history.register(1, "u", clean=False, min_in_sync=2)
     at_address(history, 4, 2)
     empty = seen(4, epoch=-1, offset=0)
-    outcome = history.elect(-1, seen(1, incarnation="u", offset=70), gone(2), seen(3, offset=60), empty)
+    outcome = history.elect(
+        -1, seen(1, incarnation="u", offset=70), gone(2), seen(3, offset=60), empty
+    )
     assert (history.set.master_broker_id, outcome.labels) == (1, ("AT_RISK",))
 
 
@@ -382,7 +418,9 @@ def test_an_empty_member_is_not_elected_over_one_that_holds_everything():
     history.elect(-1, gone(1), seen(2, incarnation="empty", epoch=-1, offset=0))
     assert history.set.master_broker_id is None
     history.register(1, "again", last_epoch=1, end_offset=1_000, min_in_sync=2)
-    history.elect(-1, seen(1, incarnation="again"), seen(2, incarnation="empty", epoch=-1, offset=0))
+    history.elect(
+        -1, seen(1, incarnation="again"), seen(2, incarnation="empty", epoch=-1, offset=0)
+    )
     assert history.set.master_broker_id == 1
 
 

@@ -44,10 +44,25 @@ def test_an_id_that_has_none_after_it_is_not_given():
     """Its outcome would have no bytes."""
     history = with_replicas()
     last = ImportBrokerSet(
-        history.envelope(), "DefaultCluster", "other", 2**63 - 2, None, 0, (), 0, (ImportedReplica(1, "h:1", ""),), "java", -1
+        history.envelope(),
+        "DefaultCluster",
+        "other",
+        2**63 - 2,
+        None,
+        0,
+        (),
+        0,
+        (ImportedReplica(1, "h:1", ""),),
+        "java",
+        -1,
     )
     assert history.do(last).accepted
-    codes = [history.do(ApplyBrokerId(history.envelope(), "DefaultCluster", "other", 2**63 - one, "h:2;x")).code for one in (2, 1)]
+    codes = [
+        history.do(
+            ApplyBrokerId(history.envelope(), "DefaultCluster", "other", 2**63 - one, "h:2;x")
+        ).code
+        for one in (2, 1)
+    ]
     assert codes == [0, 2014]
 
 
@@ -241,20 +256,29 @@ def test_s5_the_same_unclean_start_registering_again_does_not_leave_again():
 
 
 def test_s5_who_was_chosen_at_risk_without_hearing_it_and_is_chosen_again_can_refuse():
-    """The second election rests on the first one, so it has no risk of its own; the replica knows better."""
+    """The second election rests on the first one, so it has no risk of its own; the replica knows
+    better.
+    """
     history = with_master(1, 2)
     for broker_id in (1, 2):
         history.register(broker_id, f"i{broker_id}-again", clean=False)
-    everyone = tuple(seen(i, incarnation=f"i{i}-again" if i < 3 else "", offset=5000 - i) for i in (1, 2, 3))
+    everyone = tuple(
+        seen(i, incarnation=f"i{i}-again" if i < 3 else "", offset=5000 - i) for i in (1, 2, 3)
+    )
     assert "AT_RISK" in history.elect(-1, *everyone).labels
-    unheard = tuple(seen(i, alive=i > 1, incarnation=f"i{i}-again" if i < 3 else "") for i in (1, 2, 3))
+    unheard = tuple(
+        seen(i, alive=i > 1, incarnation=f"i{i}-again" if i < 3 else "") for i in (1, 2, 3)
+    )
     history.elect(-1, *unheard)
     assert (history.set.master_broker_id, history.set.sync_state_set) == (None, (1,))
     assert history.elect(1, *everyone).labels == ()
 
     outcome = history.register(1, "i1-again", clean=False)
 
-    assert [type(change).__name__ for change in outcome.changes][:2] == ["MasterCleared", "SyncStateSetAltered"]
+    assert [type(change).__name__ for change in outcome.changes][:2] == [
+        "MasterCleared",
+        "SyncStateSetAltered",
+    ]
     assert (history.set.sync_state_set, history.set.replica(1).clean) == ((), False)
     outcome = history.elect(-1, *everyone)
     assert (history.set.master_broker_id, "AT_RISK" in outcome.labels) == (1, True)

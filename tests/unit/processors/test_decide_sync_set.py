@@ -249,7 +249,10 @@ def test_s15_the_lost_one_comes_back_once_it_has_caught_up():
 
 def test_s15_nobody_proves_a_loss_of_the_master_itself():
     history = of_three()
-    assert history.alter((1, 2, 3), seen(1), seen(2), seen(3), lost=(1,)).refusal == "SET_WITHOUT_MASTER"
+    assert (
+        history.alter((1, 2, 3), seen(1), seen(2), seen(3), lost=(1,)).refusal
+        == "SET_WITHOUT_MASTER"
+    )
     assert history.set.replica(1).clean
 
 

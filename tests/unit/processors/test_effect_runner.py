@@ -47,7 +47,9 @@ async def test_role_notices_are_delivered_when_they_are_due(tmp_path: Path) -> N
     await server.start()
     made, outbound = runner(Rig(), tmp_path, [])
     address = f"127.0.0.1:{server.port}"
-    late, soon = (RemotingCommand.request(1008, {"when": when}, oneway=True) for when in ("late", "soon"))
+    late, soon = (
+        RemotingCommand.request(1008, {"when": when}, oneway=True) for when in ("late", "soon")
+    )
     made.perform([fx.NotifyRole(address, late, delay_ms=1_000), fx.NotifyRole(address, soon)])
     await until(lambda: len(got) == 2, "both notices came")
     assert [notice.ext["when"] for notice in got] == ["soon", "late"]
@@ -58,7 +60,9 @@ async def test_role_notices_are_delivered_when_they_are_due(tmp_path: Path) -> N
 async def test_after_a_halt_nothing_is_performed(tmp_path: Path) -> None:
     halts: list[str] = []
     made, outbound = runner(Rig(), tmp_path, halts)
-    made.perform([fx.Note("info", "x"), fx.Reply(1, RemotingCommand(0)), fx.Halt("first"), fx.Halt("second")])
+    made.perform(
+        [fx.Note("info", "x"), fx.Reply(1, RemotingCommand(0)), fx.Halt("first"), fx.Halt("second")]
+    )
     made.perform([fx.Halt("third")])
     assert halts == ["first"]
     await outbound.close()

@@ -17,9 +17,18 @@ def replica(broker_id: int, **other) -> Replica:
 
 def broker_set(*members: int, replicas=(1, 2, 3), master: int | None = None, **other) -> BrokerSet:
     return BrokerSet(
-        "c", "b", 9, tuple(replica(i) for i in replicas), master, 1, members, 1, 1,
-        has_had_master=True, **other,
-    )  # fmt: skip
+        "c",
+        "b",
+        9,
+        tuple(replica(i) for i in replicas),
+        master,
+        1,
+        members,
+        1,
+        1,
+        has_had_master=True,
+        **other,
+    )
 
 
 def run(of: BrokerSet, *evidence, broker_id=-1, designate=False, unclean=False):
@@ -117,9 +126,13 @@ def test_step_2_the_old_master_stays_when_it_is_alive():
 
 def test_step_3_a_preferred_member_is_taken_whatever_the_order():
     election = run(
-        broker_set(1, 2, 3, master=1), seen(1), seen(2, offset=0, priority=DEFAULT), seen(3),
-        broker_id=2, designate=True,
-    )  # fmt: skip
+        broker_set(1, 2, 3, master=1),
+        seen(1),
+        seen(2, offset=0, priority=DEFAULT),
+        seen(3),
+        broker_id=2,
+        designate=True,
+    )
     assert election.winner == 2
     assert election.members == (1, 2, 3)
 
@@ -147,9 +160,17 @@ def test_who_is_designated_is_not_alive_by_being_named():
 
 def test_numbers_of_an_earlier_start_are_void():
     of = BrokerSet(
-        "c", "b", 3,
-        (replica(1, last_epoch=1, end_offset=5), replica(2, last_epoch=1, end_offset=6)), None, 1, (1, 2), 1, 1, has_had_master=True,
-    )  # fmt: skip
+        "c",
+        "b",
+        3,
+        (replica(1, last_epoch=1, end_offset=5), replica(2, last_epoch=1, end_offset=6)),
+        None,
+        1,
+        (1, 2),
+        1,
+        1,
+        has_had_master=True,
+    )
     void = seen(1, incarnation="older", epoch=9, offset=99)
     first = assess(of, [void], 1)[0]
     assert (first.epoch, first.max_offset) == (1, 5)
@@ -163,15 +184,25 @@ def test_of_two_entries_for_one_replica_the_first_counts():
 
 def test_evidence_about_strangers_is_ignored():
     assert reasons(run(broker_set(1, 2), seen(2), seen(77))) == {
-        1: "NOT_ALIVE", 2: "CHOSEN", 3: "NOT_ALIVE",
-    }  # fmt: skip
+        1: "NOT_ALIVE",
+        2: "CHOSEN",
+        3: "NOT_ALIVE",
+    }
 
 
 def test_who_never_registered_cannot_stand():
     of = BrokerSet(
-        "c", "b", 3, (replica(1), replica(2, is_registered=False)), None, 1, (1,), 1, 1,
+        "c",
+        "b",
+        3,
+        (replica(1), replica(2, is_registered=False)),
+        None,
+        1,
+        (1,),
+        1,
+        1,
         has_had_master=True,
-    )  # fmt: skip
+    )
     election = run(of, seen(1, alive=False), seen(2), unclean=True)
     assert election.winner is None
     assert reasons(election)[2] == "NOT_REGISTERED"

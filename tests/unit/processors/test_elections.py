@@ -35,7 +35,12 @@ def test_a_set_that_shrinks_by_an_unclean_start_is_pushed_to_its_master(rig: Rig
 
 
 def test_replicas_that_only_have_an_id_are_told_nothing(rig: Rig) -> None:
-    ext = {"clusterName": "C", "brokerName": SET, "appliedBrokerId": "4", "registerCheckCode": "b4:10911;1"}
+    ext = {
+        "clusterName": "C",
+        "brokerName": SET,
+        "appliedBrokerId": "4",
+        "registerCheckCode": "b4:10911;1",
+    }
     rig.request(1013, ext, conn=4)
     rig.elect(2, designate=True)
     assert "b4:10911" not in {notice.address for notice in rig.take(fx.NotifyRole)}
@@ -48,7 +53,11 @@ def test_the_new_leader_pushes_roles_the_former_may_not_have_pushed(rig: Rig) ->
     other.perform(other.core.on_peer_closed("c1:9878", True, other.now_ms))
     other.tick(200)
     assert other.core.is_active
-    assert {notice.address for notice in other.take(fx.NotifyRole)} == {"b1:10911", "b2:10911", "b3:10911"}
+    assert {notice.address for notice in other.take(fx.NotifyRole)} == {
+        "b1:10911",
+        "b2:10911",
+        "b3:10911",
+    }
 
 
 def test_a_standby_pushes_nothing(rig: Rig) -> None:
@@ -68,7 +77,11 @@ def test_the_controllers_election_expects_the_epochs_it_saw(rig: Rig) -> None:
     assert rig.elect(2, designate=True).code == 0
     rig.append(rig.held[0])
     outcome = rig.published[-1]
-    assert (outcome.kind, outcome.accepted, outcome.refusal) == ("ElectMaster", False, "STATE_MOVED")
+    assert (outcome.kind, outcome.accepted, outcome.refusal) == (
+        "ElectMaster",
+        False,
+        "STATE_MOVED",
+    )
 
 
 def test_a_mastership_at_risk_is_told_to_brokers_and_in_answers(rig: Rig) -> None:
@@ -116,8 +129,12 @@ def test_s6_a_restarted_master_that_beats_is_not_told_its_old_mastership(rig: Ri
     assert desk.tell_one(restarted, SET, known.master_broker_id, rig.now_ms) == []
 
 
-def test_s6_a_java_master_that_registers_again_is_told_nothing_before_the_log_knows_of_its_start(rig: Rig) -> None:
-    """The notice of a takeover and the registration of a new start may cross: it would lead in the epoch of its former life."""
+def test_s6_a_java_master_that_registers_again_is_told_nothing_before_the_log_knows_of_its_start(
+    rig: Rig,
+) -> None:
+    """The notice of a takeover and the registration of a new start may cross: it would lead in the
+    epoch of its former life.
+    """
     ext = {"clusterName": "C", "brokerName": SET, "brokerId": "2", "brokerAddress": "b2:10911"}
     rig.request(1003, ext, conn=2)
     rig.elect(2, designate=True)
@@ -127,7 +144,9 @@ def test_s6_a_java_master_that_registers_again_is_told_nothing_before_the_log_kn
 
     def told() -> set[str]:
         one = [notice.address for notice in desk.tell_one(rig.state, SET, 2, rig.now_ms)]
-        assert ("b2:10911" in one) == ("b2:10911" in {notice.address for notice in desk.tell(rig.state, [SET], rig.now_ms)})
+        assert ("b2:10911" in one) == (
+            "b2:10911" in {notice.address for notice in desk.tell(rig.state, [SET], rig.now_ms)}
+        )
         return set(one)
 
     assert told() == {"b2:10911"}
@@ -139,19 +158,33 @@ def test_s6_a_java_master_that_registers_again_is_told_nothing_before_the_log_kn
 
 def test_a_notice_repeats_the_token_of_the_start_that_it_goes_to() -> None:
     rig = Rig().lead().three()
-    beat = {"clusterName": CLUSTER, "brokerName": SET, "brokerAddr": "b2:10911", "brokerId": "2", "regentIncarnation": "life-2"}
+    beat = {
+        "clusterName": CLUSTER,
+        "brokerName": SET,
+        "brokerAddr": "b2:10911",
+        "brokerId": "2",
+        "regentIncarnation": "life-2",
+    }
     rig.request(904, beat | {"regentNoticeToken": "two"}, conn=2, oneway=True)
     rig.register(3, "second life")
     rig.take(fx.NotifyRole)
     rig.close_connection(1)
     rig.probe_result("b1:10911", "refused")
-    told = {notice.address: notice.command.ext.get("regentNoticeToken") for notice in rig.take(fx.NotifyRole)}
+    told = {
+        notice.address: notice.command.ext.get("regentNoticeToken")
+        for notice in rig.take(fx.NotifyRole)
+    }
     assert told == {"b2:10911": "two", "b3:10911": None}
 
 
 def test_a_registration_tells_the_token_too_and_another_start_voids_the_one_before() -> None:
     rig = Rig().lead().three()
-    names = {"clusterName": CLUSTER, "brokerName": SET, "brokerId": "2", "brokerAddress": "b2:10911"}
+    names = {
+        "clusterName": CLUSTER,
+        "brokerName": SET,
+        "brokerId": "2",
+        "brokerAddress": "b2:10911",
+    }
     for token in ({"regentNoticeToken": "first"}, {"regentNoticeToken": "second"}, {}):
         rig.request(1003, names | token | {"regentIncarnation": f"life {token}"}, conn=2)
         pulse = rig.core._context.liveness.pulse((CLUSTER, SET, 2))

@@ -35,7 +35,16 @@ CLEANED = BrokersCleaned("b", (1,), True)
 AT_RISK = MasterAtRisk("b", 5)
 OF_A_SET = (APPLIED, REGISTERED, ELECTED, AT_RISK, CLEARED, ALTERED, CLEANED)
 IMPORTED = BrokerSetImported(
-    "b", "c", 4, (ImportedReplica(1, "h1:1"), ImportedReplica(3, "h3:1", "code")), 3, 5, (1, 3), 7, 6, "j"
+    "b",
+    "c",
+    4,
+    (ImportedReplica(1, "h1:1"), ImportedReplica(3, "h3:1", "code")),
+    3,
+    5,
+    (1, 3),
+    7,
+    6,
+    "j",
 )
 SHOWN = (MemberPosition(1, 4, 5),)
 OF_MEMORY = (MembersRemembered("b", (1,), (1,)), MinimumTold("b", 1, 2), PositionsShown("b", SHOWN))
@@ -57,13 +66,13 @@ def after(*changes) -> ControllerState:
 
 def test_the_cluster_changes_one_after_the_other():
     state = after(*OF_THE_CLUSTER)
-    assert state == ControllerState("c1", 1, "n0", "h:1", 2, Map({"a": "2"}), ("f", "g"), leader_release="r")
+    assert state == ControllerState(
+        "c1", 1, "n0", "h:1", 2, Map({"a": "2"}), ("f", "g"), leader_release="r"
+    )
 
 
 def test_a_set_changes_one_after_the_other():
-    assert after(APPLIED).sets["b"] == BrokerSet(
-        "c", "b", 2, (Replica(1, "h1:1", "h1:1;x"),)
-    )
+    assert after(APPLIED).sets["b"] == BrokerSet("c", "b", 2, (Replica(1, "h1:1", "h1:1;x"),))
     registered = after(APPLIED, REGISTERED).sets["b"]
     assert registered.replica(1) == Replica(
         1, "h1:2", "h1:1;x", "h1:3", "i1", True, True, True, 4, 5
@@ -130,7 +139,11 @@ def test_who_is_remembered_stays_so_until_something_else_is_told():
     changes = (APPLIED, REGISTERED, *OF_MEMORY)
     for more in ((), (REGISTERED,), (ELECTED,), (ELECTED, ALTERED)):
         broker_set = after(*changes, *more).sets["b"]
-        assert (broker_set.remembered, broker_set.former, broker_set.minimums) == ((1,), (1,), ((1, 2),))
+        assert (broker_set.remembered, broker_set.former, broker_set.minimums) == (
+            (1,),
+            (1,),
+            ((1, 2),),
+        )
         assert broker_set.positions == SHOWN
     assert after(*changes, CLEANED).sets["b"].positions == ()
 
@@ -145,14 +158,22 @@ def test_the_minimum_of_a_set_is_that_of_its_master():
 
 def test_a_set_that_is_doubted_has_nobody_and_forgets_it_with_the_next_master():
     doubted = after(APPLIED, REGISTERED, ELECTED, *OF_MEMORY, DOUBTED).sets["b"]
-    assert (doubted.master_broker_id, doubted.master_epoch, doubted.highest_epoch_seen) == (None, 1_006, 1_006)
+    assert (doubted.master_broker_id, doubted.master_epoch, doubted.highest_epoch_seen) == (
+        None,
+        1_006,
+        1_006,
+    )
     assert (doubted.sync_state_set, doubted.sync_state_set_epoch) == ((), 1_002)
     assert (doubted.remembered, doubted.former, doubted.uncertain) == ((), (1,), (1,))
     assert doubted.replicas[0].clean and doubted.has_had_master and doubted.minimums == ((1, 2),)
     for change in (REGISTERED, ALTERED):
-        assert evolve(after(APPLIED, REGISTERED, ELECTED, DOUBTED), change).sets["b"].uncertain == (1,)
+        assert evolve(after(APPLIED, REGISTERED, ELECTED, DOUBTED), change).sets["b"].uncertain == (
+            1,
+        )
     for change in (ELECTED, CLEANED):
-        assert evolve(after(APPLIED, REGISTERED, ELECTED, DOUBTED), change).sets["b"].uncertain == ()
+        assert (
+            evolve(after(APPLIED, REGISTERED, ELECTED, DOUBTED), change).sets["b"].uncertain == ()
+        )
 
 
 def test_a_set_of_which_nobody_registered_yet_begins_as_ever_above_all_epochs():

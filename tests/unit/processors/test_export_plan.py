@@ -12,7 +12,10 @@ from tests.support.controller_document import broker_set, replica
 from tests.support.java_controller_model import JavaControllerModel
 
 NOW = 1_700_000_000_000
-BROKERS: dict[str, BrokerFacts | None] = {"h:1": BrokerFacts("h:1", "c", "b", 0, 4, 900), "h:2": BrokerFacts("h:2", "c", "b", 2, 4, 900)}
+BROKERS: dict[str, BrokerFacts | None] = {
+    "h:1": BrokerFacts("h:1", "c", "b", 0, 4, 900),
+    "h:2": BrokerFacts("h:2", "c", "b", 2, 4, 900),
+}
 
 
 def failed(plan: export_plan.SetPlan) -> list[str]:
@@ -62,7 +65,9 @@ def test_another_set_of_that_name_is_forgotten_only_when_wanted(replace_it: bool
 
 def test_a_set_that_lives_there_is_never_forgotten() -> None:
     there = JavaSet("b", 2, 3, (2,), 3, (JavaReplica(2, "h:2", True),), 3)
-    assert failed(export_plan.plan_set("b", broker_set(), BROKERS, there, NOW, replace=True)) == ["place"]
+    assert failed(export_plan.plan_set("b", broker_set(), BROKERS, there, NOW, replace=True)) == [
+        "place"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -74,11 +79,20 @@ def test_a_set_that_lives_there_is_never_forgotten() -> None:
         (broker_set(replicas=[replica(1, alive=False), replica(2)]), BROKERS, ["master alive"]),
         (broker_set(master_restarted=True), BROKERS, ["master alive"]),
         (broker_set(), {**BROKERS, "h:2": None}, ["replicas"]),
-        (broker_set(), {"h:1": BrokerFacts("h:1", "c", "b", 1, 4, 0), "h:2": BrokerFacts("h:2", "c", "b", 0, 5, 0)}, ["master serves"]),
+        (
+            broker_set(),
+            {
+                "h:1": BrokerFacts("h:1", "c", "b", 1, 4, 0),
+                "h:2": BrokerFacts("h:2", "c", "b", 0, 5, 0),
+            },
+            ["master serves"],
+        ),
         (broker_set(sync_state_set_epoch=2_147_483_640), BROKERS, ["range"]),
     ],
 )
-def test_what_is_not_sound_does_not_go_and_says_why(here: Any, brokers: dict[str, BrokerFacts | None], names: list[str]) -> None:
+def test_what_is_not_sound_does_not_go_and_says_why(
+    here: Any, brokers: dict[str, BrokerFacts | None], names: list[str]
+) -> None:
     plan = export_plan.plan_set("b", here, brokers, None, NOW)
     assert failed(plan) == names and not plan.drive
     assert all(one.way_out for one in plan.checks if not one.ok)
@@ -94,7 +108,10 @@ def test_the_brokers_prove_that_our_master_is_the_one_that_will_be_elected() -> 
 
 
 def test_a_failover_before_ours_stopped_is_found() -> None:
-    brokers: dict[str, BrokerFacts | None] = {"h:1": BrokerFacts("h:1", "c", "b", 1, 5, 0), "h:2": BrokerFacts("h:2", "c", "b", 0, 5, 0)}
+    brokers: dict[str, BrokerFacts | None] = {
+        "h:1": BrokerFacts("h:1", "c", "b", 1, 5, 0),
+        "h:2": BrokerFacts("h:2", "c", "b", 0, 5, 0),
+    }
     assert bad(exported(broker_set()), brokers) == ["master serves"]
 
 
@@ -106,7 +123,10 @@ def test_a_broker_that_came_as_far_as_the_new_epoch_is_found() -> None:
 
 def test_once_the_master_has_arrived_the_proof_still_holds() -> None:
     seen = replace(exported(broker_set()), master_id=1, master_epoch=15, sync_state_set=(1, 2))
-    brokers: dict[str, BrokerFacts | None] = {"h:1": BrokerFacts("h:1", "c", "b", 0, 15, 0), "h:2": BrokerFacts("h:2", "c", "b", 2, 15, 0)}
+    brokers: dict[str, BrokerFacts | None] = {
+        "h:1": BrokerFacts("h:1", "c", "b", 0, 15, 0),
+        "h:2": BrokerFacts("h:2", "c", "b", 2, 15, 0),
+    }
     assert bad(seen, brokers) == []
 
 
@@ -115,8 +135,14 @@ def test_the_steps_tell_brokers_after_our_controllers_stopped_and_the_master_fir
     goal = export_plan.goal_of("b", here, BROKERS)
     assert goal is not None
     steps = export_plan.steps([goal], ["j:1"], ["r:1", "r:2"], "j:1")
-    stop = next(i for i, one in enumerate(steps) if one.title.startswith("Stop every Regent controller"))
-    tell = next(i for i, one in enumerate(steps) if any("updateBrokerConfig" in line for line in one.commands))
+    stop = next(
+        i for i, one in enumerate(steps) if one.title.startswith("Stop every Regent controller")
+    )
+    tell = next(
+        i
+        for i, one in enumerate(steps)
+        if any("updateBrokerConfig" in line for line in one.commands)
+    )
     assert stop < tell and [line.split()[3] for line in steps[tell].commands] == ["h:1", "h:2"]
 
 

@@ -3,7 +3,14 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
-from processors.export_requests import BEAT_EVERY, Goal, clean_requests, drive_count, drive_requests, forget_requests
+from processors.export_requests import (
+    BEAT_EVERY,
+    Goal,
+    clean_requests,
+    drive_count,
+    drive_requests,
+    forget_requests,
+)
 
 from tests.support.java_controller_model import JavaControllerModel
 
@@ -35,7 +42,9 @@ def run(model: JavaControllerModel, wanted: Goal) -> None:
     ],
     ids=str,
 )
-def test_a_fresh_controller_ends_with_our_ids_no_master_and_only_our_master_in_sync(wanted: Goal) -> None:
+def test_a_fresh_controller_ends_with_our_ids_no_master_and_only_our_master_in_sync(
+    wanted: Goal,
+) -> None:
     model = JavaControllerModel()
     run(model, wanted)
     seen = model.seen("b")
@@ -79,8 +88,15 @@ def test_a_run_that_broke_off_is_forgotten_and_driven_anew(broken_off_after: int
     run(model, wanted)
 
 
-@given(next_id=some.integers(2, 40), master=some.integers(1, 39), epoch=some.integers(1, 60), set_epoch=some.integers(1, 3 * BEAT_EVERY))
-def test_how_many_there_are_is_known_without_making_them(next_id: int, master: int, epoch: int, set_epoch: int) -> None:
+@given(
+    next_id=some.integers(2, 40),
+    master=some.integers(1, 39),
+    epoch=some.integers(1, 60),
+    set_epoch=some.integers(1, 3 * BEAT_EVERY),
+)
+def test_how_many_there_are_is_known_without_making_them(
+    next_id: int, master: int, epoch: int, set_epoch: int
+) -> None:
     wanted = goal((master,), max(next_id, master + 1), master, epoch, set_epoch)
     assert drive_count(wanted) == len(drive_requests(wanted, NOW))
 

@@ -10,7 +10,9 @@ from tests.support.mock_kafka import mock_kafka
 
 
 def fact(name: str = "broker-a") -> HeartbeatGap:
-    return HeartbeatGap(BrokerEventHeader(bytes(16), "regent", name, -1, "c1", 1, 0), 2, 5_000, 10_000, False, False)
+    return HeartbeatGap(
+        BrokerEventHeader(bytes(16), "regent", name, -1, "c1", 1, 0), 2, 5_000, 10_000, False, False
+    )
 
 
 def test_a_fact_arrives_under_the_name_of_its_set() -> None:
@@ -23,11 +25,15 @@ def test_a_fact_arrives_under_the_name_of_its_set() -> None:
         message = consumer.poll(20)
         consumer.close()
     assert message is not None and message.error() is None
-    assert message.key() == b"broker-a" and decode(message.value()) == fact() and reporter.dropped == 0
+    assert (
+        message.key() == b"broker-a" and decode(message.value()) == fact() and reporter.dropped == 0
+    )
 
 
 def test_what_cannot_be_sent_is_dropped_and_counted_and_stops_nobody() -> None:
-    reporter = FactReporter({"bootstrap.servers": "127.0.0.1:1", "queue.buffering.max.kbytes": "not a number"})
+    reporter = FactReporter(
+        {"bootstrap.servers": "127.0.0.1:1", ("queue.buffering.max.kbytes"): "not a number"}
+    )
     reporter.report(fact())
     reporter.report(fact("\ud800"))
     reporter.close()

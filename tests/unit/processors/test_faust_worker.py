@@ -22,9 +22,13 @@ class Fold:
         self.taken: list[int] = []
         self.failures: list[str] = []
         self.worker = FaustWorker(
-            "test", {"bootstrap.servers": "k:1"}, folder, next_offset=lambda: self.next_offset,
-            on_record=self.record, on_failure=self.failures.append,
-        )  # fmt: skip
+            "test",
+            {"bootstrap.servers": "k:1"},
+            folder,
+            next_offset=lambda: self.next_offset,
+            on_record=self.record,
+            on_failure=self.failures.append,
+        )
 
     def record(self, offset: int, data: bytes) -> None:
         self.taken.append(offset)
@@ -49,7 +53,11 @@ def test_a_hole_ends_it_once_and_nothing_follows(tmp_path: Path) -> None:
 
 def test_the_app_is_set_up_so_that_a_paused_node_does_not_hold_it(tmp_path: Path) -> None:
     conf = Fold(tmp_path).worker.app.conf
-    assert (conf.broker_request_timeout, conf.broker_session_timeout, conf.broker_heartbeat_interval) == (4, 3, 1)
+    assert (
+        conf.broker_request_timeout,
+        conf.broker_session_timeout,
+        conf.broker_heartbeat_interval,
+    ) == (4, 3, 1)
     assert not conf.web_enabled and conf.topic_disable_leader and not conf.stream_wait_empty
 
 
@@ -59,9 +67,14 @@ def test_all_bootstrap_servers_are_passed_on() -> None:
 
 def test_security_settings_become_fausts_credentials() -> None:
     assert credentials({"bootstrap.servers": "k:1"}) is None
-    sasl = credentials({
-        "security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-256", "sasl.username": "u", "sasl.password": "p",
-    })  # fmt: skip
+    sasl = credentials(
+        {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-256",
+            "sasl.username": "u",
+            "sasl.password": "p",
+        }
+    )
     assert sasl is not None and sasl.protocol is AuthProtocol.SASL_SSL
     assert credentials({"security.protocol": "SSL"}).protocol is AuthProtocol.SSL  # type: ignore[union-attr]
     with pytest.raises(ValueError, match="not known"):
@@ -69,14 +82,18 @@ def test_security_settings_become_fausts_credentials() -> None:
 
 
 class Arrivals:
-    """A stream as Faust makes it for an agent: one event at a time out of the queue of its channel."""
+    """A stream as Faust makes it for an agent: one event at a time out of the queue of its
+    channel.
+    """
 
     def __init__(self, worker: FaustWorker, offsets: Iterable[int]) -> None:
         self.queue = ThrowableQueue(flow_control=worker.app.flow_control)
         self.channel = self
         self.turns = 0
         for offset in offsets:
-            self.queue.put_nowait(SimpleNamespace(message=SimpleNamespace(offset=offset, value=b"")))
+            self.queue.put_nowait(
+                SimpleNamespace(message=SimpleNamespace(offset=offset, value=b""))
+            )
 
     async def events(self) -> AsyncIterator[object]:
         while not self.queue.empty():
@@ -120,7 +137,9 @@ class Slow:
 
     async def wait_first(self, *waited_for: Any, **limits: Any) -> object:
         self.asked.append((*waited_for, *limits))
-        done, others = await asyncio.wait([asyncio.ensure_future(one) for one in waited_for], return_when=asyncio.FIRST_COMPLETED)
+        done, others = await asyncio.wait(
+            [asyncio.ensure_future(one) for one in waited_for], return_when=asyncio.FIRST_COMPLETED
+        )
         for other in others:
             other.cancel()
         (first,) = done
@@ -154,7 +173,9 @@ async def test_a_record_that_must_wait_for_room_waits_where_faust_can_give_it_up
     assert handed == ["over"]
 
     suspended = asyncio.Event()
-    waiting = asyncio.ensure_future(at_once(slow.wait_first)(asyncio.Event().wait(), suspended.wait()))
+    waiting = asyncio.ensure_future(
+        at_once(slow.wait_first)(asyncio.Event().wait(), suspended.wait())
+    )
     await until(lambda: len(slow.asked) == 2, "the slow way is taken again")
     suspended.set()
     assert await waiting is True

@@ -6,7 +6,14 @@ import pytest
 
 from processors import figures
 from processors.core_context import CoreConfig, CoreContext
-from processors.figures import ROLE_CANDIDATE, ROLE_FOLLOWER, ROLE_LEADER, ROLE_UNKNOWN, Figures, figures_of
+from processors.figures import (
+    ROLE_CANDIDATE,
+    ROLE_FOLLOWER,
+    ROLE_LEADER,
+    ROLE_UNKNOWN,
+    Figures,
+    figures_of,
+)
 from processors.fold import Folder
 from tests.support.controller_rig import Log, Rig, ids
 

@@ -105,9 +105,15 @@ def test_before_the_cluster_is_formed_everything_else_is_refused():
 def test_d5_the_same_command_again_gets_the_first_outcome_and_changes_nothing():
     history = with_master(1, 2, 3)
     command = ElectMaster(
-        history.envelope(), CLUSTER, NAME, -1, False, None, None,
+        history.envelope(),
+        CLUSTER,
+        NAME,
+        -1,
+        False,
+        None,
+        None,
         (seen(1, alive=False), seen(2), seen(3)),
-    )  # fmt: skip
+    )
     first = history.do(command)
     assert first.accepted
     again = history.do(command)
@@ -264,14 +270,18 @@ def in_bulk(records) -> tuple[Folder, list[int]]:
 
 
 def busy_history() -> History:
-    """More than is read ahead, with all that a reader ahead could get wrong: garbage, repeats, other schemas."""
+    """More than is read ahead, with all that a reader ahead could get wrong: garbage, repeats,
+    other schemas.
+    """
     history = with_master(1, 2, 3, rules=1)
     for number in range(2 * READ_AHEAD):
         history.register(1 + number % 3, incarnation=f"i{number}")
         history.append(history.records[-1])
     history.setting(SETTING_DEDUPE_WINDOW, "5")
     history.append(b"garbage")
-    assert history.do(ActivateRules(history.envelope(), RULES_VERSION, COMMAND_FINGERPRINTS)).accepted
+    assert history.do(
+        ActivateRules(history.envelope(), RULES_VERSION, COMMAND_FINGERPRINTS)
+    ).accepted
     assert history.import_set(7, 8, broker_name="imported").accepted
     history.claim(1)
     return history
@@ -280,7 +290,11 @@ def busy_history() -> History:
 def test_in_bulk_the_same_comes_out_as_one_by_one():
     history = busy_history()
     folder, differ = in_bulk(history.records)
-    assert (folder.digest, folder.state, folder.offset) == (history.folder.digest, history.folder.state, history.folder.offset)
+    assert (folder.digest, folder.state, folder.offset) == (
+        history.folder.digest,
+        history.folder.state,
+        history.folder.offset,
+    )
     assert list(folder.recent.items()) == list(history.folder.recent.items())
     assert differ == []
 
@@ -290,7 +304,11 @@ def test_in_bulk_a_schema_counts_from_the_record_that_makes_it_active():
     header = BrokerEventHeader(b"e" * 16, "c", "b", 1, "i", 1, 0)
     event = encode(HaLinkUp(header, 2, "inbound"))
     assert history.append(event).outcome.refusal == "UNKNOWN_SCHEMA"
-    history.do(ActivateRules(history.envelope(), RULES_VERSION, (*COMMAND_FINGERPRINTS, fingerprint_of(HaLinkUp))))
+    history.do(
+        ActivateRules(
+            history.envelope(), RULES_VERSION, (*COMMAND_FINGERPRINTS, fingerprint_of(HaLinkUp))
+        )
+    )
     assert history.append(event).outcome.refusal == "UNREADABLE"
     assert in_bulk(history.records)[0].digest == history.folder.digest
 
@@ -303,7 +321,11 @@ def test_in_bulk_what_came_before_a_record_that_stops_this_release_is_applied():
     folder = Folder()
     with pytest.raises(ReleaseTooOld, match="00" * 8):
         folder.apply_many(0, [*history.records, b"\xc3\x01" + bytes(8), *history.records])
-    assert (folder.digest, folder.state, folder.offset) == (history.folder.digest, history.folder.state, history.folder.offset)
+    assert (folder.digest, folder.state, folder.offset) == (
+        history.folder.digest,
+        history.folder.state,
+        history.folder.offset,
+    )
 
 
 def test_in_bulk_it_tells_where_the_issuer_had_another_digest():
@@ -312,7 +334,9 @@ def test_in_bulk_it_tells_where_the_issuer_had_another_digest():
     wrong = history.envelope(applied_digest=b"x" * DIGEST_BYTES)
     later = replace(history.envelope(command_id=b"l" * 16), applied_offset=first + 2)  # Itself.
     strange = [encode(RegisterBroker(one, CLUSTER, NAME, 1, address(1))) for one in (wrong, later)]
-    agreeing = encode(RegisterBroker(history.envelope(command_id=b"a" * 16), CLUSTER, NAME, 1, address(1)))
+    agreeing = encode(
+        RegisterBroker(history.envelope(command_id=b"a" * 16), CLUSTER, NAME, 1, address(1))
+    )
     folder, differ = in_bulk([*history.records, strange[0], agreeing, strange[1], agreeing])
     assert differ == [first, first + 2] and folder.offset == first + 3
 
@@ -322,4 +346,6 @@ def test_in_bulk_a_hole_stops_the_fold():
     folder, _ = in_bulk(history.records)
     with pytest.raises(HoleInLog):
         folder.apply_many(folder.next_offset + 1, history.records)
-    assert folder.digest == history.folder.digest and folder.apply_many(folder.next_offset, []) == []
+    assert (
+        folder.digest == history.folder.digest and folder.apply_many(folder.next_offset, []) == []
+    )

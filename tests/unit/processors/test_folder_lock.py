@@ -9,13 +9,24 @@ import pytest
 
 from processors import folder_lock
 
-HOLD = "import sys; from pathlib import Path; from processors import folder_lock; folder_lock.claim(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
+HOLD = (
+    "import sys; from pathlib import Path; from processors import folder_lock; "
+    "folder_lock.claim(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
+)
 
 
 def test_a_folder_that_another_process_holds_is_refused_until_that_ends(tmp_path: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
         assert other.stdout is not None and other.stdout.readline() == "held\n"
-        with pytest.raises(folder_lock.FolderTaken, match=f"in use by process {other.pid}; .* data_dir and a controller_id of its own"):
+        with pytest.raises(
+            folder_lock.FolderTaken,
+            match=(f"in use by process {other.pid}; .* data_dir and a controller_id of its own"),
+        ):
             folder_lock.claim(tmp_path)
         other.kill()
         other.wait(10)

@@ -19,29 +19,55 @@ def test_904_is_taken_by_every_controller_and_answered_when_it_was_not_one_way(l
     if lead:
         rig.lead()
     answer = rig.request(904, BEAT)
-    assert answer is not None and (answer.code, answer.ext, answer.body) == (0, {}, b"") and answer.remark
+    assert (
+        answer is not None
+        and (answer.code, answer.ext, answer.body) == (0, {}, b"")
+        and answer.remark
+    )
     assert rig.request(904, BEAT, oneway=True) is None
     assert rig.core._context.liveness.pulse((CLUSTER, SET, 1)) is not None
 
 
-@pytest.mark.parametrize(("change", "code"), [
-    ({"brokerId": ""}, 2005), ({"brokerId": "x"}, 2005), ({"epoch": str(2**31 - 1)}, 2005), ({"brokerName": ""}, 1), ({"brokerAddr": ""}, 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"brokerId": ""}, 2005),
+        ({"brokerId": "x"}, 2005),
+        ({"epoch": str(2**31 - 1)}, 2005),
+        ({"brokerName": ""}, 1),
+        ({"brokerAddr": ""}, 1),
+    ],
+)
 def test_a_904_that_cannot_be_read(change: dict[str, str], code: int) -> None:
     answer = Rig().lead().request(904, BEAT | change)
     assert answer is not None and answer.code == code and answer.remark
 
 
-@pytest.mark.parametrize("told", [
-    {"epoch": "1.5"}, {"epoch": str(1 << 31)}, {"maxOffset": str(1 << 63)}, {"confirmOffset": "null"}, {"heartbeatTimeoutMills": "x"},
-    {"electionPriority": "high"},
-])  # fmt: skip
-def test_what_a_904_tells_unreadably_counts_as_not_told_and_its_sender_lives(told: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"epoch": "1.5"},
+        {"epoch": str(1 << 31)},
+        {"maxOffset": str(1 << 63)},
+        {"confirmOffset": "null"},
+        {"heartbeatTimeoutMills": "x"},
+        {"electionPriority": "high"},
+    ],
+)
+def test_what_a_904_tells_unreadably_counts_as_not_told_and_its_sender_lives(
+    told: dict[str, str],
+) -> None:
     rig = Rig().lead()
     answer = rig.request(904, BEAT | told)
     pulse = rig.core._context.liveness.pulse((CLUSTER, SET, 1))
     assert answer is not None and answer.code == 0 and pulse is not None
-    assert (pulse.epoch, pulse.max_offset, pulse.confirm_offset, pulse.timeout_ms, pulse.election_priority) == (-1, -1, -1, 10_000, 2**31 - 1)
+    assert (
+        pulse.epoch,
+        pulse.max_offset,
+        pulse.confirm_offset,
+        pulse.timeout_ms,
+        pulse.election_priority,
+    ) == (-1, -1, -1, 10_000, 2**31 - 1)
 
 
 def test_an_epoch_that_ends_all_epochs_does_not_keep_the_others_from_a_master() -> None:
@@ -58,16 +84,26 @@ def test_an_epoch_far_above_all_that_is_known_of_a_set_does_not_use_up_its_epoch
     rig.close_connection(1)
     rig.probe_result("b1:10911", "refused")
     broker_set = rig.state.sets[SET]
-    assert (broker_set.master_broker_id, broker_set.master_epoch, broker_set.highest_epoch_seen) == (2, 2, 2)
+    assert (
+        broker_set.master_broker_id,
+        broker_set.master_epoch,
+        broker_set.highest_epoch_seen,
+    ) == (2, 2, 2)
 
 
 @pytest.mark.parametrize(("above", "believed"), [(EPOCH_REACH, True), (EPOCH_REACH + 1, False)])
-@pytest.mark.parametrize("passed_on", [{}, {"regentForwardedFor": "c2"}], ids=["heard here", "passed on"])
-def test_how_far_above_what_is_known_an_epoch_is_believed(above: int, believed: bool, passed_on: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "passed_on", [{}, {"regentForwardedFor": "c2"}], ids=["heard here", "passed on"]
+)
+def test_how_far_above_what_is_known_an_epoch_is_believed(
+    above: int, believed: bool, passed_on: dict[str, str]
+) -> None:
     rig = Rig().lead().three()
     epoch = rig.state.sets[SET].highest_epoch_seen + above
     # Under an id that is not registered: nobody is a stranger under it, and the set is the same.
-    rig.request(904, BEAT | passed_on | {"brokerId": "9", "epoch": str(epoch), "maxOffset": "70"}, conn=50)
+    rig.request(
+        904, BEAT | passed_on | {"brokerId": "9", "epoch": str(epoch), "maxOffset": "70"}, conn=50
+    )
     pulse = rig.core._context.liveness.pulse((CLUSTER, SET, 9))
     assert pulse is not None
     assert (pulse.epoch, pulse.max_offset) == ((epoch, 70) if believed else (-1, -1))
@@ -82,8 +118,16 @@ def test_a_set_without_an_election_here_may_have_had_many_elsewhere() -> None:
 
 def test_a_heartbeat_that_another_controller_heard_counts_where_none_came_itself() -> None:
     rig, relayed = Rig().lead(), BEAT | {"regentForwardedFor": "c2"}
-    answers = [rig.request(904, relayed, conn=50), rig.request(904, BEAT, conn=1), rig.request(904, relayed, conn=50)]
-    assert [one.ext.get("regentHeard") for one in answers if one is not None] == ["relayed", None, "here"]
+    answers = [
+        rig.request(904, relayed, conn=50),
+        rig.request(904, BEAT, conn=1),
+        rig.request(904, relayed, conn=50),
+    ]
+    assert [one.ext.get("regentHeard") for one in answers if one is not None] == [
+        "relayed",
+        None,
+        "here",
+    ]
     pulse = rig.core._context.liveness.pulse((CLUSTER, SET, 1))
     assert pulse is not None and (pulse.conn_id, pulse.relayed) == (1, False)
 
@@ -101,7 +145,9 @@ def test_what_the_leader_only_knows_from_others_is_not_what_it_hears() -> None:
 def test_a_new_start_may_know_other_controllers_so_its_former_life_here_is_no_word_on_it() -> None:
     rig = Rig().lead().three()
     rig.register(1, "again")
-    answer = rig.request(904, BEAT | {"regentForwardedFor": "c2", "regentIncarnation": "again"}, conn=50)
+    answer = rig.request(
+        904, BEAT | {"regentForwardedFor": "c2", "regentIncarnation": "again"}, conn=50
+    )
     assert answer is not None and answer.ext == {"regentHeard": "relayed"}
 
 
@@ -115,7 +161,12 @@ def test_a_standby_takes_nothing_that_another_one_heard() -> None:
 def test_a_heartbeat_with_a_timeout_of_nothing_makes_no_noise() -> None:
     rig = Rig().lead().three()
     for _ in range(5):
-        rig.request(904, BEAT | {"brokerId": "3", "brokerAddr": "b3:10911", "heartbeatTimeoutMills": "-1"}, conn=3, oneway=True)
+        rig.request(
+            904,
+            BEAT | {"brokerId": "3", "brokerAddr": "b3:10911", "heartbeatTimeoutMills": "-1"},
+            conn=3,
+            oneway=True,
+        )
         rig.tick(100)
     assert rig.take(fx.NotifyRole) == [] and rig.take(fx.Note) == []
 
@@ -138,15 +189,26 @@ def follower() -> Rig:
 
 
 def word(**changes: object) -> dict[str, str]:
-    ext = {"controllerId": "c1", "controllerAddress": "c1:9878", "active": "true", "able": "true", "term": "1",
-           "appliedOffset": "9", "publishedOffset": "9"}  # fmt: skip
+    ext = {
+        "controllerId": "c1",
+        "controllerAddress": "c1:9878",
+        "active": "true",
+        "able": "true",
+        "term": "1",
+        "appliedOffset": "9",
+        "publishedOffset": "9",
+    }
     return ext | {name: str(value) for name, value in changes.items()}
 
 
 def state_of(rig: Rig) -> tuple[int, int, int]:
     """How far c2 takes the topic to go and c1 to be, and what it did not believe."""
     known = rig.core._context.peer_book.last_word("c1")
-    return rig.core._outcomes.published_offset, -1 if known is None else known.applied_offset, rig.core._context.metrics.strange_peer_words
+    return (
+        rig.core._outcomes.published_offset,
+        -1 if known is None else known.applied_offset,
+        rig.core._context.metrics.strange_peer_words,
+    )
 
 
 def test_the_leaders_word_is_believed_as_far_as_this_controller_is_itself() -> None:
@@ -157,11 +219,19 @@ def test_the_leaders_word_is_believed_as_far_as_this_controller_is_itself() -> N
     assert state_of(rig) == (rig.folder.offset, 9, 0)
 
 
-@pytest.mark.parametrize("changes", [
-    {"controllerId": "stranger"}, {"controllerId": "c2"}, {"controllerAddress": "elsewhere:1"},
-    {"publishedOffset": AHEAD_MAX + 1_000}, {"appliedOffset": (1 << 63) - 1},
-])  # fmt: skip
-def test_a_word_that_cannot_be_the_leaders_says_nothing_of_offsets_and_is_counted(changes: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"controllerId": "stranger"},
+        {"controllerId": "c2"},
+        {"controllerAddress": "elsewhere:1"},
+        {"publishedOffset": AHEAD_MAX + 1_000},
+        {"appliedOffset": (1 << 63) - 1},
+    ],
+)
+def test_a_word_that_cannot_be_the_leaders_says_nothing_of_offsets_and_is_counted(
+    changes: dict[str, object],
+) -> None:
     rig = follower()
     rig.request(19001, word(**changes), oneway=True)
     assert state_of(rig) == (-1, -1, 1)
@@ -186,7 +256,9 @@ def test_a_false_word_makes_no_hole_in_what_the_next_leader_publishes() -> None:
     assert again.first == 0 and rig.published == []
 
 
-@pytest.mark.parametrize(("ext", "code"), [(word(), 0), (word(controllerId="stranger"), 1), ({}, 1), (word(term="x"), 1)])
+@pytest.mark.parametrize(
+    ("ext", "code"), [(word(), 0), (word(controllerId="stranger"), 1), ({}, 1), (word(term="x"), 1)]
+)
 def test_a_19001_that_is_not_one_way_is_answered(ext: dict[str, str], code: int) -> None:
     answer = follower().request(19001, ext)
     assert answer is not None and answer.code == code
@@ -199,7 +271,11 @@ def test_only_the_leader_tells_of_a_silence_that_ended() -> None:
     rig.pass_time(2_000)
     rig.heartbeat(2)
     [report] = rig.take(fx.Report)
-    assert (report.fact.silent_broker_id, report.fact.gap_ms, report.fact.was_gone) == (2, 2_000, False)
+    assert (report.fact.silent_broker_id, report.fact.gap_ms, report.fact.was_gone) == (
+        2,
+        2_000,
+        False,
+    )
     rig.heartbeat(9)
     rig.pass_time(2_000)
     rig.heartbeat(9)
@@ -218,19 +294,41 @@ def forged(**changes: str) -> dict[str, str]:
     return BEAT | {"epoch": "1", "maxOffset": "999999", "regentIncarnation": "stranger"} | changes
 
 
-@pytest.mark.parametrize("changes", [
-    {}, {"regentIncarnation": ""}, {"heartbeatTimeoutMills": "1"}, {"heartbeatTimeoutMills": "-1"}, {"brokerAddr": "evil:1"},
-    {"regentForwardedFor": "c9"},
-])  # fmt: skip
-def test_a_heartbeat_in_the_masters_name_with_another_incarnation_deposes_nobody(changes: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"regentIncarnation": ""},
+        {"heartbeatTimeoutMills": "1"},
+        {"heartbeatTimeoutMills": "-1"},
+        {"brokerAddr": "evil:1"},
+        {"regentForwardedFor": "c9"},
+    ],
+)
+def test_a_heartbeat_in_the_masters_name_with_another_incarnation_deposes_nobody(
+    changes: dict[str, str],
+) -> None:
     rig = Rig().lead().three()
     pulse = rig.core._context.liveness.pulse((CLUSTER, SET, 1))
     assert pulse is not None
-    before, epoch = (pulse.incarnation, pulse.timeout_ms, pulse.conn_id, pulse.address, pulse.max_offset), rig.state.sets[SET].master_epoch
-    ext = {name: value for name, value in forged(**changes).items() if value or name != "regentIncarnation"}
+    before, epoch = (
+        (pulse.incarnation, pulse.timeout_ms, pulse.conn_id, pulse.address, pulse.max_offset),
+        rig.state.sets[SET].master_epoch,
+    )
+    ext = {
+        name: value
+        for name, value in forged(**changes).items()
+        if value or name != "regentIncarnation"
+    }
     rig.request(904, ext, conn=99, oneway=True)
     rig.close_connection(99)
-    assert (pulse.incarnation, pulse.timeout_ms, pulse.conn_id, pulse.address, pulse.max_offset) == before
+    assert (
+        pulse.incarnation,
+        pulse.timeout_ms,
+        pulse.conn_id,
+        pulse.address,
+        pulse.max_offset,
+    ) == before
     assert rig.core._context.is_alive(rig.state.sets[SET], rig.state.sets[SET].master())
     assert (rig.state.sets[SET].master_broker_id, rig.state.sets[SET].master_epoch) == (1, epoch)
     assert rig.core._context.metrics.strange_heartbeats == 1
@@ -248,7 +346,9 @@ def test_a_new_start_counts_once_it_has_registered() -> None:
 
 
 def java_rig() -> Rig:
-    """Replica 1 of a set is Java's, registered as h1:10911 and heard through an address translation."""
+    """Replica 1 of a set is Java's, registered as h1:10911 and heard through an address
+    translation.
+    """
     rig = Rig().lead()
     names = {"clusterName": CLUSTER, "brokerName": SET}
     rig.request(1013, names | {"appliedBrokerId": "1", "registerCheckCode": "h1:10911;1"})
@@ -270,22 +370,37 @@ def test_a_java_broker_is_not_unseated_from_another_host_while_it_is_heard() -> 
     assert hear(rig, "6.6.6.6", 66, heartbeatTimeoutMills="-1") == (7, 10_000)
     assert hear(rig, "h1", 8) == (8, 10_000)  # from the host it registered with
     rig.close_connection(8)
-    assert hear(rig, "10.0.0.8", 9) == (9, 10_000)  # it is not heard any more: it may have moved behind another address
+    # it is not heard any more: it may have moved behind another address
+    assert hear(rig, "10.0.0.8", 9) == (9, 10_000)
 
 
-@pytest.mark.parametrize(("asked", "counts"), [("1", TIMEOUT_MS_MIN), (str(2**62), TIMEOUT_MS_MAX), ("0", 0), ("-5", -5), ("3000", 3_000)])
+@pytest.mark.parametrize(
+    ("asked", "counts"),
+    [("1", TIMEOUT_MS_MIN), (str(2**62), TIMEOUT_MS_MAX), ("0", 0), ("-5", -5), ("3000", 3_000)],
+)
 def test_a_heartbeat_asks_for_a_timeout_within_reason(asked: str, counts: int) -> None:
     assert hear(java_rig(), "h1", 1, heartbeatTimeoutMills=asked)[1] == counts
 
 
 def with_epoch_seen(broker: int, seen: int, **more: str) -> dict[str, str]:
-    return BEAT | {
-        "brokerId": str(broker), "brokerAddr": f"b{broker}:10911", "regentIncarnation": f"life-{broker}", "regentEpochSeen": str(seen),
-    } | more  # fmt: skip
+    return (
+        BEAT
+        | {
+            "brokerId": str(broker),
+            "brokerAddr": f"b{broker}:10911",
+            "regentIncarnation": f"life-{broker}",
+            "regentEpochSeen": str(seen),
+        }
+        | more
+    )
 
 
-@pytest.mark.parametrize("passed_on", [{}, {"regentForwardedFor": "c2"}], ids=["heard here", "passed on"])
-def test_a_controller_whose_log_ends_before_what_a_member_knows_stops(passed_on: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "passed_on", [{}, {"regentForwardedFor": "c2"}], ids=["heard here", "passed on"]
+)
+def test_a_controller_whose_log_ends_before_what_a_member_knows_stops(
+    passed_on: dict[str, str],
+) -> None:
     rig = Rig().lead().three()
     epoch = rig.state.sets[SET].master_epoch
     for _ in range(REPORTS_MIN - 1):
@@ -299,7 +414,10 @@ def test_a_controller_whose_log_ends_before_what_a_member_knows_stops(passed_on:
 def test_a_controller_whose_log_lost_a_change_of_the_set_stops_by_its_masters_word() -> None:
     rig = Rig().lead().three()
     broker_set = rig.state.sets[SET]
-    told = {"epoch": str(broker_set.master_epoch), "regentSetEpoch": str(broker_set.sync_state_set_epoch + 1)}
+    told = {
+        "epoch": str(broker_set.master_epoch),
+        "regentSetEpoch": str(broker_set.sync_state_set_epoch + 1),
+    }
     for broker in (2, 1):
         for _ in range(REPORTS_MIN):
             assert not rig.take(fx.Halt), "only the master's word counts"
@@ -334,18 +452,26 @@ def test_while_the_log_does_not_say_where_it_ends_no_report_counts() -> None:
     assert not rig.take(fx.Halt)
 
 
-@pytest.mark.parametrize("stranger", [{"regentIncarnation": "other"}, {"brokerId": "9"}], ids=["another start", "another id"])
+@pytest.mark.parametrize(
+    "stranger",
+    [{"regentIncarnation": "other"}, {"brokerId": "9"}],
+    ids=["another start", "another id"],
+)
 def test_a_stranger_stops_nobody(stranger: dict[str, str]) -> None:
     rig = Rig().lead().three()
     for _ in range(2 * REPORTS_MIN):
-        rig.request(904, with_epoch_seen(2, rig.state.sets[SET].master_epoch + 1) | stranger, conn=50)
+        rig.request(
+            904, with_epoch_seen(2, rig.state.sets[SET].master_epoch + 1) | stranger, conn=50
+        )
     assert not rig.take(fx.Halt)
 
 
 def test_an_epoch_that_cannot_be_is_told_once_and_not_followed() -> None:
     rig = Rig().lead().three()
     for _ in range(2 * REPORTS_MIN):
-        rig.request(904, with_epoch_seen(2, rig.state.sets[SET].master_epoch + EPOCH_REACH + 1), conn=2)
+        rig.request(
+            904, with_epoch_seen(2, rig.state.sets[SET].master_epoch + EPOCH_REACH + 1), conn=2
+        )
     assert not rig.take(fx.Halt)
     assert len([note for note in rig.take(fx.Note) if "is not followed" in note.text]) == 1
 
@@ -356,12 +482,17 @@ def at_home(peer_id: str, address: str) -> bool:
 
 
 def said(rig: Rig, peer: str, code: int, ext: dict[str, str]) -> RemotingCommand:
-    rig.perform(rig.core.on_request(66, peer, RemotingCommand.request(code, ext), rig.now_ms, rig.wall_ms))
+    rig.perform(
+        rig.core.on_request(66, peer, RemotingCommand.request(code, ext), rig.now_ms, rig.wall_ms)
+    )
     (reply,) = rig.take(fx.Reply)
     return reply.response
 
 
-@pytest.mark.parametrize(("peer", "believed"), [("10.0.0.1:4711", True), ("10.0.0.2:4711", False), ("6.6.6.6:4711", False)])
+@pytest.mark.parametrize(
+    ("peer", "believed"),
+    [("10.0.0.1:4711", True), ("10.0.0.2:4711", False), ("6.6.6.6:4711", False)],
+)
 def test_a_controllers_word_comes_from_its_own_host(peer: str, believed: bool) -> None:
     log = Log()
     Rig("c1", log, {"c2": "c2:9878"}).lead()
@@ -377,8 +508,20 @@ def test_a_controllers_word_comes_from_its_own_host(peer: str, believed: bool) -
 
 FORWARDED = {
     "a heartbeat": (904, BEAT | {"regentForwardedFor": "c2"}),
-    "a registration": (1003, {"clusterName": CLUSTER, "brokerName": SET, "brokerId": "2", "brokerAddress": "b2:10911", "regentForwardedFor": "b2:1"}),
-    "an election": (1002, {"clusterName": CLUSTER, "brokerName": SET, "brokerId": "2", "regentForwardedFor": "b2:1"}),
+    "a registration": (
+        1003,
+        {
+            "clusterName": CLUSTER,
+            "brokerName": SET,
+            "brokerId": "2",
+            "brokerAddress": "b2:10911",
+            "regentForwardedFor": "b2:1",
+        },
+    ),
+    "an election": (
+        1002,
+        {"clusterName": CLUSTER, "brokerName": SET, "brokerId": "2", "regentForwardedFor": "b2:1"},
+    ),
     "an invitation to lead": (19008, {"claimInTerm": "1"}),
 }
 
@@ -389,35 +532,59 @@ def test_only_controllers_speak_for_others(case: tuple[int, dict[str, str]]) -> 
     rig = Rig(is_of_peer=at_home).lead().three()
     records = len(rig.log.records)
     answer = said(rig, "6.6.6.6:4711", code, ext)
-    assert answer.code == 1 and "no host of a controller" in str(answer.remark) and len(rig.log.records) == records
+    assert (
+        answer.code == 1
+        and ("no host of a controller") in str(answer.remark)
+        and len(rig.log.records) == records
+    )
     assert "no host of a controller" not in str(said(rig, "10.0.0.2:4711", code, ext).remark)
 
 
 # --- Java members that lost their power (S15) -------------------------------------------------
 
 
-def java_beat(rig: Rig, offset: int, epoch: int = 1, confirm: int | None = None, broker: int = 2, **other: str) -> None:
+def java_beat(
+    rig: Rig, offset: int, epoch: int = 1, confirm: int | None = None, broker: int = 2, **other: str
+) -> None:
     ext = {
-        "clusterName": CLUSTER, "brokerName": SET, "brokerAddr": f"b{broker}:10911", "brokerId": str(broker), "epoch": str(epoch),
-        "maxOffset": str(offset), "confirmOffset": str(offset if confirm is None else confirm), "heartbeatTimeoutMills": "3000",
-    } | other  # fmt: skip
+        "clusterName": CLUSTER,
+        "brokerName": SET,
+        "brokerAddr": f"b{broker}:10911",
+        "brokerId": str(broker),
+        "epoch": str(epoch),
+        "maxOffset": str(offset),
+        "confirmOffset": str(offset if confirm is None else confirm),
+        "heartbeatTimeoutMills": "3000",
+    } | other
     rig.request(904, ext, conn=broker, oneway=True)
 
 
 def java_starts(rig: Rig, broker: int = 2) -> None:
     """1003 as RocketMQ sends it: no incarnation, no position, not whether it is clean."""
-    ext = {"clusterName": CLUSTER, "brokerName": SET, "brokerId": str(broker), "brokerAddress": f"b{broker}:10911"}
+    ext = {
+        "clusterName": CLUSTER,
+        "brokerName": SET,
+        "brokerId": str(broker),
+        "brokerAddress": f"b{broker}:10911",
+    }
     answer = rig.request(1003, ext, conn=broker)
     assert answer is not None and answer.code == 0, answer.remark
 
 
 def with_java_member(offset: int = 5_000, **options: object) -> Rig:
-    """1 of ours leads, 2 is RocketMQ's; both are members and hold what is confirmed up to `offset`."""
+    """1 of ours leads, 2 is RocketMQ's; both are members and hold what is confirmed up to
+    `offset`.
+    """
     rig = Rig(**options).lead()
     rig.join(1)
     assert rig.elect(1).code == 0
     names = {"clusterName": CLUSTER, "brokerName": SET}
-    assert rig.request(1013, names | {"appliedBrokerId": "2", "registerCheckCode": "b2:10911;1"}, conn=2).code == 0
+    assert (
+        rig.request(
+            1013, names | {"appliedBrokerId": "2", "registerCheckCode": "b2:10911;1"}, conn=2
+        ).code
+        == 0
+    )
     java_starts(rig)
     rig.heartbeat(1, offset=offset, epoch=1), java_beat(rig, offset)
     assert rig.alter("1,2", rig.state.sets[SET].sync_state_set_epoch).code == 0
@@ -435,10 +602,19 @@ def test_a_java_member_that_lost_its_power_leaves_the_set_with_its_first_heartbe
     java_starts(rig)
     java_beat(rig, 4_000)
     broker_set = rig.state.sets[SET]
-    assert (broker_set.sync_state_set, broker_set.unclean_members, broker_set.replica(2).clean) == ((1,), (2,), False)
+    assert (broker_set.sync_state_set, broker_set.unclean_members, broker_set.replica(2).clean) == (
+        (1,),
+        (2,),
+        False,
+    )
     (told,) = [one.fact for one in rig.take(fx.Report)]
     assert type(told).__name__ == "LossNoticed"
-    assert (told.lost_broker_id, told.claimed_epoch, told.claimed_offset, told.acknowledged_offset) == (2, 1, 4_000, 5_000)
+    assert (
+        told.lost_broker_id,
+        told.claimed_epoch,
+        told.claimed_offset,
+        told.acknowledged_offset,
+    ) == (2, 1, 4_000, 5_000)
     assert told.why == "log_went_back"
     dies(rig, 1)
     rig.pass_time(2_000)
@@ -446,14 +622,17 @@ def test_a_java_member_that_lost_its_power_leaves_the_set_with_its_first_heartbe
 
 
 def test_before_it_has_shown_its_log_a_java_member_that_started_anew_is_not_elected() -> None:
-    """What its former start told stands for nothing; it is elected as soon as it shows that it lacks nothing."""
+    """What its former start told stands for nothing; it is elected as soon as it shows that it
+    lacks nothing.
+    """
     rig = with_java_member()
     java_starts(rig)
     dies(rig, 1)
     rig.pass_time(1_000)
     assert rig.state.sets[SET].master_broker_id != 2
     answer = rig.elect(2)
-    assert answer.code != 0 and rig.state.sets[SET].master_broker_id != 2  # asking is no proof either
+    # asking is no proof either
+    assert answer.code != 0 and rig.state.sets[SET].master_broker_id != 2
     java_beat(rig, 5_000)
     rig.pass_time(500)
     assert (rig.state.sets[SET].master_broker_id, rig.state.sets[SET].at_risk) == (2, False)

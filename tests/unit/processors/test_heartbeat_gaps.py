@@ -22,16 +22,36 @@ def gaps() -> HeartbeatGaps:
     return HeartbeatGaps(FactHeaders("c1"))
 
 
-@pytest.mark.parametrize(("gap_ms", "told", "was_gone"), [
-    (1_000, False, False), (4_000, False, False), (4_001, True, False), (10_000, True, False), (10_001, True, True),
-])  # fmt: skip
-def test_a_silence_is_told_above_two_fifths_of_the_timeout(gap_ms: int, told: bool, was_gone: bool) -> None:
+@pytest.mark.parametrize(
+    ("gap_ms", "told", "was_gone"),
+    [
+        (1_000, False, False),
+        (4_000, False, False),
+        (4_001, True, False),
+        (10_000, True, False),
+        (10_001, True, True),
+    ],
+)
+def test_a_silence_is_told_above_two_fifths_of_the_timeout(
+    gap_ms: int, told: bool, was_gone: bool
+) -> None:
     fact = gaps().ended(pulse(), beat(), gap_ms, 1_767_225_600_000)
     assert (fact is not None) == told
     if fact is not None:
-        assert (fact.silent_broker_id, fact.gap_ms, fact.timeout_ms, fact.was_gone, fact.restarted) == (2, gap_ms, 10_000, was_gone, False)
+        assert (
+            fact.silent_broker_id,
+            fact.gap_ms,
+            fact.timeout_ms,
+            fact.was_gone,
+            fact.restarted,
+        ) == (2, gap_ms, 10_000, was_gone, False)
         head = fact.header
-        assert (head.cluster_name, head.broker_name, head.broker_id, head.incarnation) == ("regent", "broker-a", -1, "c1")
+        assert (head.cluster_name, head.broker_name, head.broker_id, head.incarnation) == (
+            "regent",
+            "broker-a",
+            -1,
+            "c1",
+        )
         assert (head.at_ms, head.sequence) == (1_767_225_600_000, 0)
 
 
@@ -49,8 +69,13 @@ def test_a_refused_probe_and_another_start_are_told() -> None:
 
 def test_a_replica_that_comes_and_goes_does_not_fill_the_topic() -> None:
     telling = gaps()
-    told = [telling.ended(pulse(now_ms - 5_000), beat(), now_ms, 0) for now_ms in range(10_000, 10_100)]
+    told = [
+        telling.ended(pulse(now_ms - 5_000), beat(), now_ms, 0) for now_ms in range(10_000, 10_100)
+    ]
     assert sum(fact is not None for fact in told) == TOLD_AT_ONCE
     later = telling.ended(pulse(12_000), beat(), 20_000, 0)
     assert later is not None and later.header.sequence == TOLD_AT_ONCE
-    assert len({fact.header.event_id for fact in (*told, later) if fact is not None}) == TOLD_AT_ONCE + 1
+    assert (
+        len({fact.header.event_id for fact in (*told, later) if fact is not None})
+        == TOLD_AT_ONCE + 1
+    )

@@ -1,4 +1,6 @@
-"""Which heartbeats a standby hands on to the leader, and for how long (controller.md 15, row 16)."""
+"""Which heartbeats a standby hands on to the leader, and for how long (controller.md 15, row
+16).
+"""
 
 import pytest
 
@@ -19,7 +21,9 @@ def said(what: str | None, code: int = 0) -> RemotingCommand:
     return RemotingCommand.request(904).reply(code, {} if what is None else {"regentHeard": what})
 
 
-def handed_on(relay: HeartbeatRelay, now_ms: int, leader: str | None = "c1:1", anew: bool = False) -> bool:
+def handed_on(
+    relay: HeartbeatRelay, now_ms: int, leader: str | None = "c1:1", anew: bool = False
+) -> bool:
     token = relay.begin(KEY, leader, now_ms, anew=anew)
     if token is not None:
         relay.answered(token, said("relayed"), now_ms)
@@ -60,7 +64,9 @@ def test_a_broker_that_comes_back_may_know_other_controllers() -> None:
 
 
 @pytest.mark.parametrize("response", [None, said(None, 2007)])
-def test_without_the_leaders_word_the_next_one_is_handed_on_as_well(response: RemotingCommand | None) -> None:
+def test_without_the_leaders_word_the_next_one_is_handed_on_as_well(
+    response: RemotingCommand | None,
+) -> None:
     relay = settled()
     token = relay.begin(KEY, "c1:1", SETTLED_MS, anew=False)
     assert token is not None
@@ -71,7 +77,9 @@ def test_without_the_leaders_word_the_next_one_is_handed_on_as_well(response: Re
 
 def test_only_so_many_are_on_their_way_at_once() -> None:
     relay = settled()
-    tokens = [relay.begin(("C", "a", one), "c1:1", SETTLED_MS, anew=False) for one in range(AWAY_MAX + 1)]
+    tokens = [
+        relay.begin(("C", "a", one), "c1:1", SETTLED_MS, anew=False) for one in range(AWAY_MAX + 1)
+    ]
     assert None not in tokens[:-1] and len(set(tokens)) == AWAY_MAX + 1 and tokens[-1] is None
     relay.answered(tokens[0] or 0, None, SETTLED_MS)
     assert handed_on(relay, SETTLED_MS)

@@ -22,7 +22,13 @@ class Routes:
         self.gate = asyncio.Event()
 
     def all(self) -> dict[str, http_front.Route]:
-        return {"/page": self.page, "/file": self.whole, "PUT /page": self.change, "/fails": self.fails, "/waits": self.waits}
+        return {
+            "/page": self.page,
+            "/file": self.whole,
+            "PUT /page": self.change,
+            "/fails": self.fails,
+            "/waits": self.waits,
+        }
 
     async def page(self, query: Mapping[str, str]) -> HttpAnswer:
         return HttpAnswer(200, "text/x-test", repr(sorted(query.items())).encode(), {"X-More": "1"})
@@ -61,9 +67,15 @@ async def client() -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
-async def test_a_route_gets_the_query_and_answers_with_its_headers(url: str, client: aiohttp.ClientSession) -> None:
+async def test_a_route_gets_the_query_and_answers_with_its_headers(
+    url: str, client: aiohttp.ClientSession
+) -> None:
     async with client.get(f"{url}/page?a=1&b=x%20y") as answer:
-        assert (answer.status, answer.headers["Content-Type"], answer.headers["X-More"]) == (200, "text/x-test", "1")
+        assert (answer.status, answer.headers["Content-Type"], answer.headers["X-More"]) == (
+            200,
+            "text/x-test",
+            "1",
+        )
         assert await answer.text() == "[('a', '1'), ('b', 'x y')]"
 
 
@@ -72,39 +84,55 @@ async def test_a_head_request_has_no_body(url: str, client: aiohttp.ClientSessio
         assert answer.status == 200 and await answer.read() == b""
 
 
-async def test_a_file_is_sent_whole_with_its_own_tag(url: str, client: aiohttp.ClientSession, routes: Routes) -> None:
+async def test_a_file_is_sent_whole_with_its_own_tag(
+    url: str, client: aiohttp.ClientSession, routes: Routes
+) -> None:
     async with client.get(f"{url}/file") as answer:
-        assert answer.headers["ETag"] == '"7-abc"' and await answer.read() == routes.file.read_bytes()
+        assert (
+            answer.headers["ETag"] == '"7-abc"' and await answer.read() == routes.file.read_bytes()
+        )
         assert answer.headers["Content-Length"] == str(256 * 20_000)
 
 
-async def test_a_file_that_is_gone_is_said_so(url: str, client: aiohttp.ClientSession, routes: Routes) -> None:
+async def test_a_file_that_is_gone_is_said_so(
+    url: str, client: aiohttp.ClientSession, routes: Routes
+) -> None:
     routes.file.unlink()
     async with client.get(f"{url}/file") as answer:
         assert (answer.status, await answer.text()) == (404, "it is gone; ask again\n")
 
 
 @pytest.mark.parametrize("method", ["PUT", "POST"])
-async def test_changes_have_routes_of_their_own(url: str, client: aiohttp.ClientSession, routes: Routes, method: str) -> None:
+async def test_changes_have_routes_of_their_own(
+    url: str, client: aiohttp.ClientSession, routes: Routes, method: str
+) -> None:
     async with client.request(method, f"{url}/page?level=DEBUG") as answer:
         assert answer.status == 200 and routes.level == "DEBUG"
     async with client.request(method, f"{url}/file") as answer:
         assert (answer.status, await answer.text()) == (405, f"/file is not for {method}\n")
 
 
-async def test_an_unknown_path_names_those_there_are(url: str, client: aiohttp.ClientSession) -> None:
+async def test_an_unknown_path_names_those_there_are(
+    url: str, client: aiohttp.ClientSession
+) -> None:
     async with client.get(f"{url}/nothing") as answer:
         assert answer.status == 404
         assert await answer.text() == "there is no /nothing; there are /fails /file /page /waits\n"
 
 
-async def test_an_error_of_a_route_tells_strangers_nothing(url: str, client: aiohttp.ClientSession) -> None:
+async def test_an_error_of_a_route_tells_strangers_nothing(
+    url: str, client: aiohttp.ClientSession
+) -> None:
     async with client.get(f"{url}/fails") as answer:
         assert answer.status == 500 and "secret" not in await answer.text()
 
 
-async def test_more_than_it_holds_is_turned_away(url: str, client: aiohttp.ClientSession, routes: Routes) -> None:
-    waiting = [asyncio.ensure_future(client.get(f"{url}/waits")) for _ in range(http_front.OPEN_MAX + 1)]
+async def test_more_than_it_holds_is_turned_away(
+    url: str, client: aiohttp.ClientSession, routes: Routes
+) -> None:
+    waiting = [
+        asyncio.ensure_future(client.get(f"{url}/waits")) for _ in range(http_front.OPEN_MAX + 1)
+    ]
     done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     assert [one.result().status for one in done] == [503]
     routes.gate.set()
@@ -135,9 +163,12 @@ async def test_a_connection_that_asks_nothing_is_ended(routes: Routes) -> None:
     await front.close()
 
 
-async def test_nothing_is_kept_of_those_who_were_turned_away(routes: Routes, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_is_kept_of_those_who_were_turned_away(
+    routes: Routes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(http_front, "OPEN_MAX", 0)
-    front = HttpFront("127.0.0.1", 0, routes.all(), quiet_s=0.5)  # longer than this machine keeps us from asking
+    # longer than this machine keeps us from asking
+    front = HttpFront("127.0.0.1", 0, routes.all(), quiet_s=0.5)
     await front.start()
     async with aiohttp.ClientSession() as session:
         for _ in range(3):
@@ -159,7 +190,9 @@ async def test_a_request_that_takes_long_is_not_taken_for_silence(routes: Routes
     await front.close()
 
 
-async def test_one_connection_too_many_is_refused_and_the_others_stay(url: str, client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_connection_too_many_is_refused_and_the_others_stay(
+    url: str, client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(http_front, "CONNECTIONS_MAX", 1)
     async with client.get(f"{url}/page") as answer:
         assert answer.status == 200

@@ -32,8 +32,13 @@ def test_who_is_slow_is_not_waited_for(tmp_path: Path, caplog: pytest.LogCapture
     assert time.monotonic() - began < 5 and "no answer in time" in caplog.text
 
 
-@pytest.mark.parametrize(("program", "said"), [("this", "an answer that is no offset"), ("no.such.module", "No module named")])
-def test_who_cannot_answer_is_told_of(program: str, said: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [("this", "an answer that is no offset"), ("no.such.module", "No module named")],
+)
+def test_who_cannot_answer_is_told_of(
+    program: str, said: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(landed_tables, "PROGRAM", program)
     assert LandedTables("tables", CLUSTER_ID, 60).offset() == -1
     assert said in caplog.text
@@ -49,4 +54,8 @@ def test_a_start_that_is_given_up_leaves_no_process_behind(tmp_path: Path) -> No
 
 def test_the_words_name_the_tables_and_the_way_out() -> None:
     text = shorter_than_tables(5, 7, "/srv/tables")
-    assert "ends at offset 5" in text and "up to offset 7 have landed in /srv/tables" in text and "regent controller rebuild" in text
+    assert (
+        "ends at offset 5" in text
+        and ("up to offset 7 have landed in /srv/tables") in text
+        and "regent controller rebuild" in text
+    )

@@ -11,7 +11,9 @@ from processors.leadership import (
 PEERS = {"c1": "h1:1", "c2": "h2:1", "c3": "h3:1"}
 
 
-def standby(own: str = "c2", leader: str | None = "c1", term: int = 1, now_ms: int = 0) -> Leadership:
+def standby(
+    own: str = "c2", leader: str | None = "c1", term: int = 1, now_ms: int = 0
+) -> Leadership:
     leadership = Leadership(own, PEERS)
     leadership.note_state(term, leader, own_claim=False, now_ms=now_ms)
     leadership.tick(now_ms)

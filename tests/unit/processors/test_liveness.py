@@ -5,7 +5,13 @@ import pytest
 from processors import liveness as module
 from msgspec.structs import replace
 
-from processors.liveness import DEFAULT_TIMEOUT_MS, OWN_STALL_MS, PROBE_AGAIN_MS, Heartbeat, Liveness
+from processors.liveness import (
+    DEFAULT_TIMEOUT_MS,
+    OWN_STALL_MS,
+    PROBE_AGAIN_MS,
+    Heartbeat,
+    Liveness,
+)
 from processors.pulse_watch import GONE_KEPT_MS
 from processors.state import BrokerSet, Replica
 
@@ -14,7 +20,13 @@ TICK_MS = 500
 
 
 def beat(**changes: object) -> Heartbeat:
-    fields: dict[str, object] = {"key": KEY, "address": "b1:10911", "epoch": 1, "max_offset": 100, "confirm_offset": 90}
+    fields: dict[str, object] = {
+        "key": KEY,
+        "address": "b1:10911",
+        "epoch": 1,
+        "max_offset": 100,
+        "confirm_offset": 90,
+    }
     return Heartbeat(**(fields | changes))  # type: ignore[arg-type]
 
 
@@ -74,7 +86,9 @@ def test_a_negative_timeout_is_never_alive() -> None:
     liveness = Liveness()
     liveness.heard(beat(timeout_ms=-1), 1, 0)
     assert not liveness.is_alive(a_set(), replica(1), 0)
-    assert liveness.tick(100)[0] == [] and not liveness.heard(beat(timeout_ms=-1), 1, 200), "neither lost nor back"
+    assert liveness.tick(100)[0] == [] and not liveness.heard(beat(timeout_ms=-1), 1, 200), (
+        "neither lost nor back"
+    )
     liveness.heard(beat(timeout_ms=0), 1, 300)
     assert not liveness.is_alive(a_set(), replica(1), 300)
 
@@ -142,17 +156,30 @@ def test_evidence_has_a_row_for_every_registered_replica() -> None:
         (1, True, "heartbeat", 50),
         (2, False, "never_seen", -1),
     ]
-    assert (rows[0].epoch, rows[0].max_offset, rows[0].confirm_offset, rows[0].election_priority) == (1, 100, 90, 5)
+    assert (
+        rows[0].epoch,
+        rows[0].max_offset,
+        rows[0].confirm_offset,
+        rows[0].election_priority,
+    ) == (1, 100, 90, 5)
     assert liveness.evidence(None, 150) == ()
 
 
 def test_a_replica_never_heard_is_unknown_for_a_timeout_and_then_never_seen() -> None:
     liveness = Liveness()
     liveness.tick(1_000)
-    reasons = [liveness.evidence(a_set(replica(1)), now_ms)[0] for now_ms in (1_000 + DEFAULT_TIMEOUT_MS - 1, 1_000 + DEFAULT_TIMEOUT_MS)]
-    assert [(row.alive, row.reason) for row in reasons] == [(False, "not_heard_yet"), (False, "never_seen")]
+    reasons = [
+        liveness.evidence(a_set(replica(1)), now_ms)[0]
+        for now_ms in (1_000 + DEFAULT_TIMEOUT_MS - 1, 1_000 + DEFAULT_TIMEOUT_MS)
+    ]
+    assert [(row.alive, row.reason) for row in reasons] == [
+        (False, "not_heard_yet"),
+        (False, "never_seen"),
+    ]
     unclaimed = replace(replica(1), is_registered=False)
-    assert liveness.evidence(a_set(unclaimed), 1_001)[0].reason == "never_seen", "nobody ever came with that id"
+    assert liveness.evidence(a_set(unclaimed), 1_001)[0].reason == "never_seen", (
+        "nobody ever came with that id"
+    )
 
 
 def test_whoever_asks_lives_before_its_first_heartbeat() -> None:
@@ -182,15 +209,22 @@ def test_a_refusing_port_counts_for_a_replica_never_heard() -> None:
     assert liveness.is_alive(a_set(), replica(1), 1)
 
 
-def test_a_flood_of_names_that_is_over_leaves_room_for_who_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flood_of_names_that_is_over_leaves_room_for_who_is_new(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "PULSES_MAX", 10)
     liveness = Liveness()
     for number in range(20):
-        liveness.heard(Heartbeat(("C", f"s{number}", 1), f"s{number}:1", timeout_ms=1_000), number, 0)
+        liveness.heard(
+            Heartbeat(("C", f"s{number}", 1), f"s{number}:1", timeout_ms=1_000), number, 0
+        )
     liveness.tick(1_001)
     assert not liveness.heard(Heartbeat(("C", "new", 1), "new:1"), 99, 2_000), "they may come back"
     later = 2_000 + GONE_KEPT_MS
     assert liveness.heard(Heartbeat(("C", "new", 1), "new:1"), 99, later)
     assert [pulse.key for pulse in liveness.pulses()] == [("C", "new", 1)]
     assert liveness.tick(later + 1) == ([], [])
-    assert liveness.connection_closed(3, later) == [] and liveness.probe_result("s3:1", "refused", later) == []
+    assert (
+        liveness.connection_closed(3, later) == []
+        and liveness.probe_result("s3:1", "refused", later) == []
+    )

@@ -13,7 +13,19 @@ def test_a_module_of_ours_that_logs_and_its_package_are_loggers() -> None:
         assert log_levels.is_logger(name) and name in log_levels.loggers()
 
 
-@pytest.mark.parametrize("name", ["", "root", "nobody", "processors.invented", "processors.", "asyncio", "processorsx", "PROCESSORS"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "root",
+        "nobody",
+        "processors.invented",
+        "processors.",
+        "asyncio",
+        "processorsx",
+        "PROCESSORS",
+    ],
+)
 def test_other_names_are_not_and_asking_makes_none(name: str) -> None:
     logging.getLogger("asyncio")
     before = dict(logging.root.manager.loggerDict)
@@ -26,7 +38,10 @@ def test_the_levels_that_somebody_set_are_shown() -> None:
     before = logger.level
     try:
         logger.setLevel(logging.ERROR)
-        assert log_levels.levels()["processors.controller"] == "ERROR" and "root" in log_levels.levels()
+        assert (
+            log_levels.levels()["processors.controller"] == "ERROR"
+            and "root" in log_levels.levels()
+        )
         logger.setLevel(logging.NOTSET)
         assert "processors.controller" not in log_levels.levels()
     finally:

@@ -21,7 +21,11 @@ from processors.log_reader import (
 from tests.support.mock_kafka import mock_kafka
 
 TOPIC = "regent.test"
-FORMED = encode(ClusterFormed(Envelope(b"f" * 16, "cluster", 0, "c1", 0, "empty_log"), 1, {}, COMMAND_FINGERPRINTS))
+FORMED = encode(
+    ClusterFormed(
+        Envelope(b"f" * 16, "cluster", 0, "c1", 0, "empty_log"), 1, {}, COMMAND_FINGERPRINTS
+    )
+)
 
 
 async def fill(kafka: dict[str, str], count: int) -> None:
@@ -68,7 +72,9 @@ def test_a_kafka_that_is_not_there_is_unreachable() -> None:
 
 
 class ForgotAllAddresses:
-    """A client as librdkafka leaves it after an answer that named no node. The real one cannot be brought there from outside."""
+    """A client as librdkafka leaves it after an answer that named no node. The real one cannot be
+    brought there from outside.
+    """
 
     closed = False
 
@@ -79,7 +85,9 @@ class ForgotAllAddresses:
         self.closed = True
 
 
-async def test_a_client_that_says_for_ever_that_all_nodes_are_down_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_says_for_ever_that_all_nodes_are_down_is_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(log_reader, "NEW_CLIENT_AFTER_S", 0.0)
     with mock_kafka() as kafka:
         await fill(kafka, 5)
@@ -94,10 +102,13 @@ async def test_a_client_that_says_for_ever_that_all_nodes_are_down_is_replaced(m
         reader.close()
 
 
-@pytest.mark.parametrize(("first", "end", "next_offset", "text"), [
-    (3, 9, 0, "begins at offset 3"), (0, 4, 5, "ends at offset 4"), (0, 0, 1, "ends at offset 0"),
-])  # fmt: skip
-def test_a_cut_or_shortened_log_is_told_with_the_way_out(first: int, end: int, next_offset: int, text: str) -> None:
+@pytest.mark.parametrize(
+    ("first", "end", "next_offset", "text"),
+    [(3, 9, 0, "begins at offset 3"), (0, 4, 5, "ends at offset 4"), (0, 0, 1, "ends at offset 0")],
+)
+def test_a_cut_or_shortened_log_is_told_with_the_way_out(
+    first: int, end: int, next_offset: int, text: str
+) -> None:
     with pytest.raises(LogBroken, match=text) as caught:
         check_bounds(first, end, next_offset)
     assert "restore" in str(caught.value)
@@ -113,12 +124,20 @@ def test_record_0_names_the_log() -> None:
     assert check_first_record(FORMED, "cluster", b"f" * 16) == b"f" * 16
 
 
-@pytest.mark.parametrize(("data", "cluster", "known", "text"), [
-    (b"garbage", "cluster", None, "not a ClusterFormed"),
-    (encode(ChangeSettings(Envelope(b"f" * 16, "cluster", 1, "c1", 0, ""), {})), "cluster", None, "not a ClusterFormed"),
-    (FORMED, "another", None, "belongs to the cluster 'cluster'"),
-    (FORMED, "cluster", b"x" * 16, "made anew"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("data", "cluster", "known", "text"),
+    [
+        (b"garbage", "cluster", None, "not a ClusterFormed"),
+        (
+            encode(ChangeSettings(Envelope(b"f" * 16, "cluster", 1, "c1", 0, ""), {})),
+            "cluster",
+            None,
+            "not a ClusterFormed",
+        ),
+        (FORMED, "another", None, "belongs to the cluster 'cluster'"),
+        (FORMED, "cluster", b"x" * 16, "made anew"),
+    ],
+)
 def test_another_log_is_refused(data: bytes, cluster: str, known: bytes | None, text: str) -> None:
     with pytest.raises(LogBroken, match=text):
         check_first_record(data, cluster, known)

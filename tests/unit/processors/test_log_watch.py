@@ -1,4 +1,6 @@
-"""The watch beside the stream processor, on a mock Kafka: help, and the end when nobody watches (design S11)."""
+"""The watch beside the stream processor, on a mock Kafka: help, and the end when nobody watches
+(design S11).
+"""
 
 import asyncio
 
@@ -26,11 +28,18 @@ class Follower:
         self.next_offset = offset + 1
 
 
-def watch_of(kafka: dict[str, str], follower: Follower, halts: list[str], watchdog_s: float = 60.0) -> LogWatch:
+def watch_of(
+    kafka: dict[str, str], follower: Follower, halts: list[str], watchdog_s: float = 60.0
+) -> LogWatch:
     return LogWatch(
-        kafka, follower, topic_id=None, watchdog_s=watchdog_s, next_offset=lambda: follower.next_offset,
-        newest=lambda: follower.taken[-1] if follower.taken else None, on_halt=halts.append,
-    )  # fmt: skip
+        kafka,
+        follower,
+        topic_id=None,
+        watchdog_s=watchdog_s,
+        next_offset=lambda: follower.next_offset,
+        newest=lambda: follower.taken[-1] if follower.taken else None,
+        on_halt=halts.append,
+    )
 
 
 async def append(kafka: dict[str, str], *values: bytes) -> None:
@@ -40,7 +49,9 @@ async def append(kafka: dict[str, str], *values: bytes) -> None:
     await made.close(timeout_s=20)
 
 
-async def test_what_faust_is_late_with_is_read_directly_and_a_stuck_faust_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_faust_is_late_with_is_read_directly_and_a_stuck_faust_ends_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(log_watch, "LOOK_EVERY_S", 0.02)
     halts: list[str] = []
     with mock_kafka() as kafka:
@@ -54,7 +65,9 @@ async def test_what_faust_is_late_with_is_read_directly_and_a_stuck_faust_ends_i
         await watch.close()
 
 
-async def test_a_record_that_changed_under_the_fold_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_record_that_changed_under_the_fold_ends_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(log_watch, "LOOK_EVERY_S", 0.02)
     halts: list[str] = []
     with mock_kafka() as kafka:
@@ -70,7 +83,9 @@ async def test_a_record_that_changed_under_the_fold_ends_it(monkeypatch: pytest.
         await watch.close()
 
 
-async def test_a_worker_that_crashed_and_a_watch_that_fails_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_that_crashed_and_a_watch_that_fails_end_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(log_watch, "LOOK_EVERY_S", 0.02)
     halts: list[str] = []
     with mock_kafka() as kafka:
@@ -88,7 +103,9 @@ async def test_a_worker_that_crashed_and_a_watch_that_fails_end_it(monkeypatch: 
             await watch.close()
 
 
-async def test_a_kafka_that_does_not_answer_is_no_reason_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_kafka_that_does_not_answer_is_no_reason_to_stop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(log_watch, "LOOK_EVERY_S", 0.02)
     halts: list[str] = []
     watch = watch_of({"bootstrap.servers": "127.0.0.1:1"}, Follower(), halts)

@@ -12,7 +12,11 @@ HOLD_MS = 5_000
 
 def world(sets: int) -> list[BrokerSet]:
     return [
-        BrokerSet("C", f"s{number}", replicas=tuple(Replica(i, f"s{number}-{i}:1", "c", is_registered=True) for i in (1, 2)))
+        BrokerSet(
+            "C",
+            f"s{number}",
+            replicas=tuple(Replica(i, f"s{number}-{i}:1", "c", is_registered=True) for i in (1, 2)),
+        )
         for number in range(sets)
     ]
 
@@ -21,7 +25,9 @@ def beat(liveness: Liveness, sets: list[BrokerSet], now_ms: int) -> None:
     for one in sets:
         for replica in one.replicas:
             key = ("C", one.broker_name, replica.broker_id)
-            liveness.heard(Heartbeat(key, replica.address, timeout_ms=TIMEOUT_MS), hash(key), now_ms)
+            liveness.heard(
+                Heartbeat(key, replica.address, timeout_ms=TIMEOUT_MS), hash(key), now_ms
+            )
 
 
 def test_silence_of_more_than_half_holds_for_a_bounded_time_and_anew_when_it_comes_again() -> None:
@@ -57,7 +63,9 @@ def test_who_was_never_heard_is_silent_and_another_leadership_counts_anew() -> N
 
 
 def test_a_mass_that_comes_back_one_by_one_is_not_counted_for_each() -> None:
-    """With thousands of sets every count takes the loop many milliseconds, and every heartbeat asks."""
+    """With thousands of sets every count takes the loop many milliseconds, and every heartbeat
+    asks.
+    """
     sets, liveness, silence = world(30), Liveness(), MassSilence()
     looks = 0
 
@@ -79,4 +87,6 @@ def test_a_mass_that_comes_back_one_by_one_is_not_counted_for_each() -> None:
     assert looks == 0, "nobody fell silent"
     later_ms = COUNT_AGAIN_MS + TIMEOUT_MS + 1
     liveness.tick(later_ms)
-    assert silence.holds(everybody, liveness, later_ms, HOLD_MS), "who falls silent is counted at once"
+    assert silence.holds(everybody, liveness, later_ms, HOLD_MS), (
+        "who falls silent is counted at once"
+    )

@@ -3,15 +3,32 @@ from __future__ import annotations
 import pytest
 
 from events.commands import ElectMaster, RegisterBroker
-from processors.metrics import FAILED, LATENCY_BORDERS_US, SUCCESS, TIMEOUT, Histogram, Metrics, RequestMeter, type_of
+from processors.metrics import (
+    FAILED,
+    LATENCY_BORDERS_US,
+    SUCCESS,
+    TIMEOUT,
+    Histogram,
+    Metrics,
+    RequestMeter,
+    type_of,
+)
 from tests.support.controller_rig import Rig
 
 JAVA_TYPES = {
-    1001: "CONTROLLER_ALTER_SYNC_STATE_SET", 1002: "CONTROLLER_ELECT_MASTER", 1003: "CONTROLLER_REGISTER_BROKER",
-    1004: "CONTROLLER_GET_REPLICA_INFO", 1005: "CONTROLLER_GET_METADATA_INFO", 1006: "CONTROLLER_GET_SYNC_STATE_DATA",
-    904: "CONTROLLER_BROKER_HEARTBEAT", 1009: "CONTROLLER_UPDATE_CONTROLLER_CONFIG", 1010: "CONTROLLER_GET_CONTROLLER_CONFIG",
-    1011: "CONTROLLER_CLEAN_BROKER_DATA", 1012: "CONTROLLER_GET_NEXT_BROKER_ID", 1013: "CONTROLLER_APPLY_BROKER_ID",
-}  # fmt: skip
+    1001: "CONTROLLER_ALTER_SYNC_STATE_SET",
+    1002: "CONTROLLER_ELECT_MASTER",
+    1003: "CONTROLLER_REGISTER_BROKER",
+    1004: "CONTROLLER_GET_REPLICA_INFO",
+    1005: "CONTROLLER_GET_METADATA_INFO",
+    1006: "CONTROLLER_GET_SYNC_STATE_DATA",
+    904: "CONTROLLER_BROKER_HEARTBEAT",
+    1009: "CONTROLLER_UPDATE_CONTROLLER_CONFIG",
+    1010: "CONTROLLER_GET_CONTROLLER_CONFIG",
+    1011: "CONTROLLER_CLEAN_BROKER_DATA",
+    1012: "CONTROLLER_GET_NEXT_BROKER_ID",
+    1013: "CONTROLLER_APPLY_BROKER_ID",
+}
 """controller.md 13"""
 
 
@@ -47,7 +64,10 @@ def test_an_answer_counts_as_success_with_the_time_it_took() -> None:
     meter.answered(1, 8, TIMEOUT, 9_000)
     meter.answered(1, 7, SUCCESS, 4_000)
     meter.answered(1, 7, SUCCESS, 5_000)  # nobody waits for a second answer
-    assert metrics.requests == {("CONTROLLER_ELECT_MASTER", SUCCESS): 1, ("CONTROLLER_ELECT_MASTER", TIMEOUT): 1}
+    assert metrics.requests == {
+        ("CONTROLLER_ELECT_MASTER", SUCCESS): 1,
+        ("CONTROLLER_ELECT_MASTER", TIMEOUT): 1,
+    }
     assert metrics.request_us["CONTROLLER_ELECT_MASTER"].sum == 11_000
 
 
@@ -57,7 +77,9 @@ def test_what_never_gets_an_answer_is_a_failure_without_a_latency() -> None:
     meter.arrived(1, 7, 1003, 0)
     meter.closed(1)
     meter.answered(1, 7, SUCCESS, 5)
-    assert metrics.requests == {("CONTROLLER_REGISTER_BROKER", FAILED): 1} and metrics.request_us == {}
+    assert (
+        metrics.requests == {("CONTROLLER_REGISTER_BROKER", FAILED): 1} and metrics.request_us == {}
+    )
 
 
 def test_connections_do_not_share_their_numbers() -> None:
@@ -77,7 +99,9 @@ def test_only_an_append_that_is_known_to_be_in_the_log_has_a_latency() -> None:
 
 
 def history() -> list:  # type: ignore[type-arg]
-    """Applied records of a small life: registrations, an election, a kept master, one that cannot be."""
+    """Applied records of a small life: registrations, an election, a kept master, one that cannot
+    be.
+    """
     rig, seen = Rig().lead(), []
     applying = rig.folder.apply
 
@@ -87,7 +111,11 @@ def history() -> list:  # type: ignore[type-arg]
 
     rig.folder.apply = watched  # type: ignore[method-assign]
     rig.join(1)
-    assert rig.elect(1).code == 0 and rig.elect(1).code == 2011 and rig.elect(9, designate=True).code == 2012
+    assert (
+        rig.elect(1).code == 0
+        and rig.elect(1).code == 2011
+        and rig.elect(9, designate=True).code == 2012
+    )
     return seen
 
 
@@ -96,7 +124,11 @@ def test_elections_are_counted_by_their_result_and_only_by_the_controller_that_l
     for applied in history():
         leader.record(applied, active=True)
         standby.record(applied, active=False)
-    asked = {result: count for (cluster, name, result), count in leader.elections.items() if (cluster, name) == ("C", "a")}
+    asked = {
+        result: count
+        for (cluster, name, result), count in leader.elections.items()
+        if (cluster, name) == ("C", "a")
+    }
     assert asked == {"new_master_elected": 1, "keep_current_master": 1, "no_master_elected": 1}
     assert not standby.elections
     assert leader.applied[ElectMaster.__name__] == standby.applied[ElectMaster.__name__] == 3

@@ -12,9 +12,22 @@ from processors.metrics_text import Disk, render
 JAVA = Path(__file__).resolve().parents[2] / "golden/controller/java-5.3.3-metrics.txt"
 WHO = {"address": "127.0.0.1:30038", "group": "interop", "peer_id": "n0", "rack": "7", "zone": "a"}
 FIGURES = Figures(
-    role=3, term=4, rules_version=2, leader_known=True, applied_offset=10, end_offset=13, published_offset=9, pending=2,
-    living={("C", "a"): 3}, sets=1, sets_without_master=0, sets_at_risk=0, sets_operator_needed=1, unclaimed_ids=1, silence_max_ms=250,
-)  # fmt: skip
+    role=3,
+    term=4,
+    rules_version=2,
+    leader_known=True,
+    applied_offset=10,
+    end_offset=13,
+    published_offset=9,
+    pending=2,
+    living={("C", "a"): 3},
+    sets=1,
+    sets_without_master=0,
+    sets_at_risk=0,
+    sets_operator_needed=1,
+    unclaimed_ids=1,
+    silence_max_ms=250,
+)
 
 
 def counted() -> Metrics:
@@ -48,35 +61,71 @@ def test_every_series_of_the_java_controller_is_there_with_its_labels() -> None:
     for name, labels in series.items():
         if name not in ("target_info", "otel_scope_info"):
             assert ours[name] == labels, name
-    # the exporter leaves units out of the TYPE line of what has one; Prometheus itself wants them there
+    # the exporter leaves units out of the TYPE line of what has one; Prometheus itself wants them
+    # there
     for name, kind in kinds.items():
         if name not in ("target", "otel_scope_info"):
-            assert kind in {our_kinds.get(f"{name}{unit}") for unit in ("", "_microseconds", "_bytes")}, name
+            assert kind in {
+                our_kinds.get(f"{name}{unit}") for unit in ("", "_microseconds", "_bytes")
+            }, name
 
 
 def test_latencies_have_the_borders_of_the_java_controller() -> None:
-    java = [border for border in re.findall(r'^dledger_op_latency_microseconds_bucket\{.*le="([^"]+)"', JAVA.read_text("utf-8"), re.MULTILINE)]
-    ours = re.findall(r'^dledger_op_latency_microseconds_bucket\{.*le="([^"]+)"', page(), re.MULTILINE)
+    java = [
+        border
+        for border in re.findall(
+            r"^dledger_op_latency_microseconds_bucket\{."
+            r'*le="([^"]+)"',
+            JAVA.read_text("utf-8"),
+            re.MULTILINE,
+        )
+    ]
+    ours = re.findall(
+        r"^dledger_op_latency_microseconds_bucket\{."
+        r'*le="([^"]+)"',
+        page(),
+        re.MULTILINE,
+    )
     assert [float(one) for one in ours] == [float(one) for one in java] and len(ours) == 23
 
 
 def values() -> dict[str, float]:
-    return {sample.name: sample.value for family in text_string_to_metric_families(page()) for sample in family.samples if not sample.labels}
+    return {
+        sample.name: sample.value
+        for family in text_string_to_metric_families(page())
+        for sample in family.samples
+        if not sample.labels
+    }
 
 
 def test_ours_are_named_regent() -> None:
     assert values() == {
-        "regent_term": 4, "regent_rules_version": 2, "regent_leader_known": 1, "regent_applied_offset": 10, "regent_log_lag_records": 2,
-        "regent_published_offset": 9, "regent_pending_commands": 2, "regent_broker_sets": 1, "regent_broker_sets_without_master": 0,
-        "regent_broker_sets_at_risk": 0, "regent_broker_sets_operator_needed": 1, "regent_unclaimed_ids": 1, "regent_heartbeat_silence_max_seconds": 0.25,
-        "regent_snapshot_offset": 8, "regent_snapshot_age_seconds": 12.5, "regent_repeated_refusals_total": 0,
-        "regent_rate_limited_total": 0, "regent_unrecorded_refusals_total": 0,
-            "regent_strange_peer_words_total": 0,
-            "regent_strange_heartbeats_total": 0,
-            "regent_strange_requests_total": 0,
-            "regent_role_notices_undelivered_total": 0, "regent_role_notices_deferred_total": 0, "regent_role_notices_dropped_total": 0,
-            "regent_fold_seconds_total": 0.0015,
-    }  # fmt: skip
+        "regent_term": 4,
+        "regent_rules_version": 2,
+        "regent_leader_known": 1,
+        "regent_applied_offset": 10,
+        "regent_log_lag_records": 2,
+        "regent_published_offset": 9,
+        "regent_pending_commands": 2,
+        "regent_broker_sets": 1,
+        "regent_broker_sets_without_master": 0,
+        "regent_broker_sets_at_risk": 0,
+        "regent_broker_sets_operator_needed": 1,
+        "regent_unclaimed_ids": 1,
+        "regent_heartbeat_silence_max_seconds": 0.25,
+        "regent_snapshot_offset": 8,
+        "regent_snapshot_age_seconds": 12.5,
+        "regent_repeated_refusals_total": 0,
+        "regent_rate_limited_total": 0,
+        "regent_unrecorded_refusals_total": 0,
+        "regent_strange_peer_words_total": 0,
+        "regent_strange_heartbeats_total": 0,
+        "regent_strange_requests_total": 0,
+        "regent_role_notices_undelivered_total": 0,
+        "regent_role_notices_deferred_total": 0,
+        "regent_role_notices_dropped_total": 0,
+        "regent_fold_seconds_total": 0.0015,
+    }
 
 
 def test_refusals_carry_rule_and_code() -> None:
@@ -86,8 +135,8 @@ def test_refusals_carry_rule_and_code() -> None:
 def test_who_and_where_stands_on_javas_series() -> None:
     line = next(line for line in page().splitlines() if line.startswith("election_total"))
     assert line == (
-        'election_total{address="127.0.0.1:30038",broker_set="a",cluster="C",election_result="new_master_elected",group="interop",'
-        'otel_scope_name="controller",peer_id="n0",rack="7",zone="a"} 1.0'
+        'election_total{address="127.0.0.1:30038",broker_set="a",cluster="C",election_result="new_master_elected",group="interop",otel_scope_name="controller",peer_id="n0",rack="7",zone="a"} '
+        "1.0"
     )
 
 

@@ -65,7 +65,9 @@ def test_a_controller_inside_has_a_table_of_its_own_and_runs_only_when_enabled(t
     path.write_text(EMBEDDED_TOML.format(enabled="true"))
     inner = load(path).embedded
     assert inner is not None and (inner.controller_id, inner.listen) == ("n0", "127.0.0.1:9878")
-    assert inner.peers == {"n1": "10.0.0.2:9878"} and inner.settings == {"enableElectUncleanMaster": "true"}
+    assert inner.peers == {"n1": "10.0.0.2:9878"} and inner.settings == {
+        "enableElectUncleanMaster": "true"
+    }
     assert inner.kafka_wait_ms > 86_400_000, "a name server serves without Kafka"
     path.write_text(EMBEDDED_TOML.format(enabled="false"))
     assert load(path).embedded is None
@@ -75,7 +77,9 @@ def test_a_controller_inside_has_a_table_of_its_own_and_runs_only_when_enabled(t
 def test_a_wrong_or_missing_table_of_the_controller_is_named(tmp_path):
     path = tmp_path / "namesrv.toml"
     path.write_text("enableControllerInNamesrv = true")
-    with pytest.raises(ConfigError, match="controller: controller_id or controllerDLegerSelfId is missing"):
+    with pytest.raises(
+        ConfigError, match=("controller: controller_id or controllerDLegerSelfId is missing")
+    ):
         load(path)
     path.write_text(EMBEDDED_TOML.format(enabled="true").replace("n0", "n 0"))
     with pytest.raises(ConfigError, match=r"namesrv.toml: controller: controller_id"):
@@ -87,14 +91,19 @@ def test_a_properties_file_of_rocketmq_is_for_both(tmp_path):
     path.write_text(
         "listenPort=9000\nenableControllerInNamesrv=true\ncontrollerDLegerGroup=group1\n"
         "controllerDLegerPeers=n0-127.0.0.1:9877;n1-127.0.0.1:9868\ncontrollerDLegerSelfId=n0\n"
-        "controllerStorePath=store\nenableElectUncleanMaster=true\nkafka.bootstrap.servers=k:9092\nsomethingElse=1\n"
+        "controllerStorePath=store\nenableElectUncleanMaster=true\nkafka.bootstrap.servers=k:"
+        "9092\nsomethingElse=1\n"
     )
     config = load(path)
     assert config.listen == "0.0.0.0:9000"
     inner = config.embedded
-    assert inner is not None and inner.advertised == "127.0.0.1:9877" and inner.cluster_id == "group1"
+    assert (
+        inner is not None and inner.advertised == "127.0.0.1:9877" and inner.cluster_id == "group1"
+    )
     assert inner.peers == {"n1": "127.0.0.1:9868"} and str(inner.data_dir) == "store"
     assert inner.notes == ("somethingElse is not known here",)
-    assert config.notes == config.warnings == inner.warnings == inner.notes, "the process that it runs in says so"
+    assert config.notes == config.warnings == inner.warnings == inner.notes, (
+        "the process that it runs in says so"
+    )
     path.write_text("listenPort=9000\n")
     assert load(path).embedded is None and load(path).notes == load(path).warnings == ()

@@ -44,19 +44,30 @@ class Caller:
         assert answer.code == 0
         return json.loads(answer.body)
 
-    async def register(self, broker_id=0, address=A, state_version=1, topics=TOPICS, language="PYTHON", **ext):
+    async def register(
+        self, broker_id=0, address=A, state_version=1, topics=TOPICS, language="PYTHON", **ext
+    ):
         version = {"counter": 1, "stateVersion": state_version, "timestamp": 1_000}
         table = {name: {"perm": 6, "readQueueNums": 2, "writeQueueNums": 2} for name in topics}
-        wrapper = {"topicConfigSerializeWrapper": {"dataVersion": version, "topicConfigTable": table}}
+        wrapper = {
+            "topicConfigSerializeWrapper": {"dataVersion": version, "topicConfigTable": table}
+        }
         fields = {
-            "brokerName": "g", "brokerAddr": address, "clusterName": "DefaultCluster", "brokerId": str(broker_id),
+            "brokerName": "g",
+            "brokerAddr": address,
+            "clusterName": "DefaultCluster",
+            "brokerId": str(broker_id),
             "haServerAddr": address + "1",
-        }  # fmt: skip
-        return await self.call(RequestCode.REGISTER_BROKER, fields | ext, json.dumps(wrapper).encode(), language)
+        }
+        return await self.call(
+            RequestCode.REGISTER_BROKER, fields | ext, json.dumps(wrapper).encode(), language
+        )
 
     async def route(self, topic="Life"):
         answer = await self.call(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
-        return None if answer.code == 17 else json.loads(answer.body)["brokerDatas"][0]["brokerAddrs"]
+        return (
+            None if answer.code == 17 else json.loads(answer.body)["brokerDatas"][0]["brokerAddrs"]
+        )
 
 
 @asynccontextmanager
@@ -84,16 +95,26 @@ def recorded(name):
 
 
 async def test_a_recorded_java_registration_is_answered_as_the_java_name_server_does():
-    master, slave = [frame for frame in recorded("broker-namesrv") if frame.code == 103 and not frame.is_response]
+    master, slave = [
+        frame for frame in recorded("broker-namesrv") if frame.code == 103 and not frame.is_response
+    ]
     async with name_server(2) as (first, second):
         answer = await first.client.call(first.address, master, 10_000)
         assert (answer.code, answer.ext, answer.body) == (0, {}, b"")
         answer = await second.client.call(second.address, slave, 10_000)
-        assert answer.ext == {"haServerAddr": master.ext["haServerAddr"], "masterAddr": master.ext["brokerAddr"]}
-        assert await second.route("BenchmarkTest") == {"0": "127.0.0.1:20911", "2": "127.0.0.1:20931"}
+        assert answer.ext == {
+            "haServerAddr": master.ext["haServerAddr"],
+            "masterAddr": master.ext["brokerAddr"],
+        }
+        assert await second.route("BenchmarkTest") == {
+            "0": "127.0.0.1:20911",
+            "2": "127.0.0.1:20931",
+        }
 
 
-async def test_a_java_slave_that_comes_before_its_new_master_is_answered_when_the_master_is_there(monkeypatch):
+async def test_a_java_slave_that_comes_before_its_new_master_is_answered_when_the_master_is_there(
+    monkeypatch,
+):
     monkeypatch.setattr(namesrv_process, "MASTER_WAIT_MS", 600_000)
     async with name_server(3) as (master, slave, other):
         early = asyncio.ensure_future(slave.register(2, B, language="JAVA"))
@@ -117,12 +138,16 @@ async def test_a_slave_without_a_controller_or_of_ours_is_answered_at_once(monke
 
 
 async def _members_are(caller, addresses):
-    group = await caller.body(RequestCode.GET_BROKER_MEMBER_GROUP, clusterName="DefaultCluster", brokerName="g")
+    group = await caller.body(
+        RequestCode.GET_BROKER_MEMBER_GROUP, clusterName="DefaultCluster", brokerName="g"
+    )
     return group["brokerMemberGroup"]["brokerAddrs"] == addresses
 
 
 async def test_a_route_is_what_the_java_name_server_answers_byte_for_byte():
-    expected = next(frame.body for frame in recorded("client-namesrv") if b"queueDatas" in frame.body)
+    expected = next(
+        frame.body for frame in recorded("client-namesrv") if b"queueDatas" in frame.body
+    )
     async with name_server(3) as (first, second, third):
         await first.register(0, "127.0.0.1:25911")
         await second.register(2, "127.0.0.1:25931")
@@ -132,7 +157,10 @@ async def test_a_route_is_what_the_java_name_server_answers_byte_for_byte():
 
 
 async def test_cluster_info_equals_the_recorded_one():
-    expected = max((frame.body for frame in recorded("client-namesrv") if b"clusterAddrTable" in frame.body), key=len)
+    expected = max(
+        (frame.body for frame in recorded("client-namesrv") if b"clusterAddrTable" in frame.body),
+        key=len,
+    )
     async with name_server(3) as (first, second, third):
         await first.register(0, "127.0.0.1:25911")
         await second.register(2, "127.0.0.1:25931")
@@ -193,7 +221,9 @@ async def test_heartbeats_and_version_questions_are_answered():
         await broker.register()
         answer = await broker.call(RequestCode.QUERY_DATA_VERSION, ext, fastjson.dumps(same))
         assert (answer.ext, json.loads(answer.body)) == ({"changed": "false"}, same)
-        answer = await broker.call(RequestCode.QUERY_DATA_VERSION, ext, fastjson.dumps(same | {"counter": 2}))
+        answer = await broker.call(
+            RequestCode.QUERY_DATA_VERSION, ext, fastjson.dumps(same | {"counter": 2})
+        )
         assert answer.ext == {"changed": "true"}
         assert (await broker.call(RequestCode.BROKER_HEARTBEAT, ext)).code == 0
 
@@ -209,12 +239,21 @@ async def test_a_broker_that_unregisters_leaves_the_route():
 async def test_members_topics_and_key_values_are_answered():
     async with name_server() as broker:
         await broker.register()
-        group = await broker.body(RequestCode.GET_BROKER_MEMBER_GROUP, clusterName="C", brokerName="g")
-        assert group == {"brokerMemberGroup": {"brokerAddrs": {"0": A}, "brokerName": "g", "cluster": "C"}}
+        group = await broker.body(
+            RequestCode.GET_BROKER_MEMBER_GROUP, clusterName="C", brokerName="g"
+        )
+        assert group == {
+            "brokerMemberGroup": {"brokerAddrs": {"0": A}, "brokerName": "g", "cluster": "C"}
+        }
         topics = await broker.body(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
         assert topics == {"topicList": ["Life", "TBW102"]}
-        answer = await broker.call(RequestCode.GET_KV_CONFIG, {"namespace": "ORDER_TOPIC_CONFIG", "key": "T"})
-        assert (answer.code, answer.remark) == (22, "No config item, Namespace: ORDER_TOPIC_CONFIG Key: T")
+        answer = await broker.call(
+            RequestCode.GET_KV_CONFIG, {"namespace": "ORDER_TOPIC_CONFIG", "key": "T"}
+        )
+        assert (answer.code, answer.remark) == (
+            22,
+            "No config item, Namespace: ORDER_TOPIC_CONFIG Key: T",
+        )
 
 
 @pytest.mark.parametrize(
@@ -243,8 +282,13 @@ async def test_the_status_says_that_it_is_ready_and_what_it_knows():
         await broker.register()
         status = await broker.body(RequestCode.REGENT_PROCESS_STATUS)
         assert status | {"listen": ""} == {
-            "ready": True, "kind": "namesrv", "pid": os.getpid(), "listen": "", "brokers": 1, "topics": 2,
-        }  # fmt: skip
+            "ready": True,
+            "kind": "namesrv",
+            "pid": os.getpid(),
+            "listen": "",
+            "brokers": 1,
+            "topics": 2,
+        }
         assert status["listen"] == broker.address
 
 

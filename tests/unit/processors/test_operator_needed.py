@@ -40,13 +40,16 @@ def test_a_set_whose_member_is_gone_and_whose_others_were_no_members() -> None:
     assert found is not None
     assert found.reason == "no member of the SyncStateSet (1) is alive"
     assert found.way_out == (
-        "start replica 1 with its own data, or, if that cannot be: regent controller config set enableElectUncleanMaster=true,"
-        " then regent controller elect a 3 (acknowledged messages may be missing)"
+        "start replica 1 with its own data, or, if that cannot be: regent controller config set "
+        "enableElectUncleanMaster=true, then regent controller elect a 3 (acknowledged messages "
+        "may be missing)"
     )
 
 
 def remembering() -> Rig:
-    """1 leads alone, below the minimum of two; 2 held everything when it left, 3 never was a member."""
+    """1 leads alone, below the minimum of two; 2 held everything when it left, 3 never was a
+    member.
+    """
     rig = Rig().lead()
     for broker in (1, 2, 3):
         rig.join(broker)
@@ -62,8 +65,13 @@ def remembering() -> Rig:
 def test_a_set_that_remembers_somebody_names_it_too() -> None:
     found = needed(only(remembering(), 3))
     assert found is not None
-    assert found.reason == "no member of the SyncStateSet (1) is alive, nor who else holds all that was acknowledged (2)"
-    assert found.way_out.startswith("start one of replicas 1,2 with their own data, or, if that cannot be: ")
+    assert found.reason == (
+        "no member of the SyncStateSet (1) is alive, nor who else holds all that was acknowledged "
+        "(2)"
+    )
+    assert found.way_out.startswith(
+        "start one of replicas 1,2 with their own data, or, if that cannot be: "
+    )
 
 
 def test_who_is_remembered_is_elected_when_an_operator_names_it() -> None:
@@ -94,7 +102,9 @@ def test_a_time_to_wait_is_told_and_ends_the_wait_by_itself() -> None:
 
 def test_a_set_of_which_nobody_lives() -> None:
     found = needed(only(Rig().lead().three()))
-    assert found == OperatorNeeded("none of replicas 1,2,3 is alive", "start replicas 1,2,3 with their own data")
+    assert found == OperatorNeeded(
+        "none of replicas 1,2,3 is alive", "start replicas 1,2,3 with their own data"
+    )
 
 
 def test_members_that_all_lost_power_wait_for_the_one_that_did_not_come_back() -> None:
@@ -105,15 +115,21 @@ def test_members_that_all_lost_power_wait_for_the_one_that_did_not_come_back() -
     for broker in (1, 2):
         rig.register(broker, f"again-{broker}", clean="false")
     found = needed(rig)
-    assert found is not None and found.reason == "all members (1,2,3) lost power or a disk, and replica 3 did not come back"
-    assert "start replica 3 with its own data" in found.way_out and "regent controller elect a 1" in found.way_out
+    assert found is not None and found.reason == (
+        "all members (1,2,3) lost power or a disk, and replica 3 did not come back"
+    )
+    assert (
+        "start replica 3 with its own data"
+    ) in found.way_out and "regent controller elect a 1" in found.way_out
 
 
 def test_status_and_figures_tell_it() -> None:
     rig = only(Rig().lead().three())
     answer = rig.request(19002)
     assert answer is not None
-    assert json.loads(answer.body)["sets"][SET]["operator_needed"]["reason"] == "none of replicas 1,2,3 is alive"
+    assert json.loads(answer.body)["sets"][SET]["operator_needed"]["reason"] == (
+        "none of replicas 1,2,3 is alive"
+    )
 
 
 def test_an_uncertain_set_waits_for_whoever_has_not_reported() -> None:
@@ -122,9 +138,22 @@ def test_an_uncertain_set_waits_for_whoever_has_not_reported() -> None:
     rig.log.records.append(encode(command))
     rig.catch_up()
     for broker in (1, 2):
-        told = {"brokerAddr": f"b{broker}:10911", "brokerId": str(broker), "regentIncarnation": f"life-{broker}", "epoch": "1"}
-        seen = {"regentEpochSeen": str(rig.state.sets[SET].master_epoch), "clusterName": "C", "brokerName": SET}
+        told = {
+            "brokerAddr": f"b{broker}:10911",
+            "brokerId": str(broker),
+            "regentIncarnation": f"life-{broker}",
+            "epoch": "1",
+        }
+        seen = {
+            "regentEpochSeen": str(rig.state.sets[SET].master_epoch),
+            "clusterName": "C",
+            "brokerName": SET,
+        }
         rig.request(904, told | seen, conn=broker)
     found = needed(rig)
-    assert found is not None and found.reason == "the log lost its newest decisions, and replica 3 did not come back"
-    assert "start replica 3 with its own data" in found.way_out and "regent controller elect a" in found.way_out
+    assert found is not None and found.reason == (
+        "the log lost its newest decisions, and replica 3 did not come back"
+    )
+    assert (
+        "start replica 3 with its own data"
+    ) in found.way_out and "regent controller elect a" in found.way_out

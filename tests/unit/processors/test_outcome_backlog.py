@@ -8,7 +8,9 @@ from processors.outcome_backlog import OutcomeBacklog
 
 
 def outcome(offset: int) -> Outcome:
-    return Outcome(offset, offset.to_bytes(16, "big"), "cluster", 1, "ElectMaster", "a", "", True, None, 0)
+    return Outcome(
+        offset, offset.to_bytes(16, "big"), "cluster", 1, "ElectMaster", "a", "", True, None, 0
+    )
 
 
 def backlog(*offsets: int) -> OutcomeBacklog:
@@ -95,20 +97,33 @@ def test_unconfirmed_outcomes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     assert taken(made) == [2]
 
 
-def test_the_backlog_is_bounded_and_then_says_that_it_has_a_hole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_backlog_is_bounded_and_then_says_that_it_has_a_hole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(outcome_backlog, "BACKLOG_MAX", 2)
     made = backlog(0, 1, 2)
     assert len(made) == 2
     assert not made.resume(-1)
 
 
-@pytest.mark.parametrize(("told", "last", "refolded", "leave"), [
-    (1, 1, range(0), [2, 3]), (3, 3, range(0), []), (1, 0, range(1, 4), []), (3, 1, range(2, 4), []), (99, -1, range(4), []),
-])  # fmt: skip
-def test_hearsay_saves_memory_and_the_topic_decides(told: int, last: int, refolded: range, leave: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("told", "last", "refolded", "leave"),
+    [
+        (1, 1, range(0), [2, 3]),
+        (3, 3, range(0), []),
+        (1, 0, range(1, 4), []),
+        (3, 1, range(2, 4), []),
+        (99, -1, range(4), []),
+    ],
+)
+def test_hearsay_saves_memory_and_the_topic_decides(
+    told: int, last: int, refolded: range, leave: list[int]
+) -> None:
     made = backlog(0, 1, 2, 3)
     made.told(told)
-    assert made.known_offset == told and made.published_offset == -1 and len(made) == max(0, 3 - told)
+    assert (
+        made.known_offset == told and made.published_offset == -1 and len(made) == max(0, 3 - told)
+    )
     made.resume(last)
     assert (taken(made), made.missing(9), made.known_offset) == (leave, refolded, last)
 

@@ -16,7 +16,9 @@ from tests.support.mock_kafka import mock_kafka
 
 
 def outcome(offset: int) -> Outcome:
-    return Outcome(offset, bytes(16), "cluster", 1, "ElectMaster", "a", "", True, None, 0, digest=bytes(32))
+    return Outcome(
+        offset, bytes(16), "cluster", 1, "ElectMaster", "a", "", True, None, 0, digest=bytes(32)
+    )
 
 
 async def test_the_newest_published_offset_is_read_back() -> None:
@@ -47,7 +49,9 @@ async def test_the_published_digest_of_a_command_is_found_behind_repeats_and_gar
             publisher.publish(replace(outcome(offset), digest=bytes([offset]) * 32))
         await publisher.close()
         reader = LogReader(kafka)
-        assert [found.digest for offset in range(5) if (found := published_outcome(reader, offset))] == [bytes([offset]) * 32 for offset in range(5)]
+        assert [
+            found.digest for offset in range(5) if (found := published_outcome(reader, offset))
+        ] == [bytes([offset]) * 32 for offset in range(5)]
         assert published_outcome(reader, 5) is None
         reader.close()
 
@@ -71,7 +75,11 @@ async def test_no_outcome_expires_while_the_log_is_away() -> None:
     """Else a later one could get through first, and what expired would be missing for ever."""
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))  # bound, never listening: every connection is refused
-        kafka = {"bootstrap.servers": f"127.0.0.1:{nobody.getsockname()[1]}", "delivery.timeout.ms": "100", "request.timeout.ms": "50"}
+        kafka = {
+            "bootstrap.servers": f"127.0.0.1:{nobody.getsockname()[1]}",
+            ("delivery.timeout.ms"): "100",
+            "request.timeout.ms": "50",
+        }
         loop = asyncio.get_running_loop()
         results: list[bool] = []
         publisher = OutcomePublisher(kafka, loop, lambda offset, ok: results.append(ok))
@@ -87,11 +95,15 @@ async def test_no_outcome_expires_while_the_log_is_away() -> None:
 
 
 async def test_nothing_follows_an_outcome_that_failed_until_publishing_begins_again() -> None:
-    """Whoever dies while repeating it leaves no hole behind which the next controller would go on."""
+    """Whoever dies while repeating it leaves no hole behind which the next controller would go
+    on.
+    """
     with mock_kafka() as kafka:
         results: list[tuple[int, bool]] = []
         publisher = OutcomePublisher(
-            {**kafka, "message.max.bytes": "3000"}, asyncio.get_running_loop(), lambda *told: results.append(told)
+            {**kafka, "message.max.bytes": "3000"},
+            asyncio.get_running_loop(),
+            lambda *told: results.append(told),
         )
         await publisher.warm_up()
         too_large = replace(outcome(5), cause="x" * 4000)

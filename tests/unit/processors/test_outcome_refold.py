@@ -18,7 +18,9 @@ from tests.support.controller_rig import Rig
 from tests.support.mock_kafka import mock_kafka
 
 
-async def test_pieces_of_history_come_out_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_pieces_of_history_come_out_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("processors.state_digest.STATE_DIGEST_EVERY", 1)
     rig = Rig().lead().three()
     folder, snapshots = Folder(), SnapshotFolder(tmp_path, 3)

@@ -1,6 +1,12 @@
 """How long nothing may come from the log (design D6)."""
 
-from processors.patience import MEMORY_MS, PER_WAITING_MAX_MS, UNABLE_AFTER_MS, UNABLE_MAX_MS, Patience
+from processors.patience import (
+    MEMORY_MS,
+    PER_WAITING_MAX_MS,
+    UNABLE_AFTER_MS,
+    UNABLE_MAX_MS,
+    Patience,
+)
 
 
 def test_without_load_a_leader_that_is_cut_off_says_so_at_once() -> None:

@@ -60,7 +60,10 @@ def test_the_leaders_2007_is_not_passed_on_but_tried_again() -> None:
 def test_a_leader_that_never_answers_ends_in_unknown() -> None:
     _, standby = pair()
     standby.auto = False
-    standby.request(1013, {"clusterName": "C", "brokerName": "b", "appliedBrokerId": "1", "registerCheckCode": "h;1"})
+    standby.request(
+        1013,
+        {"clusterName": "C", "brokerName": "b", "appliedBrokerId": "1", "registerCheckCode": "h;1"},
+    )
     for _ in range(30):
         for forward in standby.take(fx.ForwardToLeader):
             standby.perform(standby.core.on_reply_from_leader(forward.token, None, standby.now_ms))
@@ -79,7 +82,13 @@ def test_a_strangers_heartbeat_changes_nothing() -> None:
 def test_1005_names_an_address_that_the_asker_can_reach() -> None:
     log = Log()
     leader = Rig("c1", log, {"c2": "c2:9878"}, networks={"10.0.0.0/8": "10.0.0.1:9878"}).lead()
-    standby = Rig("c2", log, {"c1": "c1:9878"}, seed=2, networks={"10.0.0.0/8": "10.0.0.2:9878", "172.16.0.0/12": "172.16.0.2:9878"})
+    standby = Rig(
+        "c2",
+        log,
+        {"c1": "c1:9878"},
+        seed=2,
+        networks={"10.0.0.0/8": "10.0.0.2:9878", "172.16.0.0/12": "172.16.0.2:9878"},
+    )
     standby.catch_up()
     leader.tick(200)
     (told,) = leader.take(fx.TellPeer)
@@ -92,5 +101,7 @@ def test_1005_names_an_address_that_the_asker_can_reach() -> None:
         return reply.response.ext["controllerLeaderAddress"]
 
     assert named(leader, "10.5.5.5:1") == named(standby, "10.5.5.5:1") == "10.0.0.1:9878"
-    assert named(standby, "172.16.9.9:1") == "172.16.0.2:9878", "the standby names itself: it forwards"
+    assert named(standby, "172.16.9.9:1") == "172.16.0.2:9878", (
+        "the standby names itself: it forwards"
+    )
     assert named(leader, "192.168.0.1:1") == named(standby, "192.168.0.1:1") == "c1:9878"

@@ -55,7 +55,9 @@ async def test_a_forwarded_request_brings_the_answer_or_nothing() -> None:
     outbound.forward(address, RemotingCommand.request(1004), 20_000, replies.append)
     await until(lambda: replies, "the leader answered")
     assert replies[0] is not None and replies[0].ext == {"far": "yes"}
-    outbound.forward(f"127.0.0.1:{free_port()}", RemotingCommand.request(1004), 20_000, replies.append)
+    outbound.forward(
+        f"127.0.0.1:{free_port()}", RemotingCommand.request(1004), 20_000, replies.append
+    )
     await until(lambda: len(replies) == 2, "the failure is told")
     assert replies[1] is None
     await outbound.close()
@@ -105,21 +107,28 @@ async def test_nothing_is_sent_after_the_end() -> None:
     assert (replies, results) == ([None], ["timeout"])
 
 
-def test_what_happens_a_thousand_times_at_once_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_happens_a_thousand_times_at_once_is_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.INFO)
     told = Sparsely("role notices not delivered")
     for number in range(1_000):
         told.tell(f"to {number}", 100.0)
     told.tell("to the last", 101.5)
     lines = [record.message for record in caplog.records]
-    assert lines == ["1 role notices not delivered, last to 0", "1000 role notices not delivered, last to the last"]
+    assert lines == [
+        "1 role notices not delivered, last to 0",
+        "1000 role notices not delivered, last to the last",
+    ]
 
 
 def notice(number: int) -> RemotingCommand:
     return RemotingCommand.request(1008, {"masterEpoch": str(number)}, oneway=True)
 
 
-async def test_notices_for_more_brokers_than_connections_at_once_wait_and_all_come(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_notices_for_more_brokers_than_connections_at_once_wait_and_all_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(peers, "NOTICES_AT_ONCE_MAX", 1)
     brokers = [Far() for _ in range(6)]
     addresses = [await broker.start() for broker in brokers]
@@ -131,7 +140,11 @@ async def test_notices_for_more_brokers_than_connections_at_once_wait_and_all_co
     outbound.notify(addresses[-1], notice(2))
     await until(lambda: all(broker.got for broker in brokers), "every broker has its notice")
     assert [one.ext["masterEpoch"] for one in brokers[-1].got] == ["2"], "the newest word counts"
-    assert (metrics.notices_deferred, metrics.notices_undelivered, metrics.notices_dropped) == (7, 1, 0)
+    assert (metrics.notices_deferred, metrics.notices_undelivered, metrics.notices_dropped) == (
+        7,
+        1,
+        0,
+    )
     await outbound.close()
     for broker in brokers:
         await broker.server.close()
@@ -148,7 +161,9 @@ async def test_notices_without_room_to_wait_are_counted(monkeypatch: pytest.Monk
     await outbound.close()
 
 
-async def test_forwarded_requests_keep_their_places_beside_ten_thousand_notices(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_forwarded_requests_keep_their_places_beside_ten_thousand_notices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(peers, "NOTICES_AT_ONCE_MAX", 2)
     monkeypatch.setattr(peers, "TASKS_MAX", 4)
     far = Far()
@@ -180,7 +195,11 @@ async def test_a_peer_speaks_from_the_host_of_its_address_or_from_a_network_that
     looking_up = asyncio.ensure_future(hosts.keep())
     await until(lambda: hosts.holds("c2", "127.0.0.1:40000"), "the name is known")
     looking_up.cancel()
-    assert hosts.holds("c3", "10.0.0.3:40000") and hosts.holds("c3", "192.168.7.7:40000") and hosts.holds("", "192.168.7.7:40000")
+    assert (
+        hosts.holds("c3", "10.0.0.3:40000")
+        and hosts.holds("c3", "192.168.7.7:40000")
+        and hosts.holds("", "192.168.7.7:40000")
+    )
     assert not hosts.holds("c2", "10.0.0.3:40000") and not hosts.holds("c2", "192.168.7.7:40000")
     assert not hosts.holds("", "6.6.6.6:40000") and not hosts.holds("c4", "10.0.0.3:40000")
 
@@ -190,4 +209,8 @@ def test_one_line_tells_of_many_words_from_elsewhere(caplog: pytest.LogCaptureFi
     hosts = PeerHosts({"c2": "10.0.0.2:9878"}, {})
     for _ in range(100):
         assert not hosts.believed("c2", "6.6.6.6:4711")
-    assert len(caplog.records) == 1 and "6.6.6.6:4711" in caplog.text and "peer_networks" in caplog.text
+    assert (
+        len(caplog.records) == 1
+        and "6.6.6.6:4711" in caplog.text
+        and "peer_networks" in caplog.text
+    )

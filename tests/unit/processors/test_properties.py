@@ -42,6 +42,11 @@ def test_a_written_text_has_sorted_keys() -> None:
     assert dump({"b": "2", "a": "x=y"}) == b"a=x=y\nb=2\n"
 
 
-@given(st.dictionaries(st.text(st.characters(exclude_categories=("Cs",)), min_size=1), st.text(st.characters(exclude_categories=("Cs",)))))
+@given(
+    st.dictionaries(
+        st.text(st.characters(exclude_categories=("Cs",)), min_size=1),
+        st.text(st.characters(exclude_categories=("Cs",))),
+    )
+)
 def test_what_is_written_is_read_back(values: dict[str, str]) -> None:
     assert parse(dump(values)) == values

@@ -11,7 +11,9 @@ from processors.publish_desk import ASK_AGAIN_MS, PublishDesk
 
 
 def outcome(offset: int) -> Outcome:
-    return Outcome(offset, offset.to_bytes(16, "big"), "cluster", 1, "ElectMaster", "a", "", True, None, 0)
+    return Outcome(
+        offset, offset.to_bytes(16, "big"), "cluster", 1, "ElectMaster", "a", "", True, None, 0
+    )
 
 
 def active_desk() -> tuple[CoreContext, PublishDesk]:
@@ -50,7 +52,9 @@ def test_what_is_not_kept_is_folded_again_piece_by_piece(monkeypatch: pytest.Mon
     (question,) = desk.start()
     *published, again = desk.last_published(question.token, 3)
     assert offsets(published) == [4, 5] and again == fx.FoldAgain(6, 8)
-    assert desk.applied(outcome(9), {}, own=False) == [], "one piece at a time, and what comes is not kept"
+    assert desk.applied(outcome(9), {}, own=False) == [], (
+        "one piece at a time, and what comes is not kept"
+    )
     assert [type(one) for one in desk.folded_again(None)] == [], "the log is away: later"
     context.clock(publish_desk.ASK_AGAIN_MS)
     assert desk.tick() == [fx.FoldAgain(6, 8)]
@@ -118,7 +122,9 @@ def test_an_outcome_that_failed_is_not_hidden_by_later_ones_that_got_through() -
 
 
 def test_what_another_controller_says_makes_no_hole_in_the_topic() -> None:
-    """What was not kept because of it is folded again when the topic ends before it: a repeat harms nobody, a hole does."""
+    """What was not kept because of it is folded again when the topic ends before it: a repeat harms
+    nobody, a hole does.
+    """
     context = CoreContext(CoreConfig("c1", "h:1", "cluster"), Folder(offset=9), iter([]))
     desk = PublishDesk(context)
     desk.preload([outcome(8), outcome(9), outcome(10)])

@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 from processors.rate_limit import RateLimit
 
 
-def taken(limit: RateLimit, name: str, times: list[int], rate: int = 10, burst: int = 20, cost: int = 1) -> int:
+def taken(
+    limit: RateLimit, name: str, times: list[int], rate: int = 10, burst: int = 20, cost: int = 1
+) -> int:
     return sum(limit.take(name, at, rate_per_s=rate, burst=burst, cost=cost) for at in times)
 
 

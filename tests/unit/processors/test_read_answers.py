@@ -16,7 +16,15 @@ def rig() -> Rig:
 
 
 def test_replica_info_always_has_the_master_epoch(rig: Rig) -> None:
-    rig.request(1013, {"clusterName": "C", "brokerName": "b", "appliedBrokerId": "1", "registerCheckCode": "h:1;1"})
+    rig.request(
+        1013,
+        {
+            "clusterName": "C",
+            "brokerName": "b",
+            "appliedBrokerId": "1",
+            "registerCheckCode": "h:1;1",
+        },
+    )
     fresh = rig.request(1004, {"brokerName": "b"})
     assert fresh is not None and fresh.code == 0
     assert fresh.ext["masterEpoch"] == "0" and "masterBrokerId" not in fresh.ext
@@ -25,9 +33,13 @@ def test_replica_info_always_has_the_master_epoch(rig: Rig) -> None:
     assert unknown is not None and unknown.code == 2008
 
 
-def test_a_start_that_a_late_registration_of_the_former_one_has_replaced_is_told_to_register(rig: Rig) -> None:
+def test_a_start_that_a_late_registration_of_the_former_one_has_replaced_is_told_to_register(
+    rig: Rig,
+) -> None:
     def ask(incarnation: str) -> int:
-        answer = rig.request(1004, {"brokerName": SET, "regentBrokerId": "2", "regentIncarnation": incarnation})
+        answer = rig.request(
+            1004, {"brokerName": SET, "regentBrokerId": "2", "regentIncarnation": incarnation}
+        )
         assert answer is not None
         return answer.code
 
@@ -39,7 +51,9 @@ def test_a_start_that_a_late_registration_of_the_former_one_has_replaced_is_told
 
 
 def test_a_broker_id_of_thousands_of_digits_is_nobodys(rig: Rig) -> None:
-    """Python refuses to read it, and an error while a record is applied would end the controller."""
+    """Python refuses to read it, and an error while a record is applied would end the
+    controller.
+    """
     answer = rig.request(1004, {"brokerName": SET, "regentBrokerId": "9" * 5_000})
     assert answer is not None and answer.code == 0
 

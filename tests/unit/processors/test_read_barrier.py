@@ -75,4 +75,13 @@ def test_reads_held_for_several_ends_are_each_served_at_their_own() -> None:
         assert token is not None
         assert reads.answered(token, end, applied_offset=4) == []
         reads.add({"a": "b", "b": "c", "c": "d"}[name], 100)
-    assert [reads.applied(offset) for offset in range(5, 13)] == [["a"], [], [], ["b"], [], [], ["c"], []]
+    assert [reads.applied(offset) for offset in range(5, 13)] == [
+        ["a"],
+        [],
+        [],
+        ["b"],
+        [],
+        [],
+        ["c"],
+        [],
+    ]

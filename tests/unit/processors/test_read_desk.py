@@ -26,17 +26,26 @@ def test_reads_that_arrive_together_share_one_question(rig: Rig) -> None:
     assert sorted(reply.conn_id for reply in rig.take(fx.Reply)) == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize(("code", "ext", "body"), [
-    (1004, {"brokerName": SET}, b""), (1012, {"clusterName": "C", "brokerName": SET}, b""), (1006, {}, b'["a"]'),
-])  # fmt: skip
-def test_each_kind_of_read_waits_and_is_served(rig: Rig, code: int, ext: dict[str, str], body: bytes) -> None:
+@pytest.mark.parametrize(
+    ("code", "ext", "body"),
+    [
+        (1004, {"brokerName": SET}, b""),
+        (1012, {"clusterName": "C", "brokerName": SET}, b""),
+        (1006, {}, b'["a"]'),
+    ],
+)
+def test_each_kind_of_read_waits_and_is_served(
+    rig: Rig, code: int, ext: dict[str, str], body: bytes
+) -> None:
     assert rig.request(code, ext, body) is None
     (question,) = rig.take(fx.AskEndOffset)
     rig.perform(rig.core.on_end_offset(question.token, len(rig.log.records)))
     assert [reply.response.code for reply in rig.take(fx.Reply)] == [0]
 
 
-def test_a_log_that_does_not_answer_is_asked_at_the_next_tick_and_the_read_ends_in_code_1(rig: Rig) -> None:
+def test_a_log_that_does_not_answer_is_asked_at_the_next_tick_and_the_read_ends_in_code_1(
+    rig: Rig,
+) -> None:
     rig.request(1004, {"brokerName": SET})
     (question,) = rig.take(fx.AskEndOffset)
     rig.perform(rig.core.on_end_offset(question.token, None))
@@ -69,7 +78,9 @@ def test_an_end_below_what_was_applied_proves_nothing(rig: Rig) -> None:
 
 
 def test_records_applied_while_the_answer_was_on_its_way_say_nothing_against_it(rig: Rig) -> None:
-    """Under load there always are some; nobody would ever read, and the leader would count as cut from the log."""
+    """Under load there always are some; nobody would ever read, and the leader would count as cut
+    from the log.
+    """
     rig.request(1004, {"brokerName": SET})
     (question,) = rig.take(fx.AskEndOffset)
     end = len(rig.log.records)
@@ -95,4 +106,8 @@ def test_a_read_that_turns_out_unreadable_is_answered_and_the_others_are_served(
     for _ in range(2):
         rig.perform(rig.core.on_end_offset(question.token, len(rig.log.records)))
         question = next(iter(rig.take(fx.AskEndOffset)), question)
-    assert {reply.conn_id: reply.response.code for reply in rig.take(fx.Reply)} == {1: 0, 2: 1, 3: 0}
+    assert {reply.conn_id: reply.response.code for reply in rig.take(fx.Reply)} == {
+        1: 0,
+        2: 1,
+        3: 0,
+    }

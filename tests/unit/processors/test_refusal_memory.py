@@ -11,10 +11,21 @@ from processors.refusal_memory import RefusalMemory, can_be_remembered, situatio
 from processors.state import BrokerSet, ControllerState
 
 REFUSED: dict[str, Any] = {
-    "command_offset": 5, "command_id": bytes(16), "cluster_id": "c", "term": 1, "kind": "ElectMaster", "broker_name": "a",
-    "cause": "broker_request", "accepted": False, "refusal": "ELECT_MASTER_FAILED", "code": 2012, "labels": (), "changes": (),
-    "candidates": (), "digest": bytes(32),
-}  # fmt: skip
+    "command_offset": 5,
+    "command_id": bytes(16),
+    "cluster_id": "c",
+    "term": 1,
+    "kind": "ElectMaster",
+    "broker_name": "a",
+    "cause": "broker_request",
+    "accepted": False,
+    "refusal": "ELECT_MASTER_FAILED",
+    "code": 2012,
+    "labels": (),
+    "changes": (),
+    "candidates": (),
+    "digest": bytes(32),
+}
 
 
 def outcome(**other: Any) -> Outcome:
@@ -25,7 +36,9 @@ def asked(body: bytes = b"", **ext: str) -> RemotingCommand:
     return RemotingCommand.request(1002, {"brokerName": "a", "brokerId": "1"} | ext, body)
 
 
-def row(alive: bool = True, epoch: int = 3, offset: int = 10, incarnation: str | None = None) -> ReplicaEvidence:
+def row(
+    alive: bool = True, epoch: int = 3, offset: int = 10, incarnation: str | None = None
+) -> ReplicaEvidence:
     return ReplicaEvidence(1, alive, "heartbeat", 0, epoch, offset, 0, 1, incarnation)
 
 
@@ -40,7 +53,14 @@ def known() -> RefusalMemory:
 
 
 def test_times_ids_and_signatures_do_not_make_another_request() -> None:
-    again = asked(invokeTime="99", regentCommandId="ab" * 16, Signature="s", AccessKey="k", SecurityToken="t", regentForwardedFor="x:1")
+    again = asked(
+        invokeTime="99",
+        regentCommandId="ab" * 16,
+        Signature="s",
+        AccessKey="k",
+        SecurityToken="t",
+        regentForwardedFor="x:1",
+    )
     assert known().find(again, NOW) == outcome()
 
 
@@ -59,12 +79,14 @@ def test_neighbouring_fields_cannot_imitate_each_other() -> None:
 
 def test_what_decided_must_be_the_same() -> None:
     changed = (
-        situation(STATE, "a", [row(alive=False)]), situation(STATE, "a", [row(epoch=4)]),
-        situation(STATE, "a", [row(incarnation="new")]), situation(STATE, "a", []),
+        situation(STATE, "a", [row(alive=False)]),
+        situation(STATE, "a", [row(epoch=4)]),
+        situation(STATE, "a", [row(incarnation="new")]),
+        situation(STATE, "a", []),
         situation(STATE.with_set(BrokerSet("C", "a", next_broker_id=2)), "a", [row()]),
         situation(ControllerState(sets=STATE.sets, settings=Map({"x": "1"})), "a", [row()]),
         situation(ControllerState(sets=STATE.sets, rules_version=9), "a", [row()]),
-    )  # fmt: skip
+    )
     for one in changed:
         memory = known()
         assert memory.find(asked(), one) is None
@@ -77,10 +99,15 @@ def test_what_does_not_decide_may_change() -> None:
 
 
 def test_only_what_would_come_again_is_remembered() -> None:
-    assert can_be_remembered(outcome()) and can_be_remembered(outcome(accepted=True, refusal=None, code=0))
+    assert can_be_remembered(outcome()) and can_be_remembered(
+        outcome(accepted=True, refusal=None, code=0)
+    )
     assert not can_be_remembered(outcome(labels=(LABEL_REPEAT,)))
     assert not can_be_remembered(outcome(changes=("one",)))
-    assert not any(can_be_remembered(outcome(refusal=one)) for one in ("STALE_TERM", "OUTSIDE_WINDOW", "COMMAND_ID_REUSED"))
+    assert not any(
+        can_be_remembered(outcome(refusal=one))
+        for one in ("STALE_TERM", "OUTSIDE_WINDOW", "COMMAND_ID_REUSED")
+    )
 
 
 def test_counts_are_kept_per_set_code_and_refusal() -> None:
@@ -99,4 +126,8 @@ def test_the_memory_is_bounded() -> None:
     memory = RefusalMemory(refusals_max=3)
     for number in range(10):
         memory.remember(asked(brokerId=str(number)), outcome(), NOW)
-    assert len(memory) == 3 and memory.knows(asked(brokerId="9")) and not memory.knows(asked(brokerId="0"))
+    assert (
+        len(memory) == 3
+        and memory.knows(asked(brokerId="9"))
+        and not memory.knows(asked(brokerId="0"))
+    )

@@ -12,11 +12,22 @@ from hypothesis import strategies as st
 from brokers.remoting.codec import FrameDecoder
 from brokers.remoting.command import RemotingCommand
 from processors import registration_body
-from processors.registration_body import BODY_BYTES_MAX, BadRegistration, decode_data_version, decode_registration
+from processors.registration_body import (
+    BODY_BYTES_MAX,
+    BadRegistration,
+    decode_data_version,
+    decode_registration,
+)
 from processors.route_records import DataVersion, TopicQueues
 
 WIRE = Path(__file__).parents[2] / "golden" / "wire"
-EXT = {"brokerName": "b", "brokerAddr": "1.2.3.4:10911", "clusterName": "C", "haServerAddr": "h:1", "brokerId": "0"}
+EXT = {
+    "brokerName": "b",
+    "brokerAddr": "1.2.3.4:10911",
+    "clusterName": "C",
+    "haServerAddr": "h:1",
+    "brokerId": "0",
+}
 VERSION = {"counter": 2, "stateVersion": 3, "timestamp": 1_000}
 
 
@@ -41,7 +52,11 @@ def compressed(*topics, version=json.dumps(VERSION), count=None, tail=b""):
 
 def test_a_recorded_registration_of_a_java_broker_is_read():
     lines = [json.loads(line) for line in (WIRE / "broker-namesrv.jsonl").read_text().splitlines()]
-    frames = [FrameDecoder().feed(bytes.fromhex(line["raw_hex"]))[0] for line in lines if line["code"] == 103]
+    frames = [
+        FrameDecoder().feed(bytes.fromhex(line["raw_hex"]))[0]
+        for line in lines
+        if line["code"] == 103
+    ]
     assert frames
     for frame in frames:
         registration = decode_registration(frame)
@@ -53,8 +68,14 @@ def test_a_recorded_registration_of_a_java_broker_is_read():
 
 
 def test_the_fields_of_the_header_are_taken():
-    registration = decode_registration(request(heartbeatTimeoutMillis="5000", enableActingMaster="true", brokerId="7"))
-    assert (registration.address, registration.ha_address, registration.broker_id) == ("1.2.3.4:10911", "h:1", 7)
+    registration = decode_registration(
+        request(heartbeatTimeoutMillis="5000", enableActingMaster="true", brokerId="7")
+    )
+    assert (registration.address, registration.ha_address, registration.broker_id) == (
+        "1.2.3.4:10911",
+        "h:1",
+        7,
+    )
     assert (registration.timeout_ms, registration.acting_master) == (5_000, True)
     assert decode_registration(request()).timeout_ms == 120_000
     assert decode_registration(request()).acting_master is None
@@ -67,7 +88,9 @@ def test_a_registration_without_a_body_has_version_zero_and_no_topics():
 
 @pytest.mark.parametrize("flag", ["true", "false"])
 def test_a_compressed_body_is_read_also_when_the_header_denies_it(flag):
-    data = compressed("T 4 8 6 SINGLE_TAG {}", "U 1 2 4 SINGLE_TAG", tail=text("[]") + struct.pack(">i", 0))
+    data = compressed(
+        "T 4 8 6 SINGLE_TAG {}", "U 1 2 4 SINGLE_TAG", tail=text("[]") + struct.pack(">i", 0)
+    )
     registration = decode_registration(request(data, compressed=flag))
     assert registration.version == DataVersion(3, 2, 1_000)
     assert registration.topics == {"T": TopicQueues(4, 8, 6), "U": TopicQueues(1, 2, 4)}
@@ -85,11 +108,20 @@ def test_a_checksum_that_matches_passes_and_another_does_not():
 @pytest.mark.parametrize(
     "ext",
     [
-        {"brokerName": ""}, {"brokerName": "x" * 256}, {"brokerAddr": ""}, {"clusterName": ""}, {"brokerId": ""},
-        {"brokerId": "-1"}, {"brokerId": "1.5"}, {"brokerId": "²"}, {"brokerId": "9" * 5_000},
-        {"heartbeatTimeoutMillis": "x"}, {"heartbeatTimeoutMillis": "86400001"}, {"bodyCrc32": "x"},
+        {"brokerName": ""},
+        {"brokerName": "x" * 256},
+        {"brokerAddr": ""},
+        {"clusterName": ""},
+        {"brokerId": ""},
+        {"brokerId": "-1"},
+        {"brokerId": "1.5"},
+        {"brokerId": "²"},
+        {"brokerId": "9" * 5_000},
+        {"heartbeatTimeoutMillis": "x"},
+        {"heartbeatTimeoutMillis": "86400001"},
+        {"bodyCrc32": "x"},
     ],
-)  # fmt: skip
+)
 def test_a_bad_header_field_is_refused(ext):
     with pytest.raises(BadRegistration):
         decode_registration(request(**ext))
@@ -98,15 +130,26 @@ def test_a_bad_header_field_is_refused(ext):
 @pytest.mark.parametrize(
     "data",
     [
-        b"{", b"[]", b"7", b"[" * 50_000, b"\xff\xff",
+        b"{",
+        b"[]",
+        b"7",
+        b"[" * 50_000,
+        b"\xff\xff",
         b'{"topicConfigSerializeWrapper":[]}',
         b'{"topicConfigSerializeWrapper":{"topicConfigTable":[]}}',
-        body({"T": 5}), body({"": {}}), body({"x" * 256: {}}),
-        body({"T": {"perm": "rw"}}), body({"T": {"perm": 16}}), body({"T": {"readQueueNums": -1}}),
-        body({"T": {"readQueueNums": True}}), body({"T": {"writeQueueNums": 1.5}}),
-        body({}, version={"counter": "x"}), body({}, version=[]), body({}, version={"counter": 2**63}),
+        body({"T": 5}),
+        body({"": {}}),
+        body({"x" * 256: {}}),
+        body({"T": {"perm": "rw"}}),
+        body({"T": {"perm": 16}}),
+        body({"T": {"readQueueNums": -1}}),
+        body({"T": {"readQueueNums": True}}),
+        body({"T": {"writeQueueNums": 1.5}}),
+        body({}, version={"counter": "x"}),
+        body({}, version=[]),
+        body({}, version={"counter": 2**63}),
     ],
-)  # fmt: skip
+)
 def test_a_bad_body_is_refused(data):
     with pytest.raises(BadRegistration):
         decode_registration(request(data))
@@ -115,12 +158,20 @@ def test_a_bad_body_is_refused(data):
 @pytest.mark.parametrize(
     "data",
     [
-        b"\x78", b"\x78\x9crubbish", compressed("T 1 1 6")[:-8],
-        zlib.compress(b""), zlib.compress(struct.pack(">i", -1)),
-        zlib.compress(struct.pack(">i", 2**31 - 1)), compressed(count=-1), compressed(count=2**31 - 1),
-        compressed("T 1 1 6", count=2), compressed("T 1"), compressed("T a b c"), compressed(version="{"),
+        b"\x78",
+        b"\x78\x9crubbish",
+        compressed("T 1 1 6")[:-8],
+        zlib.compress(b""),
+        zlib.compress(struct.pack(">i", -1)),
+        zlib.compress(struct.pack(">i", 2**31 - 1)),
+        compressed(count=-1),
+        compressed(count=2**31 - 1),
+        compressed("T 1 1 6", count=2),
+        compressed("T 1"),
+        compressed("T a b c"),
+        compressed(version="{"),
     ],
-)  # fmt: skip
+)
 def test_a_bad_compressed_body_is_refused(data):
     with pytest.raises(BadRegistration):
         decode_registration(request(data, compressed="true"))
@@ -128,7 +179,10 @@ def test_a_bad_compressed_body_is_refused(data):
 
 def test_a_body_that_inflates_without_end_is_refused():
     packer = zlib.compressobj(9)
-    bomb = b"".join(packer.compress(bytes(1_048_576)) for _ in range(BODY_BYTES_MAX // 1_048_576 + 8)) + packer.flush()
+    bomb = (
+        b"".join(packer.compress(bytes(1_048_576)) for _ in range(BODY_BYTES_MAX // 1_048_576 + 8))
+        + packer.flush()
+    )
     assert len(bomb) < 100_000
     with pytest.raises(BadRegistration, match="inflates to more"):
         decode_registration(request(bomb, compressed="true"))

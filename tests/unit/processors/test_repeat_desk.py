@@ -35,14 +35,20 @@ def test_a_set_without_master_that_asks_for_an_hour_leaves_a_bounded_history() -
     for second in range(HOUR_S):
         rig.tick(1_000)
         rig.heartbeat(2, conn=2)
-        answer = rig.request(1002, {"clusterName": CLUSTER, "brokerName": SET, "brokerId": "2", "invokeTime": str(second)}, conn=2)
+        answer = rig.request(
+            1002,
+            {"clusterName": CLUSTER, "brokerName": SET, "brokerId": "2", "invokeTime": str(second)},
+            conn=2,
+        )
         assert answer is not None and answer.code == 2012
         again = rig.register(2)
         assert again.code == 0 and "masterBrokerId" not in again.ext
     assert len(rig.log.records) - before <= 3
     document = json.loads(rig.request(19003, {"brokerName": SET}).body)  # type: ignore[union-attr]
     (row,) = document["sets"][SET]["repeated_refusals"]
-    assert (row["code"], row["refusal"]) == (1002, "ELECT_MASTER_FAILED") and row["count"] >= HOUR_S - 3
+    assert (row["code"], row["refusal"]) == (1002, "ELECT_MASTER_FAILED") and row[
+        "count"
+    ] >= HOUR_S - 3
 
 
 def test_brokers_that_come_and_go_do_not_make_the_controller_call_without_end() -> None:
@@ -77,7 +83,11 @@ def test_a_change_that_comes_before_the_barrier_is_passed_makes_it_a_command_aga
     rig = waiting_set()
     assert rig.elect(2).code == 2012
     settled(rig)
-    rig.request(1002, {"clusterName": CLUSTER, "brokerName": SET, "brokerId": "2", "designateElect": "false"}, conn=2)
+    rig.request(
+        1002,
+        {"clusterName": CLUSTER, "brokerName": SET, "brokerId": "2", "designateElect": "false"},
+        conn=2,
+    )
     (question,) = rig.take(fx.AskEndOffset)
     rig.heartbeat(1, conn=11)
     rig.held.clear()
@@ -122,7 +132,15 @@ def test_a_set_is_held_to_its_rate_and_others_are_not() -> None:
         assert answer is not None
         codes.append(answer.code)
     assert codes[:101] == [0] * 101 and set(codes[101:]) == {2}, "the first one made the set"
-    other = rig.request(1013, {"clusterName": CLUSTER, "brokerName": "calm", "appliedBrokerId": "1", "registerCheckCode": "h:1;1"})
+    other = rig.request(
+        1013,
+        {
+            "clusterName": CLUSTER,
+            "brokerName": "calm",
+            "appliedBrokerId": "1",
+            "registerCheckCode": "h:1;1",
+        },
+    )
     assert other is not None and other.code == 0
     rig.tick(100)
     late = rig.request(1013, names | {"appliedBrokerId": "102", "registerCheckCode": "h:x;1"})
@@ -144,8 +162,17 @@ def test_a_registration_from_memory_is_still_a_sign_of_life(forwarded: bool) -> 
         rig.register(2)
     before = len(rig.log.records)
     rig.tick(1_000)
-    ext = {"clusterName": CLUSTER, "brokerName": SET, "brokerId": "2", "brokerAddress": "b2:10911", "regentIncarnation": "life-2",
-           "regentClean": "true", "regentHaAddress": "b2:10912", "regentLastEpoch": "0", "regentEndOffset": "100"}  # fmt: skip
+    ext = {
+        "clusterName": CLUSTER,
+        "brokerName": SET,
+        "brokerId": "2",
+        "brokerAddress": "b2:10911",
+        "regentIncarnation": "life-2",
+        "regentClean": "true",
+        "regentHaAddress": "b2:10912",
+        "regentLastEpoch": "0",
+        "regentEndOffset": "100",
+    }
     answer = rig.request(1003, ext | ({"regentForwardedFor": "x:1"} if forwarded else {}), conn=2)
     assert answer is not None and answer.code == 0 and len(rig.log.records) == before
     document = json.loads(rig.request(19003, {"brokerName": SET}).body)  # type: ignore[union-attr]

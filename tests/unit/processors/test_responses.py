@@ -1,4 +1,6 @@
-"""Answers as RocketMQ 5.3.3 gave them: a recorded life is replayed against the core, and rows of controller.md 3."""
+"""Answers as RocketMQ 5.3.3 gave them: a recorded life is replayed against the core, and rows of
+controller.md 3.
+"""
 
 import json
 from pathlib import Path
@@ -25,7 +27,9 @@ def frame(line: dict[str, Any]) -> RemotingCommand:
 
 
 def first_life() -> list[dict[str, Any]]:
-    """The conversation up to the operator's election, which Regent decides by rules of its own (design S7)."""
+    """The conversation up to the operator's election, which Regent decides by rules of its own
+    (design S7).
+    """
     return lines("../controller/broker-life.jsonl")
 
 
@@ -38,7 +42,8 @@ def test_a_recorded_life_of_java_brokers_is_answered_alike() -> None:
         command = frame(line)
         key = (line["conn"], command.opaque)
         if not command.is_response:
-            for broker in range(3):  # Repeats of the same shape were dropped from the recording: beat in between.
+            # Repeats of the same shape were dropped from the recording: beat in between.
+            for broker in range(3):
                 if rig.state.sets.get("g") and rig.state.sets["g"].replica(broker + 1):
                     beat(rig, broker)
             waiting[key] = (command, ask(rig, line["conn"], command))  # type: ignore[assignment]
@@ -53,13 +58,17 @@ def test_a_recorded_life_of_java_brokers_is_answered_alike() -> None:
         assert command.ext.items() <= ours.ext.items(), (line, ours.ext)
         assert set(ours.ext) - set(command.ext) <= regent_fields(ours), line
         theirs = fastjson.loads(command.body) if command.body else None
-        assert without_mqadmins_copy(fastjson.loads(ours.body) if ours.body else None) == theirs, line
+        assert without_mqadmins_copy(fastjson.loads(ours.body) if ours.body else None) == theirs, (
+            line
+        )
         compared[request.code] = compared.get(request.code, 0) + 1
     assert set(compared) >= {1001, 1002, 1003, 1004, 1012, 1013}, compared
 
 
 def without_mqadmins_copy(body: Any) -> Any:
-    """The member group stands once more at the top, where mqadmin looks for it (controller.md 12)."""
+    """The member group stands once more at the top, where mqadmin looks for it (controller.md
+    12).
+    """
     if not isinstance(body, dict) or "brokerMemberGroup" not in body:
         return body
     group = body["brokerMemberGroup"]
@@ -70,16 +79,25 @@ def without_mqadmins_copy(body: Any) -> Any:
 def beat(rig: Rig, broker: int) -> None:
     address = f"127.0.0.1:{25911 + 10 * broker}"
     ext = {
-        "clusterName": "DefaultCluster", "brokerName": "g", "brokerId": str(broker + 1), "brokerAddr": address,
-        "epoch": "-1", "maxOffset": "0", "heartbeatTimeoutMills": "1000000",
-    }  # fmt: skip
+        "clusterName": "DefaultCluster",
+        "brokerName": "g",
+        "brokerId": str(broker + 1),
+        "brokerAddr": address,
+        "epoch": "-1",
+        "maxOffset": "0",
+        "heartbeatTimeoutMills": "1000000",
+    }
     rig.request(904, ext, conn=1000 + broker, oneway=True)
 
 
 def ask(rig: Rig, conn: int, command: RemotingCommand) -> RemotingCommand | None:
     # The recording proxy gave every broker an address of its own; brokers sent what they listen on.
-    ext = {name: value.replace("127.0.0.1:209", "127.0.0.1:259") for name, value in command.ext.items()}
-    return rig.request(command.code, ext, command.body, conn=conn, oneway=command.is_oneway, host="127.0.0.1")
+    ext = {
+        name: value.replace("127.0.0.1:209", "127.0.0.1:259") for name, value in command.ext.items()
+    }
+    return rig.request(
+        command.code, ext, command.body, conn=conn, oneway=command.is_oneway, host="127.0.0.1"
+    )
 
 
 def regent_fields(response: RemotingCommand) -> set[str]:
@@ -90,7 +108,12 @@ def test_a_follower_answers_as_recorded_when_it_knows_no_leader() -> None:
     refused = next(line for line in lines("follower-controller.jsonl") if line["code"] == 2007)
     theirs = frame(refused)
     ours = responses.not_leader(RemotingCommand.request(1004))
-    assert (ours.code, ours.remark, ours.ext, ours.body) == (theirs.code, theirs.remark, theirs.ext, theirs.body)
+    assert (ours.code, ours.remark, ours.ext, ours.body) == (
+        theirs.code,
+        theirs.remark,
+        theirs.ext,
+        theirs.body,
+    )
 
 
 def test_the_role_notice_has_the_recorded_fields() -> None:
@@ -119,8 +142,10 @@ def test_an_election_answers_with_the_member_group(rig: Rig) -> None:
     assert answer.code == 0, answer.remark
     body = json.loads(answer.body)
     assert body["brokerMemberGroup"] == {
-        "brokerAddrs": {"1": "b1:10911", "2": "b2:10911", "3": "b3:10911"}, "brokerName": "a", "cluster": "C",
-    }  # fmt: skip
+        "brokerAddrs": {"1": "b1:10911", "2": "b2:10911", "3": "b3:10911"},
+        "brokerName": "a",
+        "cluster": "C",
+    }
     assert answer.ext["masterBrokerId"] == "2"
 
 
@@ -161,7 +186,12 @@ def test_a_member_whose_connection_closed_is_not_alive(rig: Rig) -> None:
 
 
 def test_a_refused_id_echoes_the_names_and_not_the_next_id(rig: Rig) -> None:
-    ext = {"clusterName": "C", "brokerName": "a", "appliedBrokerId": "1", "registerCheckCode": "other:1;1"}
+    ext = {
+        "clusterName": "C",
+        "brokerName": "a",
+        "appliedBrokerId": "1",
+        "registerCheckCode": "other:1;1",
+    }
     answer = rig.request(1013, ext)
     assert answer is not None
     assert (answer.code, answer.ext) == (2014, {"clusterName": "C", "brokerName": "a"})
@@ -171,7 +201,11 @@ def test_a_registration_of_an_unknown_set_echoes_the_names_without_a_body(rig: R
     ext = {"clusterName": "C", "brokerName": "new", "brokerId": "1", "brokerAddress": "h:1"}
     answer = rig.request(1003, ext)
     assert answer is not None
-    assert (answer.code, answer.ext, answer.body) == (2010, {"clusterName": "C", "brokerName": "new"}, b"")
+    assert (answer.code, answer.ext, answer.body) == (
+        2010,
+        {"clusterName": "C", "brokerName": "new"},
+        b"",
+    )
 
 
 def test_a_registration_names_no_master_that_is_dead(rig: Rig) -> None:
@@ -185,7 +219,9 @@ def test_a_registration_names_no_master_that_is_dead(rig: Rig) -> None:
 def test_cleaning_has_code_and_remark_only(rig: Rig) -> None:
     refused = rig.request(1011, {"clusterName": "C", "brokerName": "a"})
     assert refused is not None and (refused.code, refused.ext, refused.body) == (2009, {}, b"")
-    nonsense = rig.request(1011, {"clusterName": "C", "brokerName": "a", "brokerControllerIdsToClean": "1;x"})
+    nonsense = rig.request(
+        1011, {"clusterName": "C", "brokerName": "a", "brokerControllerIdsToClean": "1;x"}
+    )
     assert nonsense is not None and nonsense.code == 2009
 
 
@@ -194,9 +230,12 @@ def test_metadata_is_served_by_every_node() -> None:
     answer = leader.request(1005)
     assert answer is not None
     assert answer.ext == {
-        "group": "cluster", "isLeader": "true", "controllerLeaderId": "c1", "controllerLeaderAddress": "c1:9878",
+        "group": "cluster",
+        "isLeader": "true",
+        "controllerLeaderId": "c1",
+        "controllerLeaderAddress": "c1:9878",
         "peers": "c1:c1:9878;c2:c2:9878;",
-    }  # fmt: skip
+    }
     standby = Rig("c2", None, {"c1": "c1:9878"})
     lonely = standby.request(1005)
     assert lonely is not None and lonely.ext["isLeader"] == "false"

@@ -4,7 +4,11 @@ from processors.route_records import BrokerGroup, DataVersion, TopicQueues
 
 
 def test_a_data_version_has_the_keys_of_java():
-    assert DataVersion(3, 2, 1_000).to_wire() == {"counter": 2, "stateVersion": 3, "timestamp": 1_000}
+    assert DataVersion(3, 2, 1_000).to_wire() == {
+        "counter": 2,
+        "stateVersion": 3,
+        "timestamp": 1_000,
+    }
 
 
 def test_queues_closed_for_writes_keep_their_other_permissions():

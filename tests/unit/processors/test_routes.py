@@ -17,7 +17,11 @@ def registration(broker_id=0, address=A, state_version=1, topics=("T", "TBW102")
     fields = {"cluster_name": "C", "broker_name": "b", "ha_address": f"{address}-ha"} | fields
     table = topics if isinstance(topics, dict) else dict.fromkeys(topics, QUEUES)
     return Registration(
-        broker_id=broker_id, address=address, version=DataVersion(state_version, 1, 1_000), topics=table, **fields
+        broker_id=broker_id,
+        address=address,
+        version=DataVersion(state_version, 1, 1_000),
+        topics=table,
+        **fields,
     )
 
 
@@ -31,11 +35,17 @@ def test_the_route_of_a_registered_topic_has_its_broker_and_queues():
     assert table.register(registration(), 1, 0).verdict is Verdict.ACCEPTED
     assert table.route("T") == {
         "brokerDatas": [
-            {"brokerAddrs": {0: A}, "brokerName": "b", "cluster": "C", "enableActingMaster": False},
+            {"brokerAddrs": {0: A}, "brokerName": "b", "cluster": "C", "enableActingMaster": False}
         ],
         "filterServerTable": {},
         "queueDatas": [
-            {"brokerName": "b", "perm": 6, "readQueueNums": 4, "topicSysFlag": 0, "writeQueueNums": 4},
+            {
+                "brokerName": "b",
+                "perm": 6,
+                "readQueueNums": 4,
+                "topicSysFlag": 0,
+                "writeQueueNums": 4,
+            }
         ],
     }
 
@@ -54,7 +64,9 @@ def test_a_topic_on_two_broker_names_has_both_in_order():
 def test_a_slave_is_told_its_master_and_adds_only_its_address():
     table = RouteTable()
     table.register(registration(), 1, 0)
-    result = table.register(registration(2, B, topics=("T", "OnlyOnSlave"), acting_master=False), 2, 0)
+    result = table.register(
+        registration(2, B, topics=("T", "OnlyOnSlave"), acting_master=False), 2, 0
+    )
     assert (result.master_address, result.master_ha_address) == (A, f"{A}-ha")
     assert addresses(table) == {0: A, 2: B}
     assert table.route("OnlyOnSlave") is None
@@ -129,8 +141,12 @@ def test_a_topic_that_is_reported_again_has_the_new_queues():
     table.register(registration(), 1, 0)
     table.register(registration(topics={"T": TopicQueues(8, 8, 4, 1)}), 1, 0)
     assert table.route("T")["queueDatas"][0] == {
-        "brokerName": "b", "perm": 4, "readQueueNums": 8, "topicSysFlag": 1, "writeQueueNums": 8,
-    }  # fmt: skip
+        "brokerName": "b",
+        "perm": 4,
+        "readQueueNums": 8,
+        "topicSysFlag": 1,
+        "writeQueueNums": 8,
+    }
 
 
 def test_an_address_that_registers_under_another_id_leaves_its_old_one():
@@ -181,7 +197,9 @@ def test_an_old_master_does_not_take_the_route_back_after_the_new_one_was_lost_e
     table.connection_closed(2)
     assert table.register(registration(address=A, state_version=2), 1, 0).verdict is Verdict.STALE
     assert addresses(table) == {2: C}
-    assert table.register(registration(address=A, state_version=4), 1, 0).verdict is Verdict.ACCEPTED
+    assert (
+        table.register(registration(address=A, state_version=4), 1, 0).verdict is Verdict.ACCEPTED
+    )
     assert addresses(table) == {0: A, 2: C}
 
 
@@ -190,14 +208,18 @@ def test_a_master_without_a_controller_is_not_measured_by_a_lost_ones_epoch():
     table.register(registration(2, C), 3, 0)
     table.register(registration(state_version=3), 1, 0)
     table.connection_closed(1)
-    assert table.register(registration(address=B, state_version=0), 2, 0).verdict is Verdict.ACCEPTED
+    assert (
+        table.register(registration(address=B, state_version=0), 2, 0).verdict is Verdict.ACCEPTED
+    )
 
 
 def test_a_name_that_has_no_broker_any_more_starts_over():
     table = RouteTable()
     table.register(registration(state_version=9), 1, 0)
     table.connection_closed(1)
-    assert table.register(registration(address=B, state_version=1), 2, 0).verdict is Verdict.ACCEPTED
+    assert (
+        table.register(registration(address=B, state_version=1), 2, 0).verdict is Verdict.ACCEPTED
+    )
 
 
 def test_the_master_itself_may_come_with_a_lower_state_version():
@@ -306,7 +328,12 @@ def test_cluster_info_lists_groups_and_names():
     table.register(registration(2, B), 2, 0)
     assert table.cluster_info() == {
         "brokerAddrTable": {
-            "b": {"brokerAddrs": {0: A, 2: B}, "brokerName": "b", "cluster": "C", "enableActingMaster": False}
+            "b": {
+                "brokerAddrs": {0: A, 2: B},
+                "brokerName": "b",
+                "cluster": "C",
+                "enableActingMaster": False,
+            }
         },
         "clusterAddrTable": {"C": ["b"]},
     }
@@ -316,8 +343,10 @@ def test_the_member_group_of_an_unknown_name_is_empty_and_repeats_the_question()
     table = RouteTable()
     table.register(registration(), 1, 0)
     assert table.member_group("X", "b")["brokerMemberGroup"] == {
-        "brokerAddrs": {0: A}, "brokerName": "b", "cluster": "X",
-    }  # fmt: skip
+        "brokerAddrs": {0: A},
+        "brokerName": "b",
+        "cluster": "X",
+    }
     assert table.member_group("X", "none")["brokerMemberGroup"]["brokerAddrs"] == {}
 
 
@@ -349,7 +378,13 @@ class TableMachine(RuleBasedStateMachine):
     )
     def register(self, name, broker_id, address, version, topics, acting, connection):
         said = registration(
-            broker_id, address, version, sorted(topics), broker_name=name, acting_master=acting, timeout_ms=50
+            broker_id,
+            address,
+            version,
+            sorted(topics),
+            broker_name=name,
+            acting_master=acting,
+            timeout_ms=50,
         )
         self.table.register(said, connection, self.now_ms)
 
@@ -369,8 +404,14 @@ class TableMachine(RuleBasedStateMachine):
     @invariant()
     def groups_and_live_brokers_are_the_same_and_every_route_has_an_address(self):
         groups = self.table.cluster_info()["brokerAddrTable"]
-        placed = {(name, i, address) for name, group in groups.items() for i, address in group["brokerAddrs"].items()}
-        assert placed == {(live.broker_name, live.broker_id, live.address) for live in self.table.brokers}
+        placed = {
+            (name, i, address)
+            for name, group in groups.items()
+            for i, address in group["brokerAddrs"].items()
+        }
+        assert placed == {
+            (live.broker_name, live.broker_id, live.address) for live in self.table.brokers
+        }
         assert len({address for *_, address in placed}) == len(placed)
         for topic in self.table.topics:
             assert all(data["brokerAddrs"] for data in self.table.route(topic)["brokerDatas"])

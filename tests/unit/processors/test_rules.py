@@ -31,9 +31,12 @@ def test_the_first_version_has_none_of_what_came_later():
 
 
 def test_the_second_version_needs_the_schemas_of_its_release():
-    grown = [cls for cls in COMMANDS if earlier(cls.__name__) or cls is DoubtBrokerSet]  # or new with rules 3
+    # or new with rules 3
+    grown = [cls for cls in COMMANDS if earlier(cls.__name__) or cls is DoubtBrokerSet]
     former = {mark for cls in grown for mark in earlier(cls.__name__)}
-    assert RULES[2].fingerprints == set(COMMAND_FINGERPRINTS) - {fingerprint_of(cls) for cls in grown}
+    assert RULES[2].fingerprints == set(COMMAND_FINGERPRINTS) - {
+        fingerprint_of(cls) for cls in grown
+    }
     assert former <= RULES[2].fingerprints
 
 
@@ -58,7 +61,9 @@ def test_a_flag_is_true_or_false(value):
     assert not Setting("true").is_valid(value)
 
 
-@pytest.mark.parametrize("value", ["", "-1", "+5", "1.5", " 5", "0x5", "5_0", "²", "9", "101", "1" * 9])
+@pytest.mark.parametrize(
+    "value", ["", "-1", "+5", "1.5", " 5", "0x5", "5_0", "²", "9", "101", "1" * 9]
+)
 def test_a_number_is_digits_within_bounds(value):
     assert not Setting("50", 10, 100).is_valid(value)
     assert Setting("50", 10, 100).is_valid("10")

@@ -119,11 +119,20 @@ def test_a_snapshot_of_the_first_release_is_ignored_and_not_misread():
         load(b"regent-snapshot 1\n" + b"0" * 64 + b"\n{}")
 
 
-@pytest.mark.parametrize(("old", "new"), [
-    (b'"offset":8', b'"offset":"8"'), (b'"term":1', b'"term":null'), (b'"settings":{', b'"settings":{"x":1,'),
-    (b'"digest":"', b'"digest":"00'), (b'"sets":[', b'"sets":[' + b"[" * 100_000),
-], ids=["text for a number", "nothing for a number", "number for a text", "long digest", "deep"])  # fmt: skip
-def test_a_strangers_body_of_other_types_is_refused_before_anything_is_made_of_it(old: bytes, new: bytes):
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"offset":8', b'"offset":"8"'),
+        (b'"term":1', b'"term":null'),
+        (b'"settings":{', b'"settings":{"x":1,'),
+        (b'"digest":"', b'"digest":"00'),
+        (b'"sets":[', b'"sets":[' + b"[" * 100_000),
+    ],
+    ids=["text for a number", "nothing for a number", "number for a text", "long digest", "deep"],
+)
+def test_a_strangers_body_of_other_types_is_refused_before_anything_is_made_of_it(
+    old: bytes, new: bytes
+):
     from hashlib import sha256
 
     history = told()

@@ -43,18 +43,28 @@ def answering(status: int, body: bytes, **headers: str) -> Iterator[tuple[str, l
 
 def test_the_bytes_come_as_they_are_and_the_question_names_the_limit() -> None:
     body = bytes(range(256)) * 5_000
-    with answering(200, body, Content_Length=str(len(body)), **{ETAG: etag(7, sha256(body).hexdigest())}) as (address, asked):
+    with answering(
+        200, body, Content_Length=str(len(body)), **{ETAG: etag(7, sha256(body).hexdigest())}
+    ) as (address, asked):
         assert fetch(address, not_above=41) == body
     assert asked == ["/snapshot?not_above=41"]
 
 
-@pytest.mark.parametrize(("status", "body", "headers", "text"), [
-    (404, b"no snapshot", {}, "answered 404: no snapshot"),
-    (200, b"x" * 101, {}, "more than 100 bytes"),
-    (200, b"", {"Content_Length": "101"}, "101 bytes, limit 100"),
-    (200, b"x" * 9, {"Content_Length": "20"}, "torn: 9 of 20 bytes|IncompleteRead"),
-    (200, b"x" * 9, {"ETag": etag(1, sha256(b"y" * 9).hexdigest())}, "not those that its ETag names"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("status", "body", "headers", "text"),
+    [
+        (404, b"no snapshot", {}, "answered 404: no snapshot"),
+        (200, b"x" * 101, {}, "more than 100 bytes"),
+        (200, b"", {"Content_Length": "101"}, "101 bytes, limit 100"),
+        (200, b"x" * 9, {"Content_Length": "20"}, "torn: 9 of 20 bytes|IncompleteRead"),
+        (
+            200,
+            b"x" * 9,
+            {"ETag": etag(1, sha256(b"y" * 9).hexdigest())},
+            "not those that its ETag names",
+        ),
+    ],
+)
 def test_what_is_no_whole_snapshot_of_bearable_size_is_refused(
     status: int, body: bytes, headers: dict[str, str], text: str
 ) -> None:

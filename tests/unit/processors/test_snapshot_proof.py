@@ -22,10 +22,16 @@ def test_the_state_that_was_published_is_believed(rig: Rig) -> None:
     assert doubt(rig.folder.copy(), published(rig)) is None
 
 
-@pytest.mark.parametrize(("changes", "said"), [
-    ({"digest": bytes(32)}, "another history"), ({"state_digest": b""}, "no digest of the state"),
-    ({"state_digest": bytes(32)}, "its state is not the one that was published"),
-])  # fmt: skip
-def test_anything_else_is_refused_with_its_reason(rig: Rig, changes: dict[str, bytes], said: str) -> None:
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"digest": bytes(32)}, "another history"),
+        ({"state_digest": b""}, "no digest of the state"),
+        ({"state_digest": bytes(32)}, "its state is not the one that was published"),
+    ],
+)
+def test_anything_else_is_refused_with_its_reason(
+    rig: Rig, changes: dict[str, bytes], said: str
+) -> None:
     assert said in (doubt(rig.folder, replace(published(rig), **changes)) or "")
     assert "no outcome" in (doubt(rig.folder, None) or "")

@@ -17,7 +17,11 @@ def test_a_snapshot_gives_the_same_state_and_digest_back(tmp_path: Path, rig: Ri
     snapshots = SnapshotFolder(tmp_path / "s", kept=3)
     snapshots.write(rig.folder)
     loaded = next(snapshots.newest_first(not_above=10**9))
-    assert (loaded.state, loaded.offset, loaded.digest) == (rig.folder.state, rig.folder.offset, rig.folder.digest)
+    assert (loaded.state, loaded.offset, loaded.digest) == (
+        rig.folder.state,
+        rig.folder.offset,
+        rig.folder.digest,
+    )
     assert list((tmp_path / "s").glob("*.part")) == []
 
 
@@ -57,7 +61,9 @@ def test_only_the_newest_few_are_kept(tmp_path: Path, rig: Rig) -> None:
     assert len(snapshots.offsets()) == 2 and snapshots.offsets()[-1] == rig.folder.offset
 
 
-def test_the_file_of_the_newest_snapshot_that_is_old_enough_is_found_unread(tmp_path: Path, rig: Rig) -> None:
+def test_the_file_of_the_newest_snapshot_that_is_old_enough_is_found_unread(
+    tmp_path: Path, rig: Rig
+) -> None:
     snapshots = SnapshotFolder(tmp_path, kept=2)
     assert snapshots.newest_offset() == -1 and snapshots.newest_path(10**9) is None
     path, early = snapshots.write(rig.folder), rig.folder.offset

@@ -1,4 +1,6 @@
-"""Where a controller begins: which snapshot is believed, which is fetched, what is refused (design D4, S11)."""
+"""Where a controller begins: which snapshot is believed, which is fetched, what is refused (design
+D4, S11).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ from tests.unit.processors.test_snapshot_fetch import answering
 
 @pytest.fixture(autouse=True)
 def _one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that what was folded when something happens does not hang on how many are folded together."""
+    """So that what was folded when something happens does not hang on how many are folded
+    together.
+    """
     monkeypatch.setattr("processors.bulk_fold.RECORDS_TOGETHER", 1)
     monkeypatch.setattr("processors.state_digest.STATE_DIGEST_EVERY", 1)
 
@@ -49,7 +53,13 @@ class Start:
     """One start in a folder of its own; `folded` are the offsets that were really read."""
 
     def __init__(self, folder: Path, kafka: dict[str, str], **changes: object) -> None:
-        fields = {"controller_id": "c1", "cluster_id": "cluster", "data_dir": folder, "kafka": kafka, "snapshot_fetch_gap": 3}
+        fields = {
+            "controller_id": "c1",
+            "cluster_id": "cluster",
+            "data_dir": folder,
+            "kafka": kafka,
+            "snapshot_fetch_gap": 3,
+        }
         self.config = ControllerConfig.model_validate(fields | changes)
         self.snapshots = SnapshotFolder(folder / "snapshots", 3)
         self.notes = StartNotes(folder)
@@ -60,9 +70,15 @@ class Start:
     async def run(self) -> Folder:
         reader = LogReader(self.kafka)
         start = StartFold(
-            self.config, reader, self.snapshots, self.notes, on_progress=self.folded.append,
-            cancelled=lambda: self.cancelled_after is not None and len(self.folded) >= self.cancelled_after,
-        )  # fmt: skip
+            self.config,
+            reader,
+            self.snapshots,
+            self.notes,
+            on_progress=self.folded.append,
+            cancelled=lambda: (
+                self.cancelled_after is not None and len(self.folded) >= self.cancelled_after
+            ),
+        )
         try:
             return (await asyncio.to_thread(start.run))[0]
         finally:
@@ -77,7 +93,12 @@ async def test_a_log_that_is_shorter_than_the_tables_does_not_start(tmp_path: Pa
     rig.published.pop()
     with mock_kafka() as kafka:
         await fill(kafka, rig)
-        with pytest.raises(LogBroken, match=f"up to offset {len(rig.log.records)} have landed in .*regent controller rebuild"):
+        with pytest.raises(
+            LogBroken,
+            match=(
+                f"up to offset {len(rig.log.records)} have landed in .*regent controller rebuild"
+            ),
+        ):
             await Start(tmp_path / "c1", kafka, tables=lake.root).run()
         for tables in (str(tmp_path / "nothing"), ""):
             folder = await Start(tmp_path / "c2", kafka, tables=tables).run()
@@ -104,10 +125,14 @@ def history(alterations: int = 4) -> tuple[Rig, Folder]:
 
 
 def wrong(half: Folder) -> bytes:
-    """A snapshot of that very history in which one replica has another address; its own digest is right."""
+    """A snapshot of that very history in which one replica has another address; its own digest is
+    right.
+    """
     name, broker_set = next(iter(half.state.sets.items()))
     replicas = (replace(broker_set.replicas[0], address="stranger:666"), *broker_set.replicas[1:])
-    state = replace(half.state, sets=half.state.sets.set(name, replace(broker_set, replicas=replicas)))
+    state = replace(
+        half.state, sets=half.state.sets.set(name, replace(broker_set, replicas=replicas))
+    )
     return snapshot_codec.dump(Folder(state, half.offset, half.digest, half.recent.copy()))
 
 
@@ -122,20 +147,28 @@ async def test_an_own_snapshot_whose_state_is_not_the_published_one_is_refused_a
         folder = await start.run()
     assert folder.digest == rig.folder.digest and start.folded[0] == 0
     assert folder.state == rig.folder.state
-    assert f"own snapshot at offset {half.offset} is not used: its state is not the one that was published" in caplog.text
+    assert (
+        f"own snapshot at offset {half.offset} is not used: its state is not the one that was "
+        "published"
+    ) in caplog.text
 
 
 async def test_a_snapshot_of_an_offset_without_a_published_state_is_folded_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("processors.state_digest.STATE_DIGEST_EVERY", 1_000)  # As older releases published.
+    # As older releases published.
+    monkeypatch.setattr("processors.state_digest.STATE_DIGEST_EVERY", 1_000)
     rig, half = history()
     with mock_kafka() as kafka:
         await fill(kafka, rig)
         start = Start(tmp_path, kafka, snapshot_fetch_gap=1_000)
         start.snapshots.write(half)
         folder = await start.run()
-    assert folder.digest == rig.folder.digest and start.folded[-1] == rig.folder.offset and "no digest of the state" in caplog.text
+    assert (
+        folder.digest == rig.folder.digest
+        and start.folded[-1] == rig.folder.offset
+        and ("no digest of the state") in caplog.text
+    )
 
 
 async def test_a_log_that_ends_below_what_a_stopped_controller_had_applied_is_refused(
@@ -162,7 +195,9 @@ async def test_the_newest_snapshot_bounds_what_is_folded(tmp_path: Path) -> None
     assert start.folded == list(range(half.offset + 1, rig.folder.offset + 1))
 
 
-async def test_records_that_are_folded_together_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_records_that_are_folded_together_give_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("processors.bulk_fold.RECORDS_TOGETHER", 4)
     monkeypatch.setattr("processors.state_digest.STATE_DIGEST_EVERY", 100)
     rig, _ = history()
@@ -185,7 +220,9 @@ async def test_a_start_that_is_given_up_ends_in_the_middle_of_the_history(tmp_pa
     assert start.folded == [0, 1]
 
 
-async def test_a_missing_snapshot_is_fetched_from_a_peer_proven_and_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_missing_snapshot_is_fetched_from_a_peer_proven_and_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO)
     rig, half = history()
     data = snapshot_codec.dump(half)
@@ -196,10 +233,22 @@ async def test_a_missing_snapshot_is_fetched_from_a_peer_proven_and_kept(tmp_pat
     assert asked == [f"/snapshot?not_above={rig.folder.offset}"]
     assert folder.digest == rig.folder.digest and start.folded[0] == half.offset + 1
     assert start.snapshots.offsets() == [half.offset]
-    assert "no snapshot from c0" in caplog.text and f"snapshot at offset {half.offset} fetched from c2" in caplog.text
+    assert (
+        "no snapshot from c0"
+    ) in caplog.text and f"snapshot at offset {half.offset} fetched from c2" in caplog.text
 
 
-@pytest.mark.parametrize("kind", ["garbage", "other version", "other history", "other cluster", "from the future", "well-formed and wrong"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "garbage",
+        "other version",
+        "other history",
+        "other cluster",
+        "from the future",
+        "well-formed and wrong",
+    ],
+)
 async def test_a_peers_snapshot_that_is_not_of_this_history_is_never_used(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str
 ) -> None:
@@ -209,20 +258,29 @@ async def test_a_peers_snapshot_that_is_not_of_this_history_is_never_used(
     future = half.copy()
     future.offset = 10_000
     data = {
-        "garbage": b"<html>", "other version": good.replace(b"regent-snapshot ", b"regent-snapshot 9", 1),
-        "other history": snapshot_codec.dump(stranger.folder), "from the future": snapshot_codec.dump(future),
-        "other cluster": good.replace(b'"cluster"', b'"another"'), "well-formed and wrong": wrong(half),
-    }[kind]  # fmt: skip
+        "garbage": b"<html>",
+        "other version": good.replace(b"regent-snapshot ", b"regent-snapshot 9", 1),
+        "other history": snapshot_codec.dump(stranger.folder),
+        "from the future": snapshot_codec.dump(future),
+        "other cluster": good.replace(b'"cluster"', b'"another"'),
+        ("well-formed and wrong"): wrong(half),
+    }[kind]
     with mock_kafka() as kafka, answering(200, data) as (peer, _):
         await fill(kafka, rig)
         start = Start(tmp_path, kafka, peers_http={"c2": peer})
         folder = await start.run()
     assert folder.digest == rig.folder.digest and start.folded == list(range(rig.folder.offset + 1))
     assert half.offset not in start.snapshots.offsets()
-    assert kind != "well-formed and wrong" or "c2's snapshot at offset 6 is not used: its state is not" in caplog.text.replace(str(half.offset), "6")
+    assert kind != (
+        "well-formed and wrong"
+    ) or "c2's snapshot at offset 6 is not used: its state is not" in caplog.text.replace(
+        str(half.offset), "6"
+    )
 
 
-async def test_an_own_snapshot_of_another_history_is_passed_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_own_snapshot_of_another_history_is_passed_over(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     rig, half = history()
     other, _ = history(alterations=30)
     other.folder.offset = half.offset + 1
@@ -236,7 +294,9 @@ async def test_an_own_snapshot_of_another_history_is_passed_over(tmp_path: Path,
     assert "another digest was published for it" in caplog.text
 
 
-async def test_a_log_that_ends_below_a_snapshot_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_log_that_ends_below_a_snapshot_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("processors.start_fold.BEHIND_WAIT_S", 0.0)
     rig, _ = history()
     longer, _ = history(alterations=30)
@@ -248,7 +308,9 @@ async def test_a_log_that_ends_below_a_snapshot_is_refused(tmp_path: Path, monke
             await start.run()
 
 
-async def test_a_long_fold_leaves_a_snapshot_so_that_the_next_start_is_short(tmp_path: Path) -> None:
+async def test_a_long_fold_leaves_a_snapshot_so_that_the_next_start_is_short(
+    tmp_path: Path,
+) -> None:
     rig, _ = history()
     with mock_kafka() as kafka:
         await fill(kafka, rig)

@@ -28,7 +28,9 @@ def test_how_far_a_stopped_controller_was_never_falls(tmp_path: Path) -> None:
     assert StartNotes(tmp_path).applied_offset() == 7
 
 
-def test_where_others_give_out_snapshots_is_kept_until_something_else_is_heard(tmp_path: Path) -> None:
+def test_where_others_give_out_snapshots_is_kept_until_something_else_is_heard(
+    tmp_path: Path,
+) -> None:
     assert StartNotes(tmp_path).peers_http() == {}
     StartNotes(tmp_path).keep_peers_http({"c2": "h:1"})
     StartNotes(tmp_path).keep_peers_http({})

@@ -1,17 +1,10 @@
 """The state: its settings and its invariants."""
 
-
 import pytest
 from immutables import Map
 from msgspec.structs import replace
 
-from processors.state import (
-    BrokerSet,
-    ControllerState,
-    Replica,
-    check_invariants,
-    setting_is_valid,
-)
+from processors.state import BrokerSet, ControllerState, Replica, check_invariants, setting_is_valid
 
 ONE = Replica(1, "h1:1", "code", is_registered=True)
 TWO = Replica(2, "h2:1", "code", is_registered=True)

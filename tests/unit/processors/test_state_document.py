@@ -20,11 +20,17 @@ def test_state_settings_and_controllers_as_of_one_offset() -> None:
     rig = Rig("c1", Log(), {"c2": "c2:9878"}).lead().three()
     found = document(rig)
     assert (found["cluster_id"], found["term"], found["leader"]) == ("cluster", 1, "c1")
-    assert found["applied_offset"] == rig.folder.offset and found["digest"] == rig.folder.digest.hex()
-    assert found["settings"]["effective"]["electMasterMaxRetryCount"] == "3" and found["settings"]["all"] == {}
+    assert (
+        found["applied_offset"] == rig.folder.offset and found["digest"] == rig.folder.digest.hex()
+    )
+    assert (
+        found["settings"]["effective"]["electMasterMaxRetryCount"] == "3"
+        and found["settings"]["all"] == {}
+    )
     assert [(one["id"], one["role"], one["alive"]) for one in found["controllers"]] == [
-        ("c1", "active", True), ("c2", "standby", False),
-    ]  # fmt: skip
+        ("c1", "active", True),
+        ("c2", "standby", False),
+    ]
 
 
 def test_a_set_with_its_replicas_and_what_is_seen_of_them() -> None:
@@ -32,17 +38,40 @@ def test_a_set_with_its_replicas_and_what_is_seen_of_them() -> None:
     found = document(rig, SET)["sets"]
     assert list(found) == [SET]
     one = found[SET]
-    assert (one["master"], one["sync_state_set"], one["next_broker_id"], one["tombstone"]) == (1, [1, 2, 3], 4, False)
+    assert (one["master"], one["sync_state_set"], one["next_broker_id"], one["tombstone"]) == (
+        1,
+        [1, 2, 3],
+        4,
+        False,
+    )
     first = one["replicas"][0]
-    assert (first["id"], first["registered"], first["is_regent"], first["alive"], first["max_offset"]) == (1, True, True, True, 100)
+    assert (
+        first["id"],
+        first["registered"],
+        first["is_regent"],
+        first["alive"],
+        first["max_offset"],
+    ) == (1, True, True, True, 100)
     assert one["repeated_refusals"] == []
 
 
 def test_an_id_nobody_claimed_and_a_tombstone_are_listed() -> None:
     rig = Rig().lead()
-    rig.request(1013, {"clusterName": "C", "brokerName": "x", "appliedBrokerId": "1", "registerCheckCode": "h:1;1"})
+    rig.request(
+        1013,
+        {
+            "clusterName": "C",
+            "brokerName": "x",
+            "appliedBrokerId": "1",
+            "registerCheckCode": "h:1;1",
+        },
+    )
     (replica,) = document(rig)["sets"]["x"]["replicas"]
-    assert not replica["registered"] and replica["reason"] == "never_seen" and replica["silent_ms"] == -1
+    assert (
+        not replica["registered"]
+        and replica["reason"] == "never_seen"
+        and replica["silent_ms"] == -1
+    )
     rig.request(1011, {"clusterName": "C", "brokerName": "x"})
     found = document(rig)["sets"]["x"]
     assert found["tombstone"] and found["next_broker_id"] == 2 and found["master"] is None
@@ -56,7 +85,15 @@ def many(count: int) -> Rig:
     rig = Rig().lead()
     for number in range(count):
         name = f"x{number}"
-        rig.request(1013, {"clusterName": "C", "brokerName": name, "appliedBrokerId": "1", "registerCheckCode": "h:1;1"})
+        rig.request(
+            1013,
+            {
+                "clusterName": "C",
+                "brokerName": name,
+                "appliedBrokerId": "1",
+                "registerCheckCode": "h:1;1",
+            },
+        )
     return rig
 
 
@@ -85,7 +122,9 @@ def test_a_part_of_large_sets_ends_sooner(monkeypatch: pytest.MonkeyPatch) -> No
     assert parts(many(3)) == [["x0"], ["x1"], ["x2"]]
 
 
-def test_too_many_sets_for_one_answer_are_refused_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_sets_for_one_answer_are_refused_with_the_way_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     rig = many(3)
     for limit in ("WHOLE_SETS", "WHOLE_BYTES"):
         with monkeypatch.context() as patch:

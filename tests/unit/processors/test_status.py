@@ -26,8 +26,10 @@ def test_members_show_liveness_positions_and_membership() -> None:
     rig.close_connection(3)
     members = status(rig)["sets"][SET]["members"]
     assert [(one["id"], one["alive"], one["reason"], one["in_set"]) for one in members] == [
-        (1, True, "heartbeat", True), (2, True, "heartbeat", True), (3, False, "connection_closed", False),
-    ]  # fmt: skip
+        (1, True, "heartbeat", True),
+        (2, True, "heartbeat", True),
+        (3, False, "connection_closed", False),
+    ]
     assert members[0]["max_offset"] == 100 and members[0]["ha_address"] == "b1:10912"
 
 
@@ -37,10 +39,17 @@ def test_a_standby_shows_whom_it_follows() -> None:
     standby = Rig("c2", log, {"c1": "c1:9878"}, seed=2)
     standby.catch_up()
     found = status(standby)
-    assert (found["role"], found["leader"], found["leader_address"], found["ready"]) == ("standby", "c1", "c1:9878", True)
+    assert (found["role"], found["leader"], found["leader_address"], found["ready"]) == (
+        "standby",
+        "c1",
+        "c1:9878",
+        True,
+    )
 
 
-def test_who_needs_no_sets_gets_none_and_of_too_many_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_needs_no_sets_gets_none_and_of_too_many_their_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     rig = Rig().lead().three()
     asked = status(rig, sets="false")
     assert "sets" not in asked and asked["ready"]
@@ -53,4 +62,7 @@ def test_one_set_is_told_however_many_there_are(monkeypatch: pytest.MonkeyPatch)
     rig = Rig().lead().three()
     monkeypatch.setattr(status_document, "SETS_MAX", 1)
     assert set(status(rig, name=SET)["sets"]) == {SET}
-    assert (status(rig, name="another")["sets_known"], status(rig, name="another")["sets"]) == (1, {})
+    assert (status(rig, name="another")["sets_known"], status(rig, name="another")["sets"]) == (
+        1,
+        {},
+    )

@@ -29,10 +29,15 @@ def test_a_replicated_kept_topic_is_fit() -> None:
     assert unfit(COMMANDS, topic(), FIT, local_cluster=False) == []
 
 
-@pytest.mark.parametrize(("name", "value"), [
-    ("retention.ms", "604800000"), ("retention.bytes", "1"), ("cleanup.policy", "compact"),
-    ("unclean.leader.election.enable", "true"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("retention.ms", "604800000"),
+        ("retention.bytes", "1"),
+        ("cleanup.policy", "compact"),
+        ("unclean.leader.election.enable", "true"),
+    ],
+)
 def test_history_that_could_go_away_is_refused_everywhere(name: str, value: str) -> None:
     for local in (True, False):
         (problem,) = unfit(COMMANDS, topic(), FIT | {name: value}, local)
@@ -44,20 +49,35 @@ def test_two_partitions_have_no_order() -> None:
 
 
 @pytest.mark.parametrize("found", ["9223372036854775807", None])
-def test_decisions_that_only_memory_holds_are_refused_with_the_very_command(found: str | None) -> None:
-    """Two in-sync nodes that lose their power take them away silently; some Kafkas do not name the setting at all."""
-    settings = {name: value for name, value in FIT.items() if name != "flush.messages"} | ({} if found is None else {"flush.messages": found})
+def test_decisions_that_only_memory_holds_are_refused_with_the_very_command(
+    found: str | None,
+) -> None:
+    """Two in-sync nodes that lose their power take them away silently; some Kafkas do not name the
+    setting at all.
+    """
+    settings = {name: value for name, value in FIT.items() if name != "flush.messages"} | (
+        {} if found is None else {"flush.messages": found}
+    )
     for local in (True, False):
         (problem,) = unfit(COMMANDS, topic(), settings, local)
         assert f"flush.messages is {found}" in problem and "accept_unflushed_log" in problem
-        assert "--alter --entity-type topics --entity-name regent.commands --add-config flush.messages=1" in problem
+        assert (
+            "--alter --entity-type topics --entity-name regent.commands --add-config "
+            "flush.messages=1"
+        ) in problem
         assert unfit(OUTCOMES, topic(), settings, local) == [], "outcomes can be folded again"
 
 
 def test_a_kafka_that_refuses_the_setting_can_be_taken_knowingly() -> None:
     settings = FIT | {"flush.messages": "9223372036854775807"}
     assert unfit(COMMANDS, topic(), settings, local_cluster=False, accept_unflushed=True) == []
-    (problem,) = unfit(COMMANDS, topic(), settings | {"retention.ms": "1"}, local_cluster=False, accept_unflushed=True)
+    (problem,) = unfit(
+        COMMANDS,
+        topic(),
+        settings | {"retention.ms": "1"},
+        local_cluster=False,
+        accept_unflushed=True,
+    )
     assert "retention.ms" in problem
 
 
@@ -65,16 +85,24 @@ def test_replication_is_asked_of_real_clusters_only() -> None:
     lonely = FIT | {"min.insync.replicas": "1"}
     assert unfit(COMMANDS, topic(replicas=1), lonely, local_cluster=True) == []
     problems = unfit(COMMANDS, topic(replicas=1), lonely, local_cluster=False)
-    assert len(problems) == 2 and "replication 1" in problems[0] and "min.insync.replicas is 1" in problems[1]
+    assert (
+        len(problems) == 2
+        and "replication 1" in problems[0]
+        and ("min.insync.replicas is 1") in problems[1]
+    )
 
 
 class HearsLater:
-    """A node that has not heard of a topic yet, or never will: Kafka's answers, as its client gives them."""
+    """A node that has not heard of a topic yet, or never will: Kafka's answers, as its client gives
+    them.
+    """
 
     def __init__(self, unknown_times: int, code: int = KafkaError.UNKNOWN_TOPIC_OR_PART) -> None:
         self.left, self.code = unknown_times, code
 
-    def describe_configs(self, asked: list[ConfigResource], request_timeout: float) -> dict[ConfigResource, Future[object]]:
+    def describe_configs(
+        self, asked: list[ConfigResource], request_timeout: float
+    ) -> dict[ConfigResource, Future[object]]:
         answers: dict[ConfigResource, Future[object]] = {one: Future() for one in asked}
         for answer in answers.values():
             if self.left:
@@ -86,7 +114,9 @@ class HearsLater:
 
 
 def test_a_node_that_has_not_heard_of_a_new_topic_is_asked_again() -> None:
-    assert settings_of(HearsLater(3), ["regent.commands"]) == {"regent.commands": {"flush.messages": "1"}}
+    assert settings_of(HearsLater(3), ["regent.commands"]) == {
+        "regent.commands": {"flush.messages": "1"}
+    }
 
 
 def test_a_topic_that_is_not_there_and_a_refusal_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,9 +132,18 @@ def test_a_kafka_that_is_not_there_is_said_with_its_address() -> None:
         prepare({"bootstrap.servers": "127.0.0.1:1"}, local_cluster=True, wait_ms=0)
 
 
-def test_waiting_for_kafka_is_told_and_not_with_every_look(caplog: pytest.LogCaptureFixture) -> None:
+def test_waiting_for_kafka_is_told_and_not_with_every_look(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     looks = iter([False] * 3)
     with pytest.raises(TopicsUnfit):
-        prepare({"bootstrap.servers": "127.0.0.1:1"}, local_cluster=True, wait_ms=60_000, cancelled=lambda: next(looks, True))
+        prepare(
+            {"bootstrap.servers": "127.0.0.1:1"},
+            local_cluster=True,
+            wait_ms=60_000,
+            cancelled=lambda: next(looks, True),
+        )
     (line,) = [record.message for record in caplog.records]
-    assert line.startswith("Kafka at 127.0.0.1:1 does not answer (") and line.endswith(": waiting for it")
+    assert line.startswith("Kafka at 127.0.0.1:1 does not answer (") and line.endswith(
+        ": waiting for it"
+    )

@@ -8,7 +8,10 @@ def trio() -> tuple[Rig, Rig, Rig]:
     log = Log()
     addresses = {name: f"{name}:9878" for name in ("c1", "c2", "c3")}
     leader = Rig("c1", log, addresses).lead()
-    others = [Rig(name, log, addresses, now_ms=leader.now_ms, seed=seed) for seed, name in ((2, "c2"), (3, "c3"))]
+    others = [
+        Rig(name, log, addresses, now_ms=leader.now_ms, seed=seed)
+        for seed, name in ((2, "c2"), (3, "c3"))
+    ]
     for one in others:
         one.catch_up()
         one.tick()
@@ -16,7 +19,13 @@ def trio() -> tuple[Rig, Rig, Rig]:
 
 
 def beat(leader: Rig, peer: str, applied: int, able: str = "true") -> None:
-    ext = {"controllerId": peer, "active": "false", "able": able, "term": "1", "appliedOffset": str(applied)}
+    ext = {
+        "controllerId": peer,
+        "active": "false",
+        "able": able,
+        "term": "1",
+        "appliedOffset": str(applied),
+    }
     leader.request(19001, ext, conn=9, oneway=True)
 
 
@@ -74,13 +83,22 @@ def test_a_claim_that_never_comes_ends_the_wait() -> None:
     leader.request(19008)
     leader.pass_time(3_000)
     replies = [one.response for one in leader.take(fx.Reply)]
-    assert [one.code for one in replies] == [1] and "c2 has not claimed" in (replies[0].remark or "")
+    assert [one.code for one in replies] == [1] and ("c2 has not claimed") in (
+        replies[0].remark or ""
+    )
 
 
 def test_d8_a_leader_that_hears_far_fewer_brokers_than_another_controller_steps_aside() -> None:
     leader, c2, _ = trio()
     for _ in range(20):
-        ext = {"controllerId": "c2", "active": "false", "able": "true", "term": "1", "appliedOffset": "1", "brokersHeard": "18"}
+        ext = {
+            "controllerId": "c2",
+            "active": "false",
+            "able": "true",
+            "term": "1",
+            "appliedOffset": "1",
+            "brokersHeard": "18",
+        }
         leader.request(19001, ext, conn=9, oneway=True)
         leader.tick(100)
     words = [one for one in leader.take(fx.TellPeer) if one.command.code == 19008]

@@ -17,15 +17,24 @@ from processors.triggers import (
 
 def a_set(name: str = "a", **changes: object) -> BrokerSet:
     fields: dict[str, object] = {
-        "next_broker_id": 3, "master_broker_id": 1, "master_epoch": 1, "sync_state_set": (1, 2),
-        "sync_state_set_epoch": 2, "highest_epoch_seen": 1, "has_had_master": True,
+        "next_broker_id": 3,
+        "master_broker_id": 1,
+        "master_epoch": 1,
+        "sync_state_set": (1, 2),
+        "sync_state_set_epoch": 2,
+        "highest_epoch_seen": 1,
+        "has_had_master": True,
         "replicas": tuple(Replica(i, f"{name}{i}:1", "c", is_registered=True) for i in (1, 2)),
-    }  # fmt: skip
+    }
     return BrokerSet("C", name, **(fields | changes))  # type: ignore[arg-type]
 
 
 def beat(liveness: Liveness, name: str, broker: int, now_ms: int, timeout_ms: int = 3_000) -> None:
-    liveness.heard(Heartbeat(("C", name, broker), f"{name}{broker}:1", timeout_ms=timeout_ms), conn(name, broker), now_ms)
+    liveness.heard(
+        Heartbeat(("C", name, broker), f"{name}{broker}:1", timeout_ms=timeout_ms),
+        conn(name, broker),
+        now_ms,
+    )
 
 
 def conn(name: str, broker: int) -> int:
@@ -59,7 +68,11 @@ def test_a_refused_master_is_replaced_with_expected_epochs_and_evidence() -> Non
     liveness = heard()
     refuse(liveness, "a", 1, 10)
     (call,) = active().calls([a_set()], liveness, 11)
-    assert (call.cause, call.expected_master_epoch, call.expected_set_epoch) == ("master_probe_refused", 1, 2)
+    assert (call.cause, call.expected_master_epoch, call.expected_set_epoch) == (
+        "master_probe_refused",
+        1,
+        2,
+    )
     assert [row.alive for row in call.evidence] == [False, True]
 
 
@@ -86,7 +99,9 @@ def test_a_master_never_heard_gets_a_full_timeout_after_the_takeover() -> None:
     assert call.cause == "master_never_seen"
 
 
-@pytest.mark.parametrize(("told_ms", "grace_ms"), [(3_000, DEFAULT_TIMEOUT_MS), (30_000, 30_000), (10**9, GRACE_MAX_MS)])
+@pytest.mark.parametrize(
+    ("told_ms", "grace_ms"), [(3_000, DEFAULT_TIMEOUT_MS), (30_000, 30_000), (10**9, GRACE_MAX_MS)]
+)
 def test_a_full_timeout_is_the_longest_that_the_set_tells_of(told_ms: int, grace_ms: int) -> None:
     liveness, triggers = Liveness(), active(0)
     beat(liveness, "a", 2, 0, told_ms)
@@ -130,7 +145,9 @@ def test_one_call_at_a_time_for_a_set() -> None:
     assert len(triggers.calls([a_set()], liveness, 2)) == 1
     assert triggers.calls([a_set()], liveness, 3) == []
     beat(liveness, "a", 2, 2_000)
-    assert len(triggers.calls([a_set()], liveness, 2 + CALL_TIMEOUT_MS)) == 1, "its outcome never came"
+    assert len(triggers.calls([a_set()], liveness, 2 + CALL_TIMEOUT_MS)) == 1, (
+        "its outcome never came"
+    )
 
 
 def test_a_call_that_found_nobody_waits_for_other_evidence() -> None:
@@ -145,7 +162,9 @@ def test_a_call_that_found_nobody_waits_for_other_evidence() -> None:
     triggers.rules_changed()
     assert len(triggers.calls([alone], liveness, 61)) == 1
     triggers.settled("a", elected=False)
-    assert len(triggers.calls([a_set(sync_state_set=(1,), sync_state_set_epoch=3)], liveness, 62)) == 1
+    assert (
+        len(triggers.calls([a_set(sync_state_set=(1,), sync_state_set_epoch=3)], liveness, 62)) == 1
+    )
 
 
 def test_mass_silence_holds_elections_by_silence_for_a_bounded_time() -> None:
@@ -185,7 +204,11 @@ def test_a_call_whose_outcome_is_not_seen_is_repeated_a_few_times_and_then_seldo
         if triggers.calls([a_set()], liveness, now_ms, pace):
             called.append(now_ms)
     gaps = [after - before for before, after in zip(called, called[1:], strict=False)]
-    assert all(gap < CALL_TIMEOUT_MS + 500 for gap in gaps[:2]) and gaps[2] >= 60_000 and gaps[3] < CALL_TIMEOUT_MS + 500
+    assert (
+        all(gap < CALL_TIMEOUT_MS + 500 for gap in gaps[:2])
+        and gaps[2] >= 60_000
+        and gaps[3] < CALL_TIMEOUT_MS + 500
+    )
 
 
 def test_a_call_that_found_nobody_is_no_failure_to_be_repeated() -> None:
@@ -206,7 +229,11 @@ def test_evidence_that_keeps_changing_calls_seldom_and_a_success_starts_anew() -
     for turn in range(1_000):
         now_ms = 11 + turn * 100
         beat(liveness, "a", 2, now_ms)
-        calls += len(triggers.calls([a_set(sync_state_set_epoch=turn, sync_state_set=(1,))], liveness, now_ms))
+        calls += len(
+            triggers.calls(
+                [a_set(sync_state_set_epoch=turn, sync_state_set=(1,))], liveness, now_ms
+            )
+        )
         triggers.settled("a", elected=False)
     assert FRUITLESS_AT_ONCE <= calls <= FRUITLESS_AT_ONCE + 100_000 // FRUITLESS_EVERY_MS
     triggers.settled("a", elected=True)
@@ -223,7 +250,10 @@ def test_a_member_that_is_back_is_called_for_at_once_however_many_others_came_an
         beat(liveness, "a", 2, now_ms)
         triggers.calls([a_set(sync_state_set_epoch=turn, sync_state_set=(1,))], liveness, now_ms)
         triggers.settled("a", elected=False)
-    assert triggers.calls([a_set(sync_state_set_epoch=200, sync_state_set=(1,))], liveness, 20_000) == []
+    assert (
+        triggers.calls([a_set(sync_state_set_epoch=200, sync_state_set=(1,))], liveness, 20_000)
+        == []
+    )
     beat(liveness, "a", 1, 21_000)
     back = a_set(sync_state_set_epoch=200, sync_state_set=(1,), master_restarted=True)
     assert len(triggers.calls([back], liveness, 21_000)) == 1
@@ -258,7 +288,13 @@ def test_the_hold_of_mass_silence_is_a_setting() -> None:
 def dark_set(*members: int) -> BrokerSet:
     """All members lost power; 2 is back, and who else was a member is waited for."""
     replicas = tuple(Replica(i, f"a{i}:1", "c", is_registered=True, clean=False) for i in (1, 2))
-    return a_set(master_broker_id=None, sync_state_set=(), unclean_members=(1, 2), former=members, replicas=replicas)
+    return a_set(
+        master_broker_id=None,
+        sync_state_set=(),
+        unclean_members=(1, 2),
+        former=members,
+        replicas=replicas,
+    )
 
 
 def only_two(now_ms: int) -> Liveness:
@@ -287,7 +323,9 @@ def test_without_a_time_to_wait_nothing_is_told_and_nothing_repeated() -> None:
     assert triggers.calls([dark_set(1, 2)], liveness, 900_000) == []
 
 
-@pytest.mark.parametrize("event", ["another leader", "a master in between", "the missing one was there"])
+@pytest.mark.parametrize(
+    "event", ["another leader", "a master in between", "the missing one was there"]
+)
 def test_the_wait_begins_anew(event: str) -> None:
     triggers, liveness, pace = active(), only_two(0), Pace(at_risk_wait_ms=60_000)
     triggers.calls([dark_set(1, 2)], liveness, 10, pace)

@@ -24,4 +24,6 @@ def test_at_once_where_somebody_may_wait(end: int, acked: int, silent_ms: int, d
 def test_a_master_that_stops_at_its_window_hears_of_it_in_time() -> None:
     for window in (4, 1000, WINDOW):
         assert is_ack_due(window // 4, 0, master_end=1 << 40, window_bytes=window, silent_ms=0)
-        assert not is_ack_due(window // 4 - 1, 0, master_end=1 << 40, window_bytes=window, silent_ms=0)
+        assert not is_ack_due(
+            window // 4 - 1, 0, master_end=1 << 40, window_bytes=window, silent_ms=0
+        )

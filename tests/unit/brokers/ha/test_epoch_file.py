@@ -16,7 +16,12 @@ H = EpochHistory.of
 
 
 @pytest.mark.parametrize(
-    ("epochs", "crc"), [(H((1, 0), (3, 441)), 2007284247), (H((1, 0), (3, 441), (4, 882)), 857481013), (H((1, 0), (5, 147)), 1081675454)]
+    ("epochs", "crc"),
+    [
+        (H((1, 0), (3, 441)), 2007284247),
+        (H((1, 0), (3, 441), (4, 882)), 857481013),
+        (H((1, 0), (5, 147)), 1081675454),
+    ],
 )
 def test_the_text_is_that_of_the_reference(epochs: EpochHistory, crc: int) -> None:
     text = format_epochs(epochs)
@@ -44,7 +49,20 @@ def test_a_checksum_of_zero_is_not_verified() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "1", "1\n0", "2\n0\n1-0\n", "1\n0\n1\n", "1\n0\n1-0-0\n", "1\n0\n-1-0\n", "1\n5\n1-0\n", "2\n0\n2-0\n1-5\n", "1\n0\n1-9999999999999999999\n", "x\n0\n1-0\n", "1\n0\n1-٣\n"],
+    [
+        "",
+        "1",
+        "1\n0",
+        "2\n0\n1-0\n",
+        "1\n0\n1\n",
+        "1\n0\n1-0-0\n",
+        "1\n0\n-1-0\n",
+        "1\n5\n1-0\n",
+        "2\n0\n2-0\n1-5\n",
+        "1\n0\n1-9999999999999999999\n",
+        "x\n0\n1-0\n",
+        "1\n0\n1-٣\n",
+    ],
 )
 def test_a_text_that_was_not_written_so_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
@@ -132,7 +150,9 @@ def test_two_torn_files_are_refused_with_the_way_out(tmp_path: Path) -> None:
         EpochFile(path).load()
 
 
-@pytest.mark.parametrize("damage", [b"", b"6", b"6 1\n", b"x y\n", b"6 older\n", b"6 older 1\n", b"6 newer 1\n"])
+@pytest.mark.parametrize(
+    "damage", [b"", b"6", b"6 1\n", b"x y\n", b"6 older\n", b"6 older 1\n", b"6 newer 1\n"]
+)
 def test_a_torn_record_of_the_epoch_seen_is_refused(tmp_path: Path, damage: bytes) -> None:
     EpochFile(tmp_path / "e").save(H((1, 0)), 6)
     (tmp_path / "eSeen").write_bytes(damage)
@@ -149,7 +169,9 @@ def test_nothing_is_rewritten_when_nothing_changed(tmp_path: Path) -> None:
     assert not (tmp_path / "eSeen").exists()
 
 
-def test_an_impossible_epoch_an_earlier_release_wrote_is_set_aside_and_the_replica_starts(tmp_path: Path) -> None:
+def test_an_impossible_epoch_an_earlier_release_wrote_is_set_aside_and_the_replica_starts(
+    tmp_path: Path,
+) -> None:
     path, epoch = tmp_path / "e", 2**63 - 1
     EpochFile(path).save(H((1, 0)), epoch)
     assert EpochFile(path).load() == (H((1, 0)), 1)

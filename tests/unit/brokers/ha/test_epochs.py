@@ -42,13 +42,17 @@ def test_an_epoch_that_begins_where_the_last_one_does_supersedes_it() -> None:
     assert EpochHistory.of((1, 0)).append(2, 0) == EpochHistory.of((2, 0))
 
 
-@pytest.mark.parametrize(("epoch", "start"), [(4, 300), (3, 300), (5, 249), (2**31, 300), (5, 2**63)])
+@pytest.mark.parametrize(
+    ("epoch", "start"), [(4, 300), (3, 300), (5, 249), (2**31, 300), (5, 2**63)]
+)
 def test_an_epoch_that_does_not_grow_is_refused(epoch: int, start: int) -> None:
     with pytest.raises(EpochError):
         HISTORY.append(epoch, start)
 
 
-@pytest.mark.parametrize("pairs", [[(2, 0), (1, 5)], [(1, 5), (2, 5)], [(1, 5), (2, 4)], [(-1, 0)], [(1, -1)]])
+@pytest.mark.parametrize(
+    "pairs", [[(2, 0), (1, 5)], [(1, 5), (2, 5)], [(1, 5), (2, 4)], [(-1, 0)], [(1, -1)]]
+)
 def test_entries_that_do_not_grow_are_no_history(pairs: list) -> None:
     with pytest.raises(EpochError):
         EpochHistory.from_pairs(pairs)
@@ -65,7 +69,12 @@ def test_a_cut_removes_entries_at_or_above_it_and_a_trim_those_that_end_below() 
 
 def test_an_empty_history_names_minus_one() -> None:
     empty = EpochHistory()
-    assert (empty.newest_epoch, empty.newest_start, empty.newest, str(empty)) == (-1, -1, None, "empty")
+    assert (empty.newest_epoch, empty.newest_start, empty.newest, str(empty)) == (
+        -1,
+        -1,
+        None,
+        "empty",
+    )
     assert empty.append(1, 0) == EpochHistory.of((1, 0))
 
 
@@ -92,7 +101,11 @@ def test_whatever_is_appended_the_history_only_grows(steps: list[tuple[int, int]
 
 
 def test_what_may_have_stood_where_a_history_begins() -> None:
-    assert EpochHistory.of((4, 7), (5, 9)).before_first(10) == (EpochEntry(1, 7), EpochEntry(2, 7), EpochEntry(3, 7))
+    assert EpochHistory.of((4, 7), (5, 9)).before_first(10) == (
+        EpochEntry(1, 7),
+        EpochEntry(2, 7),
+        EpochEntry(3, 7),
+    )
     assert EpochHistory.of((4, 7)).before_first(2) == (EpochEntry(2, 7), EpochEntry(3, 7))
     assert EpochHistory.of((1, 0)).before_first(10) == EpochHistory().before_first(10) == ()
     assert EpochHistory.of((4, 7)).before_first(0) == ()

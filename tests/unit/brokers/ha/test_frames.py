@@ -26,11 +26,15 @@ GOLDEN = {
     "0000000200000000000001b9": SlaveAck(441),
 }
 GOLDEN_MASTER = {
-    "000000010000001800000000000002df00000003" + "000000010000000000000000" + "0000000300000000000001b9": (
-        MasterHandshake(735, EpochHistory.of((1, 0), (3, 441)))
+    "000000010000001800000000000002df00000003"
+    + "000000010000000000000000"
+    + "0000000300000000000001b9": (MasterHandshake(735, EpochHistory.of((1, 0), (3, 441)))),
+    "000000020000000000000000000002df0000000300000000000001b900000000000002df": Transfer(
+        735, 3, 441, 735
     ),
-    "000000020000000000000000000002df0000000300000000000001b900000000000002df": Transfer(735, 3, 441, 735),
-    "00000002000000000000000000000000000000010000000000000000" + "00000000000002df": Transfer(0, 1, 0, 735),
+    "00000002000000000000000000000000000000010000000000000000" + "00000000000002df": Transfer(
+        0, 1, 0, 735
+    ),
 }
 
 
@@ -47,10 +51,18 @@ def joined(frames: list) -> list:
             )
             if same and not frame.is_heartbeat and last.offset + len(last.data) == frame.offset:
                 data = bytes(last.data) + bytes(frame.data)
-                whole[-1] = Transfer(last.offset, last.epoch, last.epoch_start, last.confirm_offset, data)
+                whole[-1] = Transfer(
+                    last.offset, last.epoch, last.epoch_start, last.confirm_offset, data
+                )
                 continue
         whole.append(
-            Transfer(frame.offset, frame.epoch, frame.epoch_start, frame.confirm_offset, bytes(frame.data))
+            Transfer(
+                frame.offset,
+                frame.epoch,
+                frame.epoch_start,
+                frame.confirm_offset,
+                bytes(frame.data),
+            )
             if isinstance(frame, Transfer)
             else frame
         )
@@ -78,16 +90,25 @@ def test_captured_packets_of_a_master_read_and_write_alike(text: str, frame) -> 
 
 def test_a_transfer_header_announces_the_bytes_that_sendfile_will_bring() -> None:
     header = Transfer(0, 3, 441, 735).header(441)
-    assert header.hex() == "00000002000001b90000000000000000" + "00000003" + "00000000000001b9" + "00000000000002df"
+    assert (
+        header.hex()
+        == "00000002000001b90000000000000000" + "00000003" + "00000000000001b9" + "00000000000002df"
+    )
 
 
 offsets = st.integers(0, 2**40)
 transfers = st.builds(
-    Transfer, offsets, st.integers(0, 2**31 - 1), offsets, st.integers(-1, 2**40), st.binary(max_size=300)
+    Transfer,
+    offsets,
+    st.integers(0, 2**31 - 1),
+    offsets,
+    st.integers(-1, 2**40),
+    st.binary(max_size=300),
 )
 histories = st.lists(st.tuples(st.integers(1, 50), st.integers(1, 10**6)), max_size=8).map(
     lambda steps: EpochHistory.from_pairs(
-        (sum(e for e, _ in steps[: i + 1]), sum(s for _, s in steps[: i + 1])) for i in range(len(steps))
+        (sum(e for e, _ in steps[: i + 1]), sum(s for _, s in steps[: i + 1]))
+        for i in range(len(steps))
     )
 )
 handshakes = st.builds(MasterHandshake, offsets, histories)
@@ -104,11 +125,15 @@ def in_pieces(data: bytes, sizes: list[int]):
 
 @settings(deadline=None)
 @given(st.lists(transfers | handshakes, max_size=6), cuts)
-def test_a_master_stream_cut_anywhere_gives_the_same_packets(frames: list, sizes: list[int]) -> None:
+def test_a_master_stream_cut_anywhere_gives_the_same_packets(
+    frames: list, sizes: list[int]
+) -> None:
     stream = b"".join(frame.encode() for frame in frames)
     decoder = MasterFrameDecoder()
     found = [
-        Transfer(f.offset, f.epoch, f.epoch_start, f.confirm_offset, bytes(f.data)) if isinstance(f, Transfer) else f
+        Transfer(f.offset, f.epoch, f.epoch_start, f.confirm_offset, bytes(f.data))
+        if isinstance(f, Transfer)
+        else f
         for piece in in_pieces(stream, sizes)
         for f in decoder.feed(piece)
     ]
@@ -119,7 +144,8 @@ def test_a_master_stream_cut_anywhere_gives_the_same_packets(frames: list, sizes
 @settings(deadline=None)
 @given(
     st.lists(
-        st.builds(SlaveAck, offsets) | st.builds(SlaveHandshake, st.integers(0, 2**63 - 1), st.booleans(), st.booleans()),
+        st.builds(SlaveAck, offsets)
+        | st.builds(SlaveHandshake, st.integers(0, 2**63 - 1), st.booleans(), st.booleans()),
         max_size=8,
     ),
     cuts,
@@ -187,7 +213,12 @@ def test_contradictory_packets_of_a_master_are_refused(packet: bytes) -> None:
 
 @pytest.mark.parametrize(
     "packet",
-    [struct.pack(">ihhq", 1, 2, 0, 2), struct.pack(">ihhq", 1, 0, 0, -2), struct.pack(">iq", 2, -1), b"\0\0\0\3" + b"\0" * 12],
+    [
+        struct.pack(">ihhq", 1, 2, 0, 2),
+        struct.pack(">ihhq", 1, 0, 0, -2),
+        struct.pack(">iq", 2, -1),
+        b"\0\0\0\3" + b"\0" * 12,
+    ],
 )
 def test_contradictory_packets_of_a_slave_are_refused(packet: bytes) -> None:
     with pytest.raises(ProtocolError):
@@ -195,6 +226,11 @@ def test_contradictory_packets_of_a_slave_are_refused(packet: bytes) -> None:
 
 
 def test_frames_print_as_one_short_line() -> None:
-    for frame in (SlaveHandshake(2), SlaveAck(7), MasterHandshake(9, EpochHistory.of((1, 0))), Transfer(0, 1, 0, 0, b"x")):
+    for frame in (
+        SlaveHandshake(2),
+        SlaveAck(7),
+        MasterHandshake(9, EpochHistory.of((1, 0))),
+        Transfer(0, 1, 0, 0, b"x"),
+    ):
         assert "\n" not in str(frame)
         assert len(str(frame)) < 80

@@ -1,4 +1,6 @@
-"""The master's side of one link: handshake, where sending starts, how packets are cut, who waits."""
+"""The master's side of one link: handshake, where sending starts, how packets are cut, who
+waits.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,37 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokers.ha.epochs import EpochHistory
-from brokers.ha.frames import MasterFrameDecoder, MasterHandshake, ProtocolError, SlaveAck, SlaveHandshake, Transfer
-from brokers.ha.master_link import LinkLimits, LogView, MasterLink, RangeToSend, SlaveAcknowledged, SlaveIntroduced
+from brokers.ha.frames import (
+    MasterFrameDecoder,
+    MasterHandshake,
+    ProtocolError,
+    SlaveAck,
+    SlaveHandshake,
+    Transfer,
+)
+from brokers.ha.master_link import (
+    LinkLimits,
+    LogView,
+    MasterLink,
+    RangeToSend,
+    SlaveAcknowledged,
+    SlaveIntroduced,
+)
 
-LIMITS = LinkLimits(file_bytes=1000, heartbeat_ms=100, housekeeping_ms=2000, handshake_timeout_ms=500, batch_bytes=300)
+LIMITS = LinkLimits(
+    file_bytes=1000,
+    heartbeat_ms=100,
+    housekeeping_ms=2000,
+    handshake_timeout_ms=500,
+    batch_bytes=300,
+)
 EPOCHS = EpochHistory.of((1, 0), (3, 441), (4, 882))
 LOG = LogView(EPOCHS, 0, 1029, 1000)
 
 
-def linked(log: LogView = LOG, *, acked: int = 0, limits: LinkLimits = LIMITS, last_file: bool = False) -> MasterLink:
+def linked(
+    log: LogView = LOG, *, acked: int = 0, limits: LinkLimits = LIMITS, last_file: bool = False
+) -> MasterLink:
     link = MasterLink(limits, own_id=1, now_ms=0)
     link.receive_data(SlaveHandshake(2, last_file).encode(), log, now_ms=0)
     link.receive_data(SlaveAck(acked).encode(), log, now_ms=0)
@@ -58,7 +82,9 @@ def test_a_heartbeat_does_not_tell_of_an_epoch_before_its_first_byte() -> None:
     ):
         log = LogView(epochs, epochs.entries[0].start_offset, acked, 0)
         link = linked(log, acked=acked)
-        (_, _, offset, *found, _) = struct.unpack(">iiqiqq", link.heartbeat_due(log, now_ms=1000) or b"")
+        (_, _, offset, *found, _) = struct.unpack(
+            ">iiqiqq", link.heartbeat_due(log, now_ms=1000) or b""
+        )
         assert (offset, tuple(found)) == (acked, label)
 
 
@@ -73,7 +99,9 @@ def entries_of(reply: bytes) -> list[tuple[int, int]]:
 
 
 def test_a_slave_that_left_without_an_ack_is_told_of_superseded_epochs_every_other_time() -> None:
-    """A Java slave that knows only (1, 0) finds no common epoch in (3, 0) and would try for ever (2.6)."""
+    """A Java slave that knows only (1, 0) finds no common epoch in (3, 0) and would try for ever
+    (2.6).
+    """
     log, unjoined = LogView(EpochHistory.of((3, 0), (4, 500)), 0, 600, 0), set[int]()
     plain, wide = [(3, 0), (4, 500)], [(1, 0), (2, 0), (3, 0), (4, 500)]
     assert [entries_of(reply_to(2, log, unjoined)) for _ in range(4)] == [plain, wide, plain, wide]
@@ -81,10 +109,17 @@ def test_a_slave_that_left_without_an_ack_is_told_of_superseded_epochs_every_oth
 
 
 def java_joins_at(own: EpochHistory, own_end: int, reply: bytes) -> int | None:
-    """Where a Java slave would cut its log, as 2.6 has it; None: it closes the link and tries again for ever."""
+    """Where a Java slave would cut its log, as 2.6 has it; None: it closes the link and tries again
+    for ever.
+    """
     (master_end,) = struct.unpack_from(">q", reply, 8)
     theirs = entries_of(reply)
-    ends = {epoch: end for (epoch, _), end in zip(theirs, [*(start for _, start in theirs[1:]), master_end], strict=True)}
+    ends = {
+        epoch: end
+        for (epoch, _), end in zip(
+            theirs, [*(start for _, start in theirs[1:]), master_end], strict=True
+        )
+    }
     for entry in reversed(own.entries):
         if (entry.epoch, entry.start_offset) in theirs:
             return min(own.end_of(entry.epoch, own_end), ends[entry.epoch])
@@ -94,18 +129,24 @@ def java_joins_at(own: EpochHistory, own_end: int, reply: bytes) -> int | None:
 @pytest.mark.parametrize(
     ("own", "own_end", "epochs", "plain", "wide"),
     [
-        (EpochHistory.of((1, 0)), 0, EpochHistory.of((2, 0)), None, 0),  # nothing was written in epoch 1
-        (EpochHistory.of((1, 0)), 300, EpochHistory.of((3, 0), (4, 441)), None, 0),  # what was is not the master's
+        # nothing was written in epoch 1
+        (EpochHistory.of((1, 0)), 0, EpochHistory.of((2, 0)), None, 0),
+        # what was is not the master's
+        (EpochHistory.of((1, 0)), 300, EpochHistory.of((3, 0), (4, 441)), None, 0),
         (EpochHistory.of((1, 0), (2, 200)), 300, EpochHistory.of((1, 0), (3, 200)), 200, 200),
         (EpochHistory.of((3, 0)), 300, EpochHistory.of((3, 0), (4, 441)), 300, 300),
-        (EpochHistory.of((2, 500)), 700, EpochHistory.of((5, 500)), None, 500),  # older files are gone on both sides
+        # older files are gone on both sides
+        (EpochHistory.of((2, 500)), 700, EpochHistory.of((5, 500)), None, 500),
     ],
 )
 def test_a_java_slave_joins_where_the_logs_are_equal_at_the_latest_with_the_second_reply(
     own: EpochHistory, own_end: int, epochs: EpochHistory, plain: int | None, wide: int
 ) -> None:
     log, unjoined = LogView(epochs, epochs.entries[0].start_offset, 900, 0), set[int]()
-    assert [java_joins_at(own, own_end, reply_to(2, log, unjoined)) for _ in range(2)] == [plain, wide]
+    assert [java_joins_at(own, own_end, reply_to(2, log, unjoined)) for _ in range(2)] == [
+        plain,
+        wide,
+    ]
 
 
 def test_a_slave_that_acknowledged_gets_the_plain_reply_again() -> None:
@@ -116,8 +157,12 @@ def test_a_slave_that_acknowledged_gets_the_plain_reply_again() -> None:
 
 
 def test_our_own_slaves_read_past_superseded_epochs() -> None:
-    reply = MasterHandshake(600, EpochHistory.of((3, 7), (4, 500)), EpochHistory.of((3, 7)).before_first(10))
-    assert MasterFrameDecoder().feed(reply.encode()) == [MasterHandshake(600, EpochHistory.of((3, 7), (4, 500)))]
+    reply = MasterHandshake(
+        600, EpochHistory.of((3, 7), (4, 500)), EpochHistory.of((3, 7)).before_first(10)
+    )
+    assert MasterFrameDecoder().feed(reply.encode()) == [
+        MasterHandshake(600, EpochHistory.of((3, 7), (4, 500)))
+    ]
 
 
 def test_a_history_longer_than_a_java_buffer_is_answered_with_its_newest_part() -> None:
@@ -131,7 +176,13 @@ def test_a_history_longer_than_a_java_buffer_is_answered_with_its_newest_part() 
 
 @pytest.mark.parametrize(
     ("acked", "last_file", "log_min", "start"),
-    [(0, False, 0, 0), (0, False, 1000, 1000), (0, True, 0, 2000), (0, True, 1000, 2000), (1234, True, 0, 1234)],
+    [
+        (0, False, 0, 0),
+        (0, False, 1000, 1000),
+        (0, True, 0, 2000),
+        (0, True, 1000, 2000),
+        (1234, True, 0, 1234),
+    ],
 )
 def test_sending_starts_where_the_slave_ends_or_an_empty_one_must_begin(
     acked: int, last_file: bool, log_min: int, start: int
@@ -165,13 +216,17 @@ def test_an_acknowledgement_before_the_handshake_is_refused() -> None:
 
 def test_a_slave_with_the_masters_own_id_is_refused() -> None:
     with pytest.raises(ProtocolError, match="own broker id"):
-        MasterLink(LIMITS, own_id=2, now_ms=0).receive_data(SlaveHandshake(2).encode(), LOG, now_ms=0)
+        MasterLink(LIMITS, own_id=2, now_ms=0).receive_data(
+            SlaveHandshake(2).encode(), LOG, now_ms=0
+        )
 
 
 def test_acknowledgements_stay_between_the_last_one_and_what_was_sent() -> None:
     link = linked(acked=441)
     link.data_to_send(LOG, now_ms=0)
-    assert link.receive_data(SlaveAck(500).encode(), LOG, now_ms=1) == [SlaveAcknowledged(500, False)]
+    assert link.receive_data(SlaveAck(500).encode(), LOG, now_ms=1) == [
+        SlaveAcknowledged(500, False)
+    ]
     for wrong in (499, 1030):
         with pytest.raises(ProtocolError, match="outside of"):
             link.receive_data(SlaveAck(wrong).encode(), LOG, now_ms=1)
@@ -191,12 +246,19 @@ def test_every_packet_bears_the_epoch_of_its_first_byte() -> None:
 
 
 @settings(deadline=None)
-@given(st.integers(1, 4000), st.integers(0, 4000), st.integers(1, 700), st.lists(st.integers(1, 3999), max_size=5))
+@given(
+    st.integers(1, 4000),
+    st.integers(0, 4000),
+    st.integers(1, 700),
+    st.lists(st.integers(1, 3999), max_size=5),
+)
 def test_packets_never_cross_a_file_or_an_epoch_and_cover_the_log(
     end: int, acked: int, batch: int, borders: list[int]
 ) -> None:
     starts = sorted({0, *(border for border in borders if border <= end)})
-    log = LogView(EpochHistory.from_pairs((i + 1, start) for i, start in enumerate(starts)), 0, end, 0)
+    log = LogView(
+        EpochHistory.from_pairs((i + 1, start) for i, start in enumerate(starts)), 0, end, 0
+    )
     acked = min(acked, end)
     link = linked(log, acked=acked, limits=LinkLimits(file_bytes=1000, batch_bytes=batch))
     at = acked
@@ -205,7 +267,10 @@ def test_packets_never_cross_a_file_or_an_epoch_and_cover_the_log(
         assert offset == at and 0 < count <= batch
         assert offset // 1000 == (offset + count - 1) // 1000
         for byte in (offset, offset + count - 1):
-            assert (log.epochs.find(byte).epoch, log.epochs.find(byte).start_offset) == (epoch, epoch_start)
+            assert (log.epochs.find(byte).epoch, log.epochs.find(byte).start_offset) == (
+                epoch,
+                epoch_start,
+            )
         at += count
     assert at == end
 
@@ -246,7 +311,8 @@ def test_a_log_without_a_covering_epoch_is_not_sent_under_a_wrong_label() -> Non
 def test_heartbeats_come_when_idle_and_when_the_confirm_offset_is_news() -> None:
     log = LogView(EPOCHS, 0, 1029, 0)
     link = linked(log, acked=1029)
-    assert Transfer(1029, 4, 882, 0).encode() == link.heartbeat_due(log, now_ms=1)  # confirm never told
+    # confirm never told
+    assert Transfer(1029, 4, 882, 0).encode() == link.heartbeat_due(log, now_ms=1)
     assert link.heartbeat_due(log, now_ms=50) is None
     assert link.heartbeat_due(log, now_ms=101) is not None
     moved = LogView(EPOCHS, 0, 1029, 1029)
@@ -274,7 +340,8 @@ def test_waiting_is_counted_from_when_unacknowledged_bytes_began_to_wait() -> No
     link.data_to_send(grown, now_ms=6000)
     link.log_grew(200, now_ms=6400)
     assert link.waiting_ms(now_ms=6500) == 500
-    link.receive_data(SlaveAck(150).encode(), grown, now_ms=6600)  # the mark is reached, a new one set
+    # the mark is reached, a new one set
+    link.receive_data(SlaveAck(150).encode(), grown, now_ms=6600)
     assert link.waiting_ms(now_ms=6700) == 100
     link.receive_data(SlaveAck(200).encode(), grown, now_ms=6800)
     assert link.waiting_ms(now_ms=9000) == 0
@@ -305,7 +372,10 @@ def test_hostile_slaves_end_in_a_protocol_error_only(pieces: list[bytes]) -> Non
 
 def test_a_slave_behind_the_first_file_hears_where_the_log_begins() -> None:
     log = LogView(EpochHistory.of((3, 441), (4, 882)), 1000, 1029, 1000)
-    with pytest.raises(ProtocolError, match="slave ends at 600, this log begins at 1000: it needs an empty store folder") as refused:
+    with pytest.raises(
+        ProtocolError,
+        match=("slave ends at 600, this log begins at 1000: it needs an empty store folder"),
+    ) as refused:
         linked(log, acked=600)
     (word,) = MasterFrameDecoder().feed(refused.value.last_word)
     assert (word.offset, word.epoch, word.epoch_start, word.is_heartbeat) == (1000, 4, 882, True)
@@ -324,4 +394,7 @@ def test_a_flow_limit_holds_packets_back_until_their_time() -> None:
 
 def test_without_a_limit_nothing_is_held_back() -> None:
     link = linked()
-    assert sum(packet.count for packet in link.data_to_send(LOG, now_ms=0)) == LOG.end_offset and not link.held_back
+    assert (
+        sum(packet.count for packet in link.data_to_send(LOG, now_ms=0)) == LOG.end_offset
+        and not link.held_back
+    )

@@ -9,9 +9,17 @@ from brokers.ha.patience import Patience
 
 @pytest.mark.parametrize(
     ("heartbeat_ms", "longest_ms", "limit_ms"),
-    [(1_000, 20_000, 3_000), (5_000, 20_000, 15_000), (10_000, 20_000, 20_000), (50, 20_000, 1_000), (1_000, 700, 700)],
+    [
+        (1_000, 20_000, 3_000),
+        (5_000, 20_000, 15_000),
+        (10_000, 20_000, 20_000),
+        (50, 20_000, 1_000),
+        (1_000, 700, 700),
+    ],
 )
-def test_three_heartbeats_within_what_is_borne_at_all(heartbeat_ms: int, longest_ms: int, limit_ms: int) -> None:
+def test_three_heartbeats_within_what_is_borne_at_all(
+    heartbeat_ms: int, longest_ms: int, limit_ms: int
+) -> None:
     assert Patience(heartbeat_ms, longest_ms).limit_ms == limit_ms
 
 

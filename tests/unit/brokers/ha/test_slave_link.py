@@ -23,7 +23,9 @@ from brokers.ha.slave_link import (
 )
 
 H = EpochHistory.of
-LIMITS = LinkLimits(file_bytes=1000, heartbeat_ms=100, housekeeping_ms=2000, handshake_timeout_ms=500)
+LIMITS = LinkLimits(
+    file_bytes=1000, heartbeat_ms=100, housekeeping_ms=2000, handshake_timeout_ms=500
+)
 MASTER = MasterHandshake(735, H((1, 0), (3, 441)))
 
 
@@ -88,7 +90,11 @@ def test_a_parted_log_is_cut_before_anything_is_acknowledged() -> None:
     assert link.receive_data(MASTER.encode(), now_ms=0) == [CutWanted(300, 1)]
     assert link.state is SlaveState.CUTTING
     events = link.truncated(True, 300, now_ms=1)
-    assert events == [HandshakeAgreed(300, 735), EpochsLearned(H((1, 0))), AckDue(SlaveAck(300).encode(), 300)]
+    assert events == [
+        HandshakeAgreed(300, 735),
+        EpochsLearned(H((1, 0))),
+        AckDue(SlaveAck(300).encode(), 300),
+    ]
 
 
 def test_a_cut_that_no_record_begins_at_fails_for_good() -> None:
@@ -109,12 +115,16 @@ def test_a_cut_down_to_the_first_file_leaves_an_empty_log() -> None:
 
 
 def test_logs_without_a_common_epoch_are_left_to_an_operator() -> None:
-    (failed,) = opened(H((1, 100), (2, 300)), 500).receive_data(MasterHandshake(900, H((1, 200))).encode(), now_ms=0)
+    (failed,) = opened(H((1, 100), (2, 300)), 500).receive_data(
+        MasterHandshake(900, H((1, 200))).encode(), now_ms=0
+    )
     assert failed.lasting and "no common epoch" in failed.reason
 
 
 @pytest.mark.parametrize(("wanted_epoch", "cut"), [(5, True), (None, False)])
-def test_a_master_that_deleted_all_of_the_last_common_epoch_is_followed_from_its_first_file(wanted_epoch: int | None, cut: bool) -> None:
+def test_a_master_that_deleted_all_of_the_last_common_epoch_is_followed_from_its_first_file(
+    wanted_epoch: int | None, cut: bool
+) -> None:
     """It forgot that epoch with its bytes; a Java master might mean something else."""
     link = opened(H((1, 0), (2, 300)), 500, wanted_epoch=wanted_epoch)
     events = link.receive_data(MasterHandshake(900, H((4, 480), (5, 700))).encode(), now_ms=0)
@@ -123,7 +133,9 @@ def test_a_master_that_deleted_all_of_the_last_common_epoch_is_followed_from_its
 
 
 @pytest.mark.parametrize("epoch", [2, 4])
-def test_a_master_in_another_epoch_than_the_controller_said_gets_no_acknowledgement(epoch: int) -> None:
+def test_a_master_in_another_epoch_than_the_controller_said_gets_no_acknowledgement(
+    epoch: int,
+) -> None:
     link = opened(H((1, 0)), 10, wanted_epoch=epoch)
     (failed,) = link.receive_data(MASTER.encode(), now_ms=0)
     assert isinstance(failed, HandshakeFailed) and not failed.lasting
@@ -142,7 +154,9 @@ def test_the_label_stands_before_its_bytes_and_the_acknowledgement_behind_them()
 
 
 def test_the_early_label_of_a_java_master_does_not_lose_the_first_epoch() -> None:
-    """2.4: offset 0, 441 bytes, labelled epoch 3 from 441 on, to a slave that acknowledged at once."""
+    """2.4: offset 0, 441 bytes, labelled epoch 3 from 441 on, to a slave that acknowledged at
+    once.
+    """
     link = agreed()
     events = link.receive_data(transfer(0, 3, 441, 735, 441), now_ms=1)
     assert events[0] == EpochsLearned(H((1, 0)))
@@ -154,7 +168,12 @@ def test_the_early_label_of_a_java_master_does_not_lose_the_first_epoch() -> Non
 def test_a_packet_over_an_epoch_border_is_split_there() -> None:
     link = agreed()
     events = link.receive_data(transfer(0, 1, 0, 0, 500), now_ms=1)
-    assert shape(events)[:4] == [EpochsLearned(H((1, 0))), (0, 441), EpochsLearned(H((1, 0), (3, 441))), (441, 59)]
+    assert shape(events)[:4] == [
+        EpochsLearned(H((1, 0))),
+        (0, 441),
+        EpochsLearned(H((1, 0), (3, 441))),
+        (441, 59),
+    ]
 
 
 def test_an_epoch_the_master_begins_later_is_learned_from_its_label() -> None:
@@ -165,7 +184,10 @@ def test_an_epoch_the_master_begins_later_is_learned_from_its_label() -> None:
 
 def test_a_heartbeat_teaches_an_empty_replica_the_first_epoch() -> None:
     link = agreed(reply=MasterHandshake(0, H((1, 0))))
-    assert link.receive_data(Transfer(-1, 1, 0, 0).encode(), now_ms=1) == [EpochsLearned(H((1, 0))), ConfirmHeard(0)]
+    assert link.receive_data(Transfer(-1, 1, 0, 0).encode(), now_ms=1) == [
+        EpochsLearned(H((1, 0))),
+        ConfirmHeard(0),
+    ]
 
 
 def test_an_empty_replica_of_a_late_beginning_log_takes_the_entry_of_its_first_byte() -> None:
@@ -186,7 +208,9 @@ def test_an_empty_replica_of_a_late_beginning_log_takes_the_entry_of_its_first_b
         (MASTER.encode(), "handshake reply in state transfer"),
     ],
 )
-def test_a_packet_that_does_not_continue_the_log_closes_the_link(packet: bytes, reason: str) -> None:
+def test_a_packet_that_does_not_continue_the_log_closes_the_link(
+    packet: bytes, reason: str
+) -> None:
     with pytest.raises(ProtocolError, match=reason):
         agreed(H((1, 0), (3, 441)), 735).receive_data(packet, now_ms=1)
 
@@ -210,7 +234,10 @@ def test_an_idle_slave_repeats_its_acknowledgement() -> None:
 
 def test_an_acknowledgement_that_was_put_off_goes_with_the_next_tick() -> None:
     link = agreed(H((1, 0)), 100)
-    assert not any(isinstance(event, AckDue) for event in link.receive_data(transfer(100, 1, 0, 0, 50), now_ms=1))
+    assert not any(
+        isinstance(event, AckDue)
+        for event in link.receive_data(transfer(100, 1, 0, 0, 50), now_ms=1)
+    )
     assert link.tick(now_ms=2) == [AckDue(SlaveAck(150).encode(), 150)]
     assert link.tick(now_ms=3) == []
 
@@ -245,7 +272,12 @@ def test_a_master_that_waits_for_a_cut_is_not_silent() -> None:
 def test_a_stream_cut_anywhere_gives_the_same_log_and_labels(sizes: list[int], end: int) -> None:
     epochs = H((1, 0), (3, 441)) if end >= 441 else H((1, 0)) if end else H()
     stream = MASTER.encode() + b"".join(
-        Transfer(at, *((1, 0) if at < 441 else (3, 441)), 735, body(at, min(at + 7, 441 if at < 441 else 735))).encode()
+        Transfer(
+            at,
+            *((1, 0) if at < 441 else (3, 441)),
+            735,
+            body(at, min(at + 7, 441 if at < 441 else 735)),
+        ).encode()
         for at in packet_starts(end)
     )
     link = opened(epochs, end)
@@ -272,7 +304,9 @@ def test_a_stream_cut_anywhere_gives_the_same_log_and_labels(sizes: list[int], e
 
 @settings(deadline=None)
 @given(st.lists(st.binary(max_size=60), max_size=8), st.booleans())
-def test_hostile_masters_end_in_a_protocol_error_only(pieces: list[bytes], in_transfer: bool) -> None:
+def test_hostile_masters_end_in_a_protocol_error_only(
+    pieces: list[bytes], in_transfer: bool
+) -> None:
     link = agreed(H((1, 0)), 441) if in_transfer else opened()
     try:
         for piece in pieces:
@@ -283,7 +317,9 @@ def test_hostile_masters_end_in_a_protocol_error_only(pieces: list[bytes], in_tr
 
 @settings(deadline=None)
 @given(st.integers(0, 60), st.integers(1, 255))
-def test_one_changed_byte_of_a_master_never_breaks_more_than_the_link(position: int, flip: int) -> None:
+def test_one_changed_byte_of_a_master_never_breaks_more_than_the_link(
+    position: int, flip: int
+) -> None:
     stream = bytearray(MASTER.encode() + transfer(0, 1, 0, 10, 20))
     stream[position % len(stream)] ^= flip
     link = opened()
@@ -303,7 +339,8 @@ def test_bytes_that_may_be_torn_are_copied_again_even_where_the_epochs_agree() -
     assert deeper.receive_data(MASTER.encode(), now_ms=0) == [CutWanted(300, 1)]
 
 
-# A Java master that began epoch 5 where epoch 3 began, without a byte in between: it rejected its own entry (2.7).
+# A Java master that began epoch 5 where epoch 3 began, without a byte in between: it rejected its
+# own entry (2.7).
 COLLIDED = MasterHandshake(900, H((1, 0), (3, 441)))
 
 
@@ -323,30 +360,45 @@ def test_bytes_of_an_older_epoch_are_not_taken_for_a_java_masters_that_share_the
     [
         (H((1, 0), (3, 441)), 441, COLLIDED, 5),  # nothing there that could differ
         (H((1, 0)), 441, COLLIDED, 5),
-        (H((1, 0), (3, 441)), 735, MasterHandshake(900, H((1, 0), (3, 441), (5, 735))), 5),  # an entry of its own
+        # an entry of its own
+        (H((1, 0), (3, 441)), 735, MasterHandshake(900, H((1, 0), (3, 441), (5, 735))), 5),
         (H((1, 0), (3, 441)), 735, COLLIDED, None),  # bytes that this very master sent
         (H(), 0, COLLIDED, 5),
     ],
 )
-def test_otherwise_a_java_masters_label_is_believed_at_once(own: EpochHistory, end: int, reply: MasterHandshake, led: int | None) -> None:
+def test_otherwise_a_java_masters_label_is_believed_at_once(
+    own: EpochHistory, end: int, reply: MasterHandshake, led: int | None
+) -> None:
     link = opened(own, end, led_epoch=led, patient=True)
-    assert not [one for one in link.receive_data(reply.encode(), now_ms=0) if isinstance(one, HandshakeFailed | CutWanted)]
+    assert not [
+        one
+        for one in link.receive_data(reply.encode(), now_ms=0)
+        if isinstance(one, HandshakeFailed | CutWanted)
+    ]
     assert link.state is SlaveState.TRANSFER
 
 
 def test_a_heartbeat_from_beyond_the_end_says_that_the_master_deleted_what_is_missing() -> None:
     known = H((1, 0), (3, 441))
     for end, offset, wanted_epoch, cut in (
-        (500, 600, 3, True), (500, 501, 3, True),
+        (500, 600, 3, True),
+        (500, 501, 3, True),
         (500, 500, 3, False),  # an ordinary one
         (500, 600, None, False),  # a Java master never means this
-    ):  # fmt: skip
+    ):
         link = opened(known, end, wanted_epoch=wanted_epoch)
         link.receive_data(MASTER.encode(), now_ms=0)
         events = link.receive_data(transfer(offset, 3, 441, 0, 0), now_ms=1)
-        assert (CutWanted(0, -1, MASTER_BEGINS_LATER) in events) == (link.state is SlaveState.CUTTING) == cut
+        assert (
+            (CutWanted(0, -1, MASTER_BEGINS_LATER) in events)
+            == (link.state is SlaveState.CUTTING)
+            == cut
+        )
         if cut:
-            assert AckDue(SlaveAck(0).encode(), 0) in link.truncated(True, 0, now_ms=2) and link.end_offset == 0
+            assert (
+                AckDue(SlaveAck(0).encode(), 0) in link.truncated(True, 0, now_ms=2)
+                and link.end_offset == 0
+            )
 
 
 def test_an_empty_replica_takes_a_heartbeat_from_wherever_the_log_begins() -> None:

@@ -15,7 +15,9 @@ def sync_set(*members: int, min_in_sync: int = 2, now_ms: int = 0) -> SyncSet:
     return SyncSet(1, members, 7, min_in_sync=min_in_sync, timers=TIMERS, now_ms=now_ms)
 
 
-def wanted(sync: SyncSet, slaves: dict[int, SlaveFacts], now_ms: int, confirm: int = 100) -> frozenset | None:
+def wanted(
+    sync: SyncSet, slaves: dict[int, SlaveFacts], now_ms: int, confirm: int = 100
+) -> frozenset | None:
     return sync.wanted(slaves, confirm_offset=confirm, epoch_start=50, now_ms=now_ms)
 
 
@@ -24,7 +26,8 @@ def test_only_what_every_member_acknowledged_is_confirmed() -> None:
     assert sync.confirm_candidate(100, {2: 90, 3: 80}) == 80
     assert sync.confirm_candidate(100, {2: 90, 3: 80, 4: 10}) == 80  # 4 is no member
     assert sync.confirm_candidate(70, {2: 90, 3: 80}) == 70
-    assert sync.confirm_candidate(100, {2: 90}) is None  # 3 has acknowledged nothing on any link yet
+    # 3 has acknowledged nothing on any link yet
+    assert sync.confirm_candidate(100, {2: 90}) is None
 
 
 def test_the_members_of_an_unresolved_proposal_count_too() -> None:
@@ -87,7 +90,8 @@ def test_a_replica_joins_when_it_reached_the_confirm_offset_and_the_epoch() -> N
     both = {2: KEEPS_UP}
     assert wanted(sync, {**both, 3: SlaveFacts(99, 0)}, 0) is None
     assert wanted(sync, {**both, 3: SlaveFacts(100, 0)}, 0) == {1, 2, 3}
-    assert wanted(sync, {**both, 3: SlaveFacts(49, 0)}, 0, confirm=10) is None  # not yet in this epoch
+    # not yet in this epoch
+    assert wanted(sync, {**both, 3: SlaveFacts(49, 0)}, 0, confirm=10) is None
     assert wanted(sync, {**both, 3: SlaveFacts(50, 0)}, 0, confirm=10) == {1, 2, 3}
     assert wanted(sync, {**both, 3: SlaveFacts(100, 0, learner=True)}, 0) is None
     assert wanted(sync, {**both, 3: SlaveFacts(100, 1001)}, 0) is None  # it would leave at once

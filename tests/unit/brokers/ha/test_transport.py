@@ -115,7 +115,9 @@ async def test_packets_and_log_ranges_arrive_in_order(pair) -> None:
     for at in range(0, 300_000, 30_000):
         server.transport.send(link, b"head%06d" % at, at, 30_000)
         server.transport.send(link, b"beat")
-    expected = b"".join(b"head%06d" % at + log[at : at + 30_000] + b"beat" for at in range(0, 300_000, 30_000))
+    expected = b"".join(
+        b"head%06d" % at + log[at : at + 30_000] + b"beat" for at in range(0, 300_000, 30_000)
+    )
     await until(lambda: len(client.received[far]) >= len(expected))
     assert client.received[far] == expected
     client.transport.send(far, b"ack")
@@ -138,7 +140,9 @@ async def test_a_peer_that_does_not_read_is_felt_and_later_served(pair) -> None:
     assert server.flow == [True, False]
 
 
-async def test_a_queue_that_grows_without_end_closes_the_link(pair, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_queue_that_grows_without_end_closes_the_link(
+    pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(under_test, "QUEUE_PACKETS_MAX", 100)
     server, client = pair
     (link, _), (far, _) = server.opened[0], client.opened[0]
@@ -149,7 +153,9 @@ async def test_a_queue_that_grows_without_end_closes_the_link(pair, monkeypatch:
     assert server.closed == [(link, "100 packets not taken by the peer")]
 
 
-async def test_the_owner_hears_once_of_a_link_the_peer_closed_and_never_of_its_own_closing(pair) -> None:
+async def test_the_owner_hears_once_of_a_link_the_peer_closed_and_never_of_its_own_closing(
+    pair,
+) -> None:
     server, client = pair
     (link, _), (far, _) = server.opened[0], client.opened[0]
     client.transport.close_link(far)
@@ -216,7 +222,9 @@ async def test_nothing_stays_open_after_close(tmp_path: Path) -> None:
     assert set(os.listdir("/proc/self/fd")) <= before
 
 
-async def test_without_descriptors_it_waits_and_does_not_spin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_descriptors_it_waits_and_does_not_spin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(under_test, "ACCEPT_PAUSE_MS", 200)
     server = Owner(tmp_path / "server")
     turns = 0

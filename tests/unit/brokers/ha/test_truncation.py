@@ -30,10 +30,13 @@ H = EpochHistory.of
         (EpochHistory(), 0, H((1, 0)), 900, 0),
         (H((1, 0)), 10, EpochHistory(), 0, None),
         (H((1, 0), (2, 100)), 80, H((1, 0), (3, 100)), 150, 80),  # label durable, its bytes lost
-        (H((1, 0)), 100, H((1, 0), (2, 100)), 50, 100),  # a reply whose end lies below its newest entry
+        # a reply whose end lies below its newest entry
+        (H((1, 0)), 100, H((1, 0), (2, 100)), 50, 100),
     ],
 )
-def test_worked_examples(local, local_end: int, master, master_end: int, expected: int | None) -> None:
+def test_worked_examples(
+    local, local_end: int, master, master_end: int, expected: int | None
+) -> None:
     assert consistent_offset(local, local_end, master, master_end) == expected
 
 
@@ -47,7 +50,9 @@ def test_worked_examples(local, local_end: int, master, master_end: int, expecte
         (H((1, 0)), H(), False),
     ],
 )
-def test_a_history_that_lost_its_beginning_says_so(local: EpochHistory, master: EpochHistory, expected: bool) -> None:
+def test_a_history_that_lost_its_beginning_says_so(
+    local: EpochHistory, master: EpochHistory, expected: bool
+) -> None:
     assert begins_later(local, master) is expected
 
 
@@ -75,7 +80,9 @@ class Replica:
         self.data += master.data[len(self.data) : len(self.data) + count]
         if self.data or not master.data:
             self.epochs = EpochHistory(
-                tuple(entry for entry in master.epochs.entries if entry.start_offset <= len(self.data))
+                tuple(
+                    entry for entry in master.epochs.entries if entry.start_offset <= len(self.data)
+                )
             )
 
 

@@ -7,7 +7,13 @@ from pathlib import Path
 from brokers.log.consume_queue import ENTRY_BYTES, pack_entry
 from brokers.log.consume_queues import ConsumeQueues
 from brokers.log.properties import encode_properties
-from brokers.log.records import MessageFields, decode_messages, encode_message, host_bytes, message_size
+from brokers.log.records import (
+    MessageFields,
+    decode_messages,
+    encode_message,
+    host_bytes,
+    message_size,
+)
 from brokers.log.store import MessageStore, StoreConfig
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "store"
@@ -18,7 +24,9 @@ NOW_MS = 1_700_000_000_000
 QUEUE_FILE = 10 * ENTRY_BYTES
 
 
-def message(topic: str = "T", queue_id: int = 0, body: bytes = b"body", tag: str = "", **others: object) -> MessageFields:
+def message(
+    topic: str = "T", queue_id: int = 0, body: bytes = b"body", tag: str = "", **others: object
+) -> MessageFields:
     properties = encode_properties({"TAGS": tag}) if tag else b""
     return MessageFields(topic, queue_id, body, properties, NOW_MS - 5, BORN, STORED_AT, **others)  # type: ignore[arg-type]
 

@@ -14,7 +14,15 @@ from brokers.log.appender import PutResult
 from brokers.log.errors import DiskFull
 from brokers.log.records import RecordError
 from tests.support.small_disk import small_disk
-from tests.unit.brokers.log.log_samples import NOW_MS, bodies, encoded, log_bytes, message, sized, small_store
+from tests.unit.brokers.log.log_samples import (
+    NOW_MS,
+    bodies,
+    encoded,
+    log_bytes,
+    message,
+    sized,
+    small_store,
+)
 
 
 def test_each_queue_counts_for_itself(tmp_path: Path) -> None:
@@ -48,7 +56,9 @@ def test_a_batch_larger_than_a_file_is_refused_and_nothing_is_stored(tmp_path: P
 def test_a_refused_group_leaves_the_others_alone(tmp_path: Path) -> None:
     store = small_store(tmp_path)
     bad = replace(message(), queue_id=1 << 40)
-    results = store.put_many([[message()], [message(), bad], [message(topic="")], [message(), message()]], NOW_MS)
+    results = store.put_many(
+        [[message()], [message(), bad], [message(topic="")], [message(), message()]], NOW_MS
+    )
     assert [isinstance(result, RecordError) for result in results] == [False, True, True, False]
     last = results[3]
     assert isinstance(last, PutResult)
@@ -105,13 +115,22 @@ def test_a_full_disk_stores_all_groups_of_a_call_or_none(tmp_path: Path, left: i
         before = log_bytes(store)
         for _ in range(3):
             with pytest.raises(DiskFull):
-                store.put_many([[sized(2000)], [sized(2000)], [sized(2000)], [sized(2000)], [sized(2000)]], NOW_MS)
+                store.put_many(
+                    [[sized(2000)], [sized(2000)], [sized(2000)], [sized(2000)], [sized(2000)]],
+                    NOW_MS,
+                )
         assert log_bytes(store) == before and store.writable() is not None
         assert bodies(store) == [sized(1000).body]
         disk.free()
         store.log._full_until = 0.0
         results = store.put_many([[sized(2000)] for _ in range(5)], NOW_MS)
-        assert [result.queue_offset for result in results if isinstance(result, PutResult)] == [1, 2, 3, 4, 5]
+        assert [result.queue_offset for result in results if isinstance(result, PutResult)] == [
+            1,
+            2,
+            3,
+            4,
+            5,
+        ]
         assert store.writable() is None
         store.dispatch_to(store.log_end)
         end = store.log_end
@@ -125,7 +144,11 @@ class Fickle:
     """A disk that now and then has no room: for a new file, or in the middle of a write."""
 
     def __init__(self, refusals: list[bool]) -> None:
-        self._refusals, self._file, self._write = refusals, commit_log.new_file, commit_log.write_all
+        self._refusals, self._file, self._write = (
+            refusals,
+            commit_log.new_file,
+            commit_log.write_all,
+        )
 
     def _refuses(self) -> bool:
         return self._refusals.pop() if self._refusals else False
@@ -143,10 +166,14 @@ class Fickle:
 
 @settings(max_examples=80, deadline=None)
 @given(
-    calls=st.lists(st.lists(st.sampled_from([10, 1500, 3000]), min_size=1, max_size=5), min_size=4, max_size=12),
+    calls=st.lists(
+        st.lists(st.sampled_from([10, 1500, 3000]), min_size=1, max_size=5), min_size=4, max_size=12
+    ),
     refusals=st.lists(st.sampled_from([False, False, True]), min_size=10, max_size=40),
 )
-def test_whenever_room_is_missing_the_log_holds_exactly_what_was_said_to_be_stored(calls: list[list[int]], refusals: list[bool]) -> None:
+def test_whenever_room_is_missing_the_log_holds_exactly_what_was_said_to_be_stored(
+    calls: list[list[int]], refusals: list[bool]
+) -> None:
     disk, stored = Fickle(refusals), []
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
         patched.setattr(commit_log, "FULL_RETRY_S", 0)
@@ -154,7 +181,10 @@ def test_whenever_room_is_missing_the_log_holds_exactly_what_was_said_to_be_stor
         patched.setattr(commit_log, "write_all", disk.write_all)
         store = small_store(Path(folder))
         for number, sizes in enumerate(calls):
-            groups = [[message(queue_id=number % 2, body=b"%04d" % number + b"z" * size)] for size in sizes]
+            groups = [
+                [message(queue_id=number % 2, body=b"%04d" % number + b"z" * size)]
+                for size in sizes
+            ]
             end = store.log_end
             try:
                 results = store.put_many(groups, NOW_MS)
@@ -162,7 +192,8 @@ def test_whenever_room_is_missing_the_log_holds_exactly_what_was_said_to_be_stor
                 assert store.log_end == end and store.log.io_error is None
                 continue
             assert [result.queue_offset for result in results if isinstance(result, PutResult)] == [
-                sum(queue == number % 2 for queue, _ in stored) + index for index in range(len(groups))
+                sum(queue == number % 2 for queue, _ in stored) + index
+                for index in range(len(groups))
             ]
             stored += [(number % 2, group[0].body) for group in groups]
             if number % 3 == 0:

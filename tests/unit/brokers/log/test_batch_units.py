@@ -21,7 +21,9 @@ def test_the_batch_vector_of_the_reference() -> None:
     assert encode_batch(units) == BATCH_VECTOR
 
 
-@given(st.lists(st.builds(BatchUnit, I32, st.binary(max_size=50), st.binary(max_size=50)), min_size=1))
+@given(
+    st.lists(st.builds(BatchUnit, I32, st.binary(max_size=50), st.binary(max_size=50)), min_size=1)
+)
 def test_batches_come_back_as_they_were_written(units: list[BatchUnit]) -> None:
     assert decode_batch(encode_batch(units)) == units
 

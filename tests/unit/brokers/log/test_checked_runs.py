@@ -1,4 +1,6 @@
-"""Runs of complete messages: as far as one after the other finds them complete, and never beyond."""
+"""Runs of complete messages: as far as one after the other finds them complete, and never
+beyond.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from tests.unit.brokers.log.test_entry_runs import FILE_BYTES, log_of, messages
 
 def walked(data: bytes) -> list[tuple[int, int]]:
     """(end, store time) of each message that counts although nothing is known to be written."""
-    walk = LogWalk(lambda at, n: data[at : at + n], 0, len(data), FILE_BYTES, check_body=True, written_end=0)
+    walk = LogWalk(
+        lambda at, n: data[at : at + n], 0, len(data), FILE_BYTES, check_body=True, written_end=0
+    )
     return [(record.physical_offset + record.size, record.store_ms) for record in walk]
 
 
@@ -34,7 +38,12 @@ def test_bytes_changed_or_cut_off(sent: list[MessageFields], draw: st.DataObject
 
 
 def test_sound_messages_are_all_taken() -> None:
-    data = log_of([message("AB"[number % 2], number % 3, b"x" * (number % 70), tag="t") for number in range(500)])
+    data = log_of(
+        [
+            message("AB"[number % 2], number % 3, b"x" * (number % 70), tag="t")
+            for number in range(500)
+        ]
+    )
     assert checked_runs(data, 0)[0] == 500
 
 

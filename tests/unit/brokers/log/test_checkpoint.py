@@ -24,7 +24,11 @@ from tests.unit.brokers.log.log_samples import GOLDEN
 def test_the_real_checkpoint_is_read_and_written() -> None:
     data = (GOLDEN / "checkpoint").read_bytes()
     checkpoint = decode_checkpoint(data)
-    assert (checkpoint.log_ms, checkpoint.queues_ms, checkpoint.confirm_offset) == (1795227099182, 1795227099182, 7302)
+    assert (checkpoint.log_ms, checkpoint.queues_ms, checkpoint.confirm_offset) == (
+        1795227099182,
+        1795227099182,
+        7302,
+    )
     assert checkpoint.flushed_offset is None  # nothing that the other kind says
     assert encode_checkpoint(checkpoint) == data
 
@@ -116,10 +120,16 @@ def test_a_checkpoint_of_an_earlier_version_is_still_read() -> None:
     assert decode_checkpoint(data) == Checkpoint(1, 2, 0, 4000, 5000)
 
 
-def test_the_content_mark_changes_with_what_other_brokers_write_and_with_nothing_else(tmp_path: Path) -> None:
+def test_the_content_mark_changes_with_what_other_brokers_write_and_with_nothing_else(
+    tmp_path: Path,
+) -> None:
     assert content_mark(tmp_path) == 0
     marks = []
-    for checkpoint in (Checkpoint(1, 2, 3, 4, 5), Checkpoint(1, 2, 3, None, 5), Checkpoint(1, 2, 3, 4, 6)):
+    for checkpoint in (
+        Checkpoint(1, 2, 3, 4, 5),
+        Checkpoint(1, 2, 3, None, 5),
+        Checkpoint(1, 2, 3, 4, 6),
+    ):
         write_checkpoint(tmp_path / "checkpoint", checkpoint)
         marks.append(content_mark(tmp_path))
     assert marks[0] == marks[1] != marks[2] and 0 not in marks

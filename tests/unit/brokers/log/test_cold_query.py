@@ -39,12 +39,16 @@ def numbers(result: GetResult | ColdRead) -> list[int]:
     return [int(read.fields.body) for read in decode_messages(result.body)]
 
 
-def test_the_end_of_the_log_never_waits(store: MessageStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_of_the_log_never_waits(
+    store: MessageStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     on_disk(monkeypatch)
     assert numbers(store.query_or_cold("T", 0, COUNT - 3, 32)) == [97, 98, 99]
 
 
-def test_what_is_in_memory_is_answered_as_ever(store: MessageStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_in_memory_is_answered_as_ever(
+    store: MessageStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "preadv", lambda fd, parts, at, flags: _filled(fd, parts[0], at))
     for offset in (0, 35, 44, COUNT):
         assert store.query_or_cold("T", 0, offset, 32) == store.query("T", 0, offset, 32)
@@ -67,7 +71,9 @@ def test_what_is_on_disk_is_read_beside_and_gives_the_same(
         assert not cold._fds
 
 
-def test_bytes_of_which_only_some_are_in_memory_are_read_beside(store: MessageStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_of_which_only_some_are_in_memory_are_read_beside(
+    store: MessageStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "preadv", lambda fd, parts, at, flags: len(parts[0]) - 1)
     cold = store.query_or_cold("T", 0, 0, 32)
     assert isinstance(cold, ColdRead)
@@ -75,7 +81,9 @@ def test_bytes_of_which_only_some_are_in_memory_are_read_beside(store: MessageSt
     assert not cold._fds
 
 
-def test_damage_is_found_beside_too(store: MessageStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damage_is_found_beside_too(
+    store: MessageStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     on_disk(monkeypatch)
     flip(tmp_path, 88)
     cold = store.query_or_cold("T", 0, 0, 32)
@@ -84,16 +92,27 @@ def test_damage_is_found_beside_too(store: MessageStore, tmp_path: Path, monkeyp
     assert result.status is GetStatus.RECORD_REFUSED and result.refused is not None
 
 
-def test_a_disk_that_refuses_is_not_taken_for_one_that_is_slow(store: MessageStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_refuses_is_not_taken_for_one_that_is_slow(
+    store: MessageStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     on_disk(monkeypatch, OSError(errno.EIO, "broken"))
     result = store.query_or_cold("T", 0, 0, 32)
-    assert isinstance(result, GetResult) and result.refused is not None and "broken" in result.refused.reason
+    assert (
+        isinstance(result, GetResult)
+        and result.refused is not None
+        and "broken" in result.refused.reason
+    )
 
 
-def test_a_log_cut_meanwhile_has_no_damage(store: MessageStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_cut_meanwhile_has_no_damage(
+    store: MessageStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     on_disk(monkeypatch)
     cold = store.query_or_cold("T", 0, 0, 32)
     assert isinstance(cold, ColdRead)
     store.truncate(0)
     result = cold.answer(cold.fetch())
-    assert result.refused is None and result.status in (GetStatus.MESSAGE_WAS_REMOVING, GetStatus.FOUND)
+    assert result.refused is None and result.status in (
+        GetStatus.MESSAGE_WAS_REMOVING,
+        GetStatus.FOUND,
+    )

@@ -54,7 +54,9 @@ def test_the_blank_record_at_every_distance_from_the_border(tmp_path: Path, left
     assert open_log(tmp_path).end_offset == at + 100
 
 
-def test_a_file_that_is_full_but_for_the_blank_record_is_reopened_at_its_end(tmp_path: Path) -> None:
+def test_a_file_that_is_full_but_for_the_blank_record_is_reopened_at_its_end(
+    tmp_path: Path,
+) -> None:
     log = open_log(tmp_path)
     append(log, FILE - 8)
     assert log.reserve(100) == FILE
@@ -115,7 +117,8 @@ def test_ranges_for_sendfile_never_cross_a_file_or_the_end(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("to", "reopened"), [(0, 0), (300, 300), (600, 600), (900, 900), (1024, 1024), (1324, 1324), (1624, 1624)]
+    ("to", "reopened"),
+    [(0, 0), (300, 300), (600, 600), (900, 900), (1024, 1024), (1324, 1324), (1624, 1624)],
 )
 def test_cut_bytes_never_come_back(tmp_path: Path, to: int, reopened: int) -> None:
     log = open_log(tmp_path)
@@ -146,7 +149,9 @@ def test_a_cut_below_the_first_file_empties_the_log(tmp_path: Path) -> None:
     assert (log.min_offset, log.end_offset, log.file_starts) == (0, 0, ())
 
 
-def test_a_cut_at_the_begin_of_the_first_file_leaves_the_place_where_the_log_goes_on(tmp_path: Path) -> None:
+def test_a_cut_at_the_begin_of_the_first_file_leaves_the_place_where_the_log_goes_on(
+    tmp_path: Path,
+) -> None:
     """A promoted replica may have had no more in it than the first bytes of a record."""
     log = open_log(tmp_path)
     log.append_raw(2 * FILE, encoded(message(), 0, 2 * FILE)[:50])
@@ -249,7 +254,15 @@ def test_only_record_starts_are_boundaries(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for _ in range(4):
         append(log, 300)
-    assert [at for at in range(1326) if log.is_record_boundary(at)] == [0, 300, 600, 900, 1024, 1324, 1325]
+    assert [at for at in range(1326) if log.is_record_boundary(at)] == [
+        0,
+        300,
+        600,
+        900,
+        1024,
+        1324,
+        1325,
+    ]
     assert not log.is_record_boundary(-1)
 
 
@@ -293,7 +306,9 @@ def test_a_full_disk_refuses_before_anything_moves_and_the_log_stays_open(
     assert open_log(tmp_path).end_offset == 1324
 
 
-def test_a_full_disk_is_not_asked_again_for_every_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_not_asked_again_for_every_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log, disk = open_log(tmp_path), NoRoom(monkeypatch)
     log._full_until = 0.0
     for _ in range(50):
@@ -303,7 +318,9 @@ def test_a_full_disk_is_not_asked_again_for_every_message(tmp_path: Path, monkey
     assert disk.asked == 1
 
 
-def test_a_replica_that_finds_no_room_keeps_what_it_could_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replica_that_finds_no_room_keeps_what_it_could_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     master, slave = open_log(tmp_path / "master"), open_log(tmp_path / "slave")
     for size in (500, 400, 700, 700):
         append(master, size)
@@ -319,7 +336,9 @@ def test_a_replica_that_finds_no_room_keeps_what_it_could_write(tmp_path: Path, 
     assert contents(tmp_path / "slave") == contents(tmp_path / "master")
 
 
-def test_an_empty_replica_without_room_may_begin_elsewhere_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_replica_without_room_may_begin_elsewhere_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log, disk = open_log(tmp_path), NoRoom(monkeypatch)
     with pytest.raises(DiskFull):
         log.append_raw(3 * FILE, b"x" * 100)
@@ -334,7 +353,12 @@ def test_an_empty_replica_without_room_may_begin_elsewhere_later(tmp_path: Path,
         patched.setattr(os, "pwrite", refuse)
         with pytest.raises(DiskFull):
             log.append_raw(3 * FILE, b"x" * 100)
-    assert (log.min_offset, log.end_offset, log.file_starts, list(tmp_path.iterdir())) == (0, 0, (), [])
+    assert (log.min_offset, log.end_offset, log.file_starts, list(tmp_path.iterdir())) == (
+        0,
+        0,
+        (),
+        [],
+    )
     at_once(log)
     log.append_raw(FILE, b"x" * 100)
     assert (log.min_offset, log.end_offset) == (FILE, FILE + 100)

@@ -13,6 +13,7 @@ from brokers.log.consume_queue import ENTRY_BYTES, GAP_ENTRIES_MAX, Entry, pack_
 from brokers.log.consume_queues import ConsumeQueues
 from tests.unit.brokers.log.log_samples import GOLDEN, QUEUE_FILE as FILE, fill, open_queues
 
+
 def anywhere(queue: object, key: tuple[str, int], slot: int) -> bool:
     """Every entry leads to its message."""
     return True
@@ -33,7 +34,9 @@ def test_entries_survive_reopening_over_file_borders(tmp_path: Path) -> None:
     queue = queues.get_or_create("T", 3)
     assert queue is not None
     for slot in range(0, 25, 5):
-        queue.append(slot, b"".join(pack_entry((slot + k) * 7, 7, -k) for k in range(5)), (slot + 4) * 7)
+        queue.append(
+            slot, b"".join(pack_entry((slot + k) * 7, 7, -k) for k in range(5)), (slot + 4) * 7
+        )
     queues.close()
     again = open_queues(tmp_path).get("T", 3)
     assert again is not None
@@ -48,7 +51,12 @@ def test_reading_ends_at_a_file_end_and_outside_is_empty(tmp_path: Path) -> None
     fill(queues, range(15))
     queue = queues.get("T", 0)
     assert queue is not None
-    assert (len(queue.read(8, 10)), len(queue.read(10, 10)), queue.read(15, 1), queue.read(99, 1)) == (2, 5, [], [])
+    assert (
+        len(queue.read(8, 10)),
+        len(queue.read(10, 10)),
+        queue.read(15, 1),
+        queue.read(99, 1),
+    ) == (2, 5, [], [])
 
 
 def test_an_entry_given_twice_is_kept_once(tmp_path: Path) -> None:
@@ -82,7 +90,14 @@ def test_a_jump_inside_a_queue_is_filled_but_not_without_bound(tmp_path: Path) -
     fill(queues, range(5, 6))
     queue = queues.get("T", 0)
     assert queue is not None
-    assert [0 < entry.size < 1000 for entry in queue.read(0, 6)] == [True, True, False, False, False, True]
+    assert [0 < entry.size < 1000 for entry in queue.read(0, 6)] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        True,
+    ]
     with pytest.raises(LogError, match="jumps"):
         queue.append(GAP_ENTRIES_MAX + 7, pack_entry(1, 1, 1), 1)
 
@@ -124,8 +139,12 @@ def test_a_damaged_newest_entry_hides_none_that_has_to_go(tmp_path: Path) -> Non
     assert (queue.max_offset, queue.last_physical) == (20, 1900)
 
 
-@pytest.mark.parametrize(("first", "cut", "end"), [(37, 3000, 37), (37, 0, 37), (10, 1000, 10), (12, 0, 12)])
-def test_a_queue_cut_to_nothing_goes_on_where_it_began(tmp_path: Path, first: int, cut: int, end: int) -> None:
+@pytest.mark.parametrize(
+    ("first", "cut", "end"), [(37, 3000, 37), (37, 0, 37), (10, 1000, 10), (12, 0, 12)]
+)
+def test_a_queue_cut_to_nothing_goes_on_where_it_began(
+    tmp_path: Path, first: int, cut: int, end: int
+) -> None:
     queues = open_queues(tmp_path)
     fill(queues, range(first, first + 14))
     queues.truncate(cut, anywhere)
@@ -164,10 +183,18 @@ def test_a_queue_without_messages_begins_wherever_its_master_does(tmp_path: Path
 @pytest.mark.parametrize(
     ("broken", "durable_below", "kept", "lacks_from"),
     [
-        (24, 2400, 24, None), (12, 1500, 15, None), (12, 1000, 10, None), (3, 400, 3, 200), (3, 0, 0, None), (20, 2000, 20, 1900),
-        (20, 2100, 20, 1900), (20, 1100, 11, None), (0, 100, 0, 0), (7, 10_000, 25, None),
+        (24, 2400, 24, None),
+        (12, 1500, 15, None),
+        (12, 1000, 10, None),
+        (3, 400, 3, 200),
+        (3, 0, 0, None),
+        (20, 2000, 20, 1900),
+        (20, 2100, 20, 1900),
+        (20, 1100, 11, None),
+        (0, 100, 0, 0),
+        (7, 10_000, 25, None),
     ],
-)  # fmt: skip
+)
 def test_after_a_loss_of_power_entries_are_kept_up_to_the_last_durable_one(
     tmp_path: Path, broken: int, durable_below: int, kept: int, lacks_from: int | None
 ) -> None:
@@ -203,7 +230,9 @@ def test_durable_entries_behind_a_gap_stay_after_a_loss_of_power(tmp_path: Path)
 
 
 def test_an_entry_that_lost_its_first_bytes_is_not_taken_for_a_durable_one(tmp_path: Path) -> None:
-    """The page in front of it was never written: zeros, and of this entry only size and tags code are there."""
+    """The page in front of it was never written: zeros, and of this entry only size and tags code
+    are there.
+    """
     queues = open_queues(tmp_path)
     fill(queues, range(9))
     queues.close()
@@ -227,7 +256,9 @@ def test_filler_that_says_where_to_go_on_outlives_a_loss_of_power(tmp_path: Path
     assert (queue.max_offset, queue.last_physical) == (37, -1)
 
 
-def test_a_file_without_bytes_between_others_is_told_and_filled_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_without_bytes_between_others_is_told_and_filled_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     queues = open_queues(tmp_path)
     fill(queues, range(35))
     queues.close()
@@ -239,12 +270,16 @@ def test_a_file_without_bytes_between_others_is_told_and_filled_again(tmp_path: 
     assert str(lost) in caplog.text
     assert (queue.max_offset, again.lacks_from()) == (35, 900)
     fill(again, range(9, 35))
-    assert [entry.physical_offset for slot in range(35) for entry in queue.read(slot, 1)] == list(range(0, 3500, 100))
+    assert [entry.physical_offset for slot in range(35) for entry in queue.read(slot, 1)] == list(
+        range(0, 3500, 100)
+    )
     assert again.take_unsynced()[0] == [str(lost)]
 
 
 @given(log_min=st.integers(0, 2600))
-def test_the_minimum_is_the_first_entry_whose_message_is_kept(tmp_path_factory: pytest.TempPathFactory, log_min: int) -> None:
+def test_the_minimum_is_the_first_entry_whose_message_is_kept(
+    tmp_path_factory: pytest.TempPathFactory, log_min: int
+) -> None:
     root = tmp_path_factory.getbasetemp() / "minimum"
     queues = open_queues(root)
     fill(queues, range(25))
@@ -281,7 +316,9 @@ def test_the_file_behind_a_slot_begins_at_the_next_multiple(tmp_path: Path) -> N
 
 
 def test_filler_at_a_files_border_does_not_take_messages_along(tmp_path: Path) -> None:
-    """Files of ten entries; a message of the first one is still kept, and the second begins with filler."""
+    """Files of ten entries; a message of the first one is still kept, and the second begins with
+    filler.
+    """
     queues = open_queues(tmp_path)
     fill(queues, range(9))
     fill(queues, range(12, 23))
@@ -306,7 +343,9 @@ def test_a_newer_message_does_not_take_the_slot_of_another_one(tmp_path: Path) -
 
 
 class BadPages:
-    """Pages of files below a folder that can be neither read nor written in part, until they are written whole."""
+    """Pages of files below a folder that can be neither read nor written in part, until they are
+    written whole.
+    """
 
     def __init__(self, patch: pytest.MonkeyPatch, bad: set[tuple[str, int]]) -> None:
         self.bad = bad
@@ -332,7 +371,9 @@ class BadPages:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
-def test_entries_on_a_page_that_cannot_be_read_say_nothing_and_get_another_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entries_on_a_page_that_cannot_be_read_say_nothing_and_get_another_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     queues = ConsumeQueues(tmp_path, 1000 * ENTRY_BYTES, 16)
     queue = queues.get_or_create("T", 0)
     assert queue is not None
@@ -344,4 +385,6 @@ def test_entries_on_a_page_that_cannot_be_read_say_nothing_and_get_another_page(
     assert len(found) == 700 and lost == [*range(4096 // 20, 8192 // 20 + 1)]
     for slot in lost:
         queue.overwrite(slot, pack_entry(100 * slot, 100, 7))
-    assert not disk.bad and [entry.physical_offset for entry in queue.read(0, 700)] == [*range(0, 70_000, 100)]
+    assert not disk.bad and [entry.physical_offset for entry in queue.read(0, 700)] == [
+        *range(0, 70_000, 100)
+    ]

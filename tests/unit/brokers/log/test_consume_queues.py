@@ -1,4 +1,6 @@
-"""All queues of a store: finding them, names, a bounded number of open files, the cost of opening many."""
+"""All queues of a store: finding them, names, a bounded number of open files, the cost of opening
+many.
+"""
 
 import os
 from pathlib import Path
@@ -24,12 +26,18 @@ def test_many_queues_share_a_bounded_number_of_open_files(tmp_path: Path) -> Non
     queues.close()
 
 
-@pytest.mark.parametrize(("topic", "queue_id"), [("../x", 0), ("", 0), ("a/b", 0), ("T", -1), ("t" * 256, 0)])
-def test_names_that_cannot_be_folders_get_no_queue(tmp_path: Path, topic: str, queue_id: int) -> None:
+@pytest.mark.parametrize(
+    ("topic", "queue_id"), [("../x", 0), ("", 0), ("a/b", 0), ("T", -1), ("t" * 256, 0)]
+)
+def test_names_that_cannot_be_folders_get_no_queue(
+    tmp_path: Path, topic: str, queue_id: int
+) -> None:
     assert open_queues(tmp_path).get_or_create(topic, queue_id) is None
 
 
-def test_opening_many_queues_reads_only_where_they_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_opening_many_queues_reads_only_where_they_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     queues = ConsumeQueues(tmp_path, 300_000 * ENTRY_BYTES)
     for number in range(1000):
         count = 2000 if number % 10 == 0 else 1
@@ -52,7 +60,9 @@ def test_opening_many_queues_reads_only_where_they_end(tmp_path: Path, monkeypat
     again.close()
 
 
-def test_after_a_loss_of_power_many_queues_are_read_only_where_they_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_loss_of_power_many_queues_are_read_only_where_they_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     queues = ConsumeQueues(tmp_path, 300_000 * ENTRY_BYTES)
     for number in range(300):
         queue = queues.get_or_create("T", number)

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from brokers.log.disk import has_room, is_full, last_used_byte, new_file, sync_directory, wipe, write_all
+from brokers.log.disk import (
+    has_room,
+    is_full,
+    last_used_byte,
+    new_file,
+    sync_directory,
+    wipe,
+    write_all,
+)
 
 SIZE = 3 * (1 << 20) + 17
 
@@ -78,7 +86,9 @@ def test_a_missing_directory_cannot_be_synced(tmp_path: Path) -> None:
         sync_directory(tmp_path / "none")
 
 
-def test_a_new_file_has_its_room_or_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_file_has_its_room_or_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fd = new_file(tmp_path / "one", 10_000)
     assert os.fstat(fd).st_size == 10_000
     os.close(fd)
@@ -92,7 +102,9 @@ def test_a_new_file_has_its_room_or_is_not_there(tmp_path: Path, monkeypatch: py
     assert is_full(refused.value) and not (tmp_path / "two").exists()
 
 
-def test_more_than_the_disk_has_is_not_even_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_the_disk_has_is_not_even_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "posix_fallocate", lambda *_: pytest.fail("room was taken"))
     with pytest.raises(OSError, match="No space left") as refused:
         new_file(tmp_path / "huge", 1 << 60)
@@ -100,7 +112,9 @@ def test_more_than_the_disk_has_is_not_even_tried(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("room", [0, 1, 4096, 5000])
-def test_a_write_that_finds_no_room_leaves_only_zeros(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+def test_a_write_that_finds_no_room_leaves_only_zeros(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
     fd, real = sparse_file(tmp_path / "f", {}), os.pwrite
     left = [room]
 
@@ -127,18 +141,25 @@ def test_room_is_what_the_disk_tells(tmp_path: Path) -> None:
     assert has_room(tmp_path, 1) and not has_room(tmp_path, 1 << 60)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
-    writes=st.lists(st.tuples(st.integers(0, 300_000), st.integers(1, 9000), st.booleans()), max_size=6),
-    first=st.integers(0, 300_000), count=st.integers(0, 320_000),
-)  # fmt: skip
+    writes=st.lists(
+        st.tuples(st.integers(0, 300_000), st.integers(1, 9000), st.booleans()), max_size=6
+    ),
+    first=st.integers(0, 300_000),
+    count=st.integers(0, 320_000),
+)
 def test_where_data_ends_is_what_reading_it_all_says(
     tmp_path: Path, writes: list[tuple[int, int, bool]], first: int, count: int
 ) -> None:
     with tempfile.TemporaryFile(dir=tmp_path) as file:
         os.ftruncate(file.fileno(), 320_000)
         for position, size, zeros in writes:
-            os.pwrite(file.fileno(), (b"\0" if zeros else b"x") * min(size, 320_000 - position), position)
+            os.pwrite(
+                file.fileno(), (b"\0" if zeros else b"x") * min(size, 320_000 - position), position
+            )
         last = min(first + count, 320_000)
         there = os.pread(file.fileno(), last - first, first).rstrip(b"\0")
         assert last_used_byte(file.fileno(), first, last) == first + len(there)

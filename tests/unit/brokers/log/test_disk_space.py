@@ -21,7 +21,8 @@ def test_the_share_in_use_lies_between_nothing_and_all(tmp_path: Path) -> None:
 def test_a_full_disk_is_told_in_the_words_of_the_other_kind(tmp_path: Path) -> None:
     (tmp_path / "commitlog").mkdir()
     assert re.fullmatch(
-        r"service not available now\. It may be caused by one of the following reasons: the broker's disk is full"
+        r"service not available now\. It may be caused by one of the following reasons: the "
+        r"broker's disk is full"
         r" \[CL:  [01]\.\d\d CQ:  [01]\.\d\d INDEX:  [01]\.\d\d\], messages are put to the slave,"
         r" message store has been shut down, etc\.",
         full_remark(tmp_path),
@@ -76,7 +77,10 @@ def test_on_a_full_disk_the_spare_is_what_lets_a_file_be_written(tmp_path: Path)
 
 
 def test_want_of_room_is_told_as_such_and_nothing_else_is() -> None:
-    with pytest.raises(DiskFull, match="the log cannot be cut: planted"), full_disk_told("the log cannot be cut"):
+    with (
+        pytest.raises(DiskFull, match=("the log cannot be cut: planted")),
+        full_disk_told("the log cannot be cut"),
+    ):
         raise OSError(errno.ENOSPC, "planted")
     with pytest.raises(OSError, match="planted"), full_disk_told("the log cannot be cut"):
         raise OSError(errno.EIO, "planted")

@@ -33,7 +33,10 @@ def entries(store: MessageStore) -> dict[tuple[str, int], list[tuple[int, int, i
 def filled(root: Path) -> MessageStore:
     store = small_store(root)
     for number in range(60):
-        store.put(message("AB"[number % 2], number % 3, b"x" * number, tag="t%d" % (number % 4)), NOW_MS + number)
+        store.put(
+            message("AB"[number % 2], number % 3, b"x" * number, tag="t%d" % (number % 4)),
+            NOW_MS + number,
+        )
     return store
 
 
@@ -69,7 +72,9 @@ def test_entries_appear_exactly_up_to_the_confirm_offset(tmp_path: Path, as_slav
         store = replica_of(store, tmp_path / "slave")
     for confirm in range(0, store.log_end + 50, 11):
         store.dispatch_to(confirm)
-        assert sum(len(found) for found in entries(store).values()) == sum(end <= confirm for end in ends)
+        assert sum(len(found) for found in entries(store).values()) == sum(
+            end <= confirm for end in ends
+        )
         assert store.dispatched_offset <= max(confirm, 0)
     assert store.dispatch_to(store.log_end) == []
 
@@ -103,7 +108,9 @@ def test_more_unconfirmed_messages_than_memory_allows_are_read_from_the_log(
 
 
 def test_own_messages_are_remembered_behind_others_that_are_not_read_yet(tmp_path: Path) -> None:
-    """A master that took over in the middle of something never goes back to reading its own messages."""
+    """A master that took over in the middle of something never goes back to reading its own
+    messages.
+    """
     store = replica_of(filled(tmp_path / "first"), tmp_path / "second")
     taken_over = store.log_end
     for _ in range(10):
@@ -114,7 +121,9 @@ def test_own_messages_are_remembered_behind_others_that_are_not_read_yet(tmp_pat
     store.dispatch_to(taken_over)
     assert store.dispatcher.remembers
     store.dispatch_to(store.log_end)
-    assert sum(len(found) for found in entries(store).values()) == 70 and not store.dispatcher._pending
+    assert (
+        sum(len(found) for found in entries(store).values()) == 70 and not store.dispatcher._pending
+    )
 
 
 def test_a_repeated_range_adds_nothing(tmp_path: Path) -> None:
@@ -134,7 +143,9 @@ def test_prepared_messages_get_no_entry(tmp_path: Path) -> None:
     assert store.dispatch_to(store.log_end) == [("T", 0, 1)]
 
 
-def test_bytes_that_are_no_record_stop_the_queues_and_are_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_bytes_that_are_no_record_stop_the_queues_and_are_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     store = small_store(tmp_path)
     store.put(sized(200), NOW_MS)
     end = store.log_end
@@ -146,7 +157,9 @@ def test_bytes_that_are_no_record_stop_the_queues_and_are_said_once(tmp_path: Pa
     assert "start this replica with an empty store" in caplog.records[0].message
 
 
-def test_a_disk_that_takes_no_entries_costs_only_time(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_disk_that_takes_no_entries_costs_only_time(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     store = small_store(tmp_path)
     for number in range(5):
         store.put(message(queue_id=number % 2), NOW_MS)
@@ -165,13 +178,16 @@ def test_entries_of_one_log_file_are_written_before_those_of_the_next(tmp_path: 
     for number in range(8):
         store.put(message("AB"[number % 2], body=bytes(1000)), NOW_MS)
     assert store.log_end > 8192
-    (tmp_path / "consumequeue" / "B").touch()  # the second queue of the first file cannot be written
+    # the second queue of the first file cannot be written
+    (tmp_path / "consumequeue" / "B").touch()
     store.dispatch_to(store.log_end)
     assert store.queue_bounds("A", 0) == (0, 2)
     assert store.queue_bounds("B", 0) == (0, 0)
 
 
-def test_a_queue_offset_that_jumps_far_stops_only_its_queue(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_queue_offset_that_jumps_far_stops_only_its_queue(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     store = small_store(tmp_path)
     for slot, queue_id in ((0, 0), (1 << 50, 0), (0, 1)):
         end = store.log_end

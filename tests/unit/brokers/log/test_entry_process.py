@@ -1,4 +1,6 @@
-"""The broker's side of the process that makes queue entries: real processes, killed, stopped and closed."""
+"""The broker's side of the process that makes queue entries: real processes, killed, stopped and
+closed.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +101,9 @@ async def test_closing_ends_it(asked: Asked) -> None:
     assert asked.told == []
 
 
-async def test_a_program_that_is_missing_is_an_error_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_program_that_is_missing_is_an_error_at_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(entry_process, "COMMAND", ("/nowhere",))
     with pytest.raises(OSError):
         EntryProcess(lambda made: None)

@@ -11,7 +11,15 @@ from brokers.log import entry_runs as runs_module
 from brokers.log.entry_runs import EntryRuns, entry_runs
 from brokers.log.properties import encode_properties
 from brokers.log.queue_entries import pack_entry
-from brokers.log.records import MAGIC_BLANK, MessageFields, Record, encode_message, has_queue_entry, host_bytes, message_size
+from brokers.log.records import (
+    MAGIC_BLANK,
+    MessageFields,
+    Record,
+    encode_message,
+    has_queue_entry,
+    host_bytes,
+    message_size,
+)
 from brokers.log.scan import LogWalk
 from tests.unit.brokers.log.log_samples import NOW_MS, encoded, message
 
@@ -21,7 +29,11 @@ Entries = dict[tuple[str, int], list[tuple[int, bytes]]]
 
 def one_by_one(data: bytes, start: int) -> tuple[list[Record], LogWalk]:
     walk = LogWalk(
-        lambda at, count: data[at - start : at - start + count], start, start + len(data), FILE_BYTES, check_body=False
+        lambda at, count: data[at - start : at - start + count],
+        start,
+        start + len(data),
+        FILE_BYTES,
+        check_body=False,
     )
     return list(walk), walk
 
@@ -31,7 +43,9 @@ def entries_of_records(records: list[Record], end: int) -> Entries:
     for record in records:
         if record.physical_offset < end and has_queue_entry(record.sys_flag):
             entry = pack_entry(record.physical_offset, record.size, record.tags_code)
-            found.setdefault((record.topic, record.queue_id), []).append((record.queue_offset, entry))
+            found.setdefault((record.topic, record.queue_id), []).append(
+                (record.queue_offset, entry)
+            )
     return found
 
 
@@ -40,7 +54,9 @@ def entries_of_runs(made: EntryRuns) -> Entries:
     for topic, queue_id, first_slot, entries, last_physical in made.runs:
         pieces = [entries[at : at + 20] for at in range(0, len(entries), 20)]
         assert struct.unpack_from(">q", pieces[-1])[0] == last_physical
-        found.setdefault((topic, queue_id), []).extend((first_slot + number, piece) for number, piece in enumerate(pieces))
+        found.setdefault((topic, queue_id), []).extend(
+            (first_slot + number, piece) for number, piece in enumerate(pieces)
+        )
     return found
 
 
@@ -59,7 +75,9 @@ def same_as_one_by_one(data: bytes, start: int) -> tuple[EntryRuns, LogWalk]:
 def log_of(messages: list[MessageFields], start: int = 0, slot: int = 0) -> bytes:
     data = b""
     for number, one in enumerate(messages):
-        data += encode_message(one, message_size(one), slot + number, start + len(data), NOW_MS + number)
+        data += encode_message(
+            one, message_size(one), slot + number, start + len(data), NOW_MS + number
+        )
     return data
 
 
@@ -71,10 +89,17 @@ properties = st.lists(st.tuples(names, values), max_size=5).map(
 ) | st.binary(max_size=40)
 topics = st.sampled_from(["T", "bench", "benchmark", "Tx", "SCHEDULE_TOPIC_XXXX", "t" * 127, "té"])
 messages = st.builds(
-    MessageFields, topic=topics, queue_id=st.sampled_from([0, 0, 0, 1, 7, 2**31 - 1, -3]), body=st.binary(max_size=60),
-    properties=properties, born_ms=st.just(NOW_MS), born_host=st.sampled_from([V4, V4, V6]),
-    store_host=st.sampled_from([V4, V4, V6]), flag=st.just(5), sys_flag=st.sampled_from([0, 0, 0, 1, 4, 8, 12, 0x40]),
-)  # fmt: skip
+    MessageFields,
+    topic=topics,
+    queue_id=st.sampled_from([0, 0, 0, 1, 7, 2**31 - 1, -3]),
+    body=st.binary(max_size=60),
+    properties=properties,
+    born_ms=st.just(NOW_MS),
+    born_host=st.sampled_from([V4, V4, V6]),
+    store_host=st.sampled_from([V4, V4, V6]),
+    flag=st.just(5),
+    sys_flag=st.sampled_from([0, 0, 0, 1, 4, 8, 12, 0x40]),
+)
 
 
 @settings(max_examples=120, deadline=None)
@@ -100,7 +125,13 @@ def test_any_bytes(data: bytes) -> None:
 
 
 def test_runs_of_one_size_and_of_many() -> None:
-    for sizes in ([5] * 3000, list(range(400)), [5] * 100 + [6] + [5] * 100, [5, 6] * 200, [5, 5, 6] * 100):
+    for sizes in (
+        [5] * 3000,
+        list(range(400)),
+        [5] * 100 + [6] + [5] * 100,
+        [5, 6] * 200,
+        [5, 5, 6] * 100,
+    ):
         data = log_of([message("T", number % 3, b"x" * size) for number, size in enumerate(sizes)])
         made, _ = same_as_one_by_one(data, 0)
         assert made.end == len(data)
@@ -119,17 +150,28 @@ def test_queue_offsets_that_jump_begin_another_run() -> None:
     data = b""
     for slot in (7, 8, 20, 21, 3):
         data += encoded(message(), slot, len(data))
-    assert [(run.first_slot, len(run.entries) // 20) for run in entry_runs(data, 0).runs] == [(7, 2), (20, 2), (3, 1)]
+    assert [(run.first_slot, len(run.entries) // 20) for run in entry_runs(data, 0).runs] == [
+        (7, 2),
+        (20, 2),
+        (3, 1),
+    ]
 
 
 def test_many_topics() -> None:
-    data = log_of([message(f"T{number % (3 * runs_module.TOPICS_MAX)}") for number in range(5 * runs_module.TOPICS_MAX)])
+    data = log_of(
+        [
+            message(f"T{number % (3 * runs_module.TOPICS_MAX)}")
+            for number in range(5 * runs_module.TOPICS_MAX)
+        ]
+    )
     made, _ = same_as_one_by_one(data, 0)
     assert made.end == len(data)
 
 
 def test_many_tags_and_long_properties() -> None:
-    tags = [f"tag{number % (3 * runs_module.TAGS_MAX)}" for number in range(5 * runs_module.TAGS_MAX)]
+    tags = [
+        f"tag{number % (3 * runs_module.TAGS_MAX)}" for number in range(5 * runs_module.TAGS_MAX)
+    ]
     found = [message(tag=tag) for tag in tags]
     wide = encode_properties({"K": "v" * 2000, "TAGS": "TagA"})
     found[3] = MessageFields("T", 0, b"", wide, NOW_MS, V4, V4)

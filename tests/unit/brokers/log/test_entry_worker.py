@@ -1,4 +1,6 @@
-"""The child's side of the process that makes queue entries, run here: the same entries as at once, an end when it has to."""
+"""The child's side of the process that makes queue entries, run here: the same entries as at once,
+an end when it has to.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ START = 1 << 33
 @pytest.fixture
 def log_file(tmp_path: Path) -> Iterator[tuple[int, bytes]]:
     """(descriptor of a file that holds messages from byte 5 on, the messages)."""
-    data = log_of([message("AB"[number % 2], number % 3, b"x" * (number % 50)) for number in range(400)], START)
+    data = log_of(
+        [message("AB"[number % 2], number % 3, b"x" * (number % 50)) for number in range(400)],
+        START,
+    )
     path = tmp_path / "log"
     path.write_bytes(b"12345" + data)
     with path.open("rb") as source:
@@ -36,7 +41,9 @@ def entries_by_queue(made: EntryRuns) -> dict[tuple[str, int], bytes]:
     return found
 
 
-def test_many_steps_give_what_one_look_gives(log_file: tuple[int, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_steps_give_what_one_look_gives(
+    log_file: tuple[int, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(entry_worker, "STEP_BYTES", 1000)
     fileno, data = log_file
     for count in (len(data), len(data) - 1, 999, 1001, 40):

@@ -1,8 +1,9 @@
-"""The kinds of refusal, and one rule for errors of the disk, row by row (ARCHITECTURE.md, decisions).
+"""The kinds of refusal, and one rule for errors of the disk, row by row (ARCHITECTURE.md,
+decisions).
 
-What makes acknowledged bytes durable stops the log for good when the disk breaks, for the kernel may have dropped the
-pages; want of room, descriptors or memory refuses, and passes; what can be made again is tried again; what cannot be read
-costs what lies there and nothing else.
+What makes acknowledged bytes durable stops the log for good when the disk breaks, for the kernel
+may have dropped the pages; want of room, descriptors or memory refuses, and passes; what can be
+made again is tried again; what cannot be read costs what lies there and nothing else.
 """
 
 from __future__ import annotations
@@ -23,8 +24,13 @@ from brokers.log.store import MessageStore
 from tests.unit.brokers.log.log_samples import NOW_MS, message, small_store
 
 EIO, ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM = (
-    errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM
-)  # fmt: skip
+    errno.EIO,
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
+)
 LARGE = bytes(3990)  # it needs another file of the log
 
 
@@ -71,9 +77,17 @@ def goes_on(store: MessageStore) -> bool:
 
 @pytest.mark.parametrize(
     ("call", "within"),
-    [("pwrite", "commitlog"), ("open", "commitlog"), ("fdatasync", "commitlog"), ("fdatasync", "consumequeue"), ("fsync", "consumequeue")],
+    [
+        ("pwrite", "commitlog"),
+        ("open", "commitlog"),
+        ("fdatasync", "commitlog"),
+        ("fdatasync", "consumequeue"),
+        ("fsync", "consumequeue"),
+    ],
 )
-def test_a_broken_disk_stops_the_log_where_it_makes_bytes_durable(store: MessageStore, call: str, within: str) -> None:
+def test_a_broken_disk_stops_the_log_where_it_makes_bytes_durable(
+    store: MessageStore, call: str, within: str
+) -> None:
     with failing(call, within, EIO), pytest.raises(LogError) as refusal:
         store.put(message(body=LARGE, queue_id=1), NOW_MS)
         store.dispatch_to(store.log_end)
@@ -84,7 +98,9 @@ def test_a_broken_disk_stops_the_log_where_it_makes_bytes_durable(store: Message
 
 @pytest.mark.parametrize("number", [ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM])
 @pytest.mark.parametrize(("call", "within"), [("pwrite", "commitlog"), ("open", "commitlog")])
-def test_what_runs_out_refuses_a_message_and_passes(store: MessageStore, call: str, within: str, number: int) -> None:
+def test_what_runs_out_refuses_a_message_and_passes(
+    store: MessageStore, call: str, within: str, number: int
+) -> None:
     end = store.log_end
     with failing(call, within, number), pytest.raises(DiskFull):
         store.put(message(body=LARGE), NOW_MS)
@@ -93,17 +109,25 @@ def test_what_runs_out_refuses_a_message_and_passes(store: MessageStore, call: s
 
 
 @pytest.mark.parametrize("number", [EIO, ENOSPC, EMFILE])
-def test_an_entry_that_cannot_be_written_is_made_with_the_next_confirm_offset(store: MessageStore, number: int) -> None:
+def test_an_entry_that_cannot_be_written_is_made_with_the_next_confirm_offset(
+    store: MessageStore, number: int
+) -> None:
     put = store.put(message(), NOW_MS)
     with failing("pwrite", "consumequeue", number):
         assert store.dispatch_to(store.log_end) == []
-    assert store.io_error is None and store.dispatch_to(store.log_end) == [("T", 0, put.queue_offset + 1)]
+    assert store.io_error is None and store.dispatch_to(store.log_end) == [
+        ("T", 0, put.queue_offset + 1)
+    ]
     assert goes_on(store)
 
 
 @pytest.mark.parametrize("number", [EIO, ENOSPC, EMFILE])
-@pytest.mark.parametrize(("call", "within"), [("open", "checkpoint"), ("fsync", "checkpoint"), ("open", "queueEnds")])
-def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(store: MessageStore, call: str, within: str, number: int) -> None:
+@pytest.mark.parametrize(
+    ("call", "within"), [("open", "checkpoint"), ("fsync", "checkpoint"), ("open", "queueEnds")]
+)
+def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(
+    store: MessageStore, call: str, within: str, number: int
+) -> None:
     before = store.durable_offset
     with failing(call, within, number), pytest.raises((OSError, DiskFull)):
         store.checkpoint()

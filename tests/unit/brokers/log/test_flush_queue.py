@@ -9,7 +9,9 @@ from brokers.log.flush_queue import Flushed, FlushQueue
 class Queue:
     def __init__(self) -> None:
         self.told: list[tuple[str, Flushed]] = []
-        self.queue: FlushQueue[str] = FlushQueue(lambda waiter, how: self.told.append((waiter, how)))
+        self.queue: FlushQueue[str] = FlushQueue(
+            lambda waiter, how: self.told.append((waiter, how))
+        )
 
 
 def test_one_flush_is_for_all_who_came_before_it_began() -> None:
@@ -40,11 +42,16 @@ def test_a_disk_that_refused_leaves_nobody_waiting() -> None:
     one.queue.begin()
     one.queue.add(20, "waiting")
     one.queue.failed()
-    assert one.told == [("under way", Flushed.FAILED), ("waiting", Flushed.FAILED)] and not one.queue.begin()
+    assert (
+        one.told == [("under way", Flushed.FAILED), ("waiting", Flushed.FAILED)]
+        and not one.queue.begin()
+    )
 
 
 @given(st.lists(st.sampled_from(["add", "begin", "done", "failed"]), max_size=60))
-def test_each_is_told_exactly_once_and_durable_only_by_a_flush_that_saw_its_bytes(steps: list[str]) -> None:
+def test_each_is_told_exactly_once_and_durable_only_by_a_flush_that_saw_its_bytes(
+    steps: list[str],
+) -> None:
     told: dict[int, Flushed] = {}
     end, seen, flushing, asked = 0, 0, False, []
 

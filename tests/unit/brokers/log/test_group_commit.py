@@ -30,7 +30,9 @@ class Disk:
         return target
 
 
-async def test_many_who_wait_cost_one_flush(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_who_wait_cost_one_flush(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store, synced = small_store(tmp_path), []
     real = os.fdatasync
     monkeypatch.setattr(os, "fdatasync", lambda fd: (synced.append(fd), real(fd))[1])
@@ -71,7 +73,9 @@ async def test_a_slow_disk_ends_the_wait_in_time_and_not_the_flush() -> None:
 
 
 @pytest.mark.parametrize("error", [LogError("planted"), OSError(5, "planted")])
-async def test_a_disk_that_refuses_is_told_once_and_nobody_is_told_durable(error: Exception) -> None:
+async def test_a_disk_that_refuses_is_told_once_and_nobody_is_told_durable(
+    error: Exception,
+) -> None:
     disk, told = Disk(), []
     disk.error = error
     commit = GroupCommit(disk.flush, told.append)

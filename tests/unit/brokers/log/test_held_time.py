@@ -1,4 +1,6 @@
-"""What age a file has, whatever clocks say. The table of cases that retention's rule was written for."""
+"""What age a file has, whatever clocks say. The table of cases that retention's rule was written
+for.
+"""
 
 import pytest
 from hypothesis import given
@@ -26,10 +28,13 @@ STEADY = [NOW - 3 * HOUR_MS, NOW - 2 * HOUR_MS, NOW - HOUR_MS]
         ([NOW, NOW + 80 * HOUR_MS, NOW + 1], 1, 0),  # the master's clock was ahead for one message
         ([NOW, NOW + 80 * HOUR_MS, NOW + 1], 72, 20),
         ([NOW, 1 << 60, NOW], 72, 20),
-        ([NOW, NOW - 100 * HOUR_MS, NOW - 99 * HOUR_MS], 1, 0),  # it was set back; or a replica copied an old log just now
+        # it was set back; or a replica copied an old log just now
+        ([NOW, NOW - 100 * HOUR_MS, NOW - 99 * HOUR_MS], 1, 0),
     ],
 )
-def test_only_time_that_the_broker_ran_makes_a_file_old(stored_ms: list[int], ran_hours: int, deleted: int) -> None:
+def test_only_time_that_the_broker_ran_makes_a_file_old(
+    stored_ms: list[int], ran_hours: int, deleted: int
+) -> None:
     starts = [0, 10, 20]
     stored = dict(zip(starts, stored_ms, strict=True))
     held = HeldTime().after(0, starts, stored.get).after(ran_hours * HOUR_MS, starts, stored.get)
@@ -51,7 +56,11 @@ def test_a_file_that_is_another_now_or_has_no_message_yet_is_new() -> None:
     assert held.after(1, [10, 20], {10: 9, 20: 3}.get).begun == {10: Begun(9, 7), 20: Begun(3, 7)}
 
 
-@given(st.dictionaries(st.integers(0, 1 << 62), st.tuples(st.integers(-(1 << 62), 1 << 62), st.integers(0, 1000))))
+@given(
+    st.dictionaries(
+        st.integers(0, 1 << 62), st.tuples(st.integers(-(1 << 62), 1 << 62), st.integers(0, 1000))
+    )
+)
 def test_it_is_kept_as_json(begun: dict[int, tuple[int, int]]) -> None:
     held = HeldTime(1000, {start: Begun(*value) for start, value in begun.items()})
     assert held_time_of(held.document()) == held
@@ -60,11 +69,18 @@ def test_it_is_kept_as_json(begun: dict[int, tuple[int, int]]) -> None:
 @pytest.mark.parametrize(
     "document",
     [
-        {}, [], None, {"ranMs": -1, "files": {}}, {"ranMs": "1", "files": {}}, {"ranMs": 1, "files": []},
-        {"ranMs": 1, "files": {"x": [1, 1]}}, {"ranMs": 1, "files": {"0": [1, 2]}}, {"ranMs": 1, "files": {"0": [1]}},
+        {},
+        [],
+        None,
+        {"ranMs": -1, "files": {}},
+        {"ranMs": "1", "files": {}},
+        {"ranMs": 1, "files": []},
+        {"ranMs": 1, "files": {"x": [1, 1]}},
+        {"ranMs": 1, "files": {"0": [1, 2]}},
+        {"ranMs": 1, "files": {"0": [1]}},
         {"ranMs": 1, "files": {"0": 1}},
     ],
-)  # fmt: skip
+)
 def test_what_is_no_held_time_is_refused(document: object) -> None:
     with pytest.raises(ValueError, match="held time|file of the log"):
         held_time_of(document)

@@ -20,7 +20,17 @@ ALWAYS = 0, 1 << 60
 
 def records(numbers: range) -> list[Record]:
     return [
-        Record(n * SIZE, SIZE, "T", 0, n, 0, NOW_MS + n, 0, encode_properties({"UNIQ_KEY": f"u{n}", "KEYS": f"k{n % 3}"}))
+        Record(
+            n * SIZE,
+            SIZE,
+            "T",
+            0,
+            n,
+            0,
+            NOW_MS + n,
+            0,
+            encode_properties({"UNIQ_KEY": f"u{n}", "KEYS": f"k{n % 3}"}),
+        )
         for n in numbers
     ]
 
@@ -41,7 +51,9 @@ def files(root: Path) -> list[str]:
     return sorted(os.listdir(root / "index"))
 
 
-def test_messages_are_found_newest_first_over_several_files_and_after_restart(tmp_path: Path) -> None:
+def test_messages_are_found_newest_first_over_several_files_and_after_restart(
+    tmp_path: Path,
+) -> None:
     index = opened(tmp_path)
     put(index, range(20))
     wanted = [n * SIZE for n in reversed(range(20)) if n % 3 == 1]
@@ -99,7 +111,9 @@ def test_a_cut_is_remembered_and_what_comes_instead_is_indexed(tmp_path: Path) -
     assert offsets(again, "new") == [750]
 
 
-def test_a_cut_the_disk_does_not_take_leaves_nothing_that_claims_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cut_the_disk_does_not_take_leaves_nothing_that_claims_too_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     index = opened(tmp_path)
     put(index, range(20))
     index.flush_job()()
@@ -117,7 +131,9 @@ def _no_space(*_args: object) -> int:
     raise OSError(errno.ENOSPC, "no space")
 
 
-def test_a_full_disk_stops_the_index_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_stops_the_index_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     index = opened(tmp_path)
     put(index, range(3))
     index.settle()
@@ -169,7 +185,9 @@ def test_a_store_indexes_what_is_confirmed_and_goes_on_after_a_restart(tmp_path:
         store.put(_with_key(keyed, f"k{number}"), NOW_MS)
     store.dispatch_to(store.log_end - 1)
     assert store.index is not None
-    assert list(store.index.find("T", "k2", *ALWAYS)) and not list(store.index.find("T", "k3", *ALWAYS))
+    assert list(store.index.find("T", "k2", *ALWAYS)) and not list(
+        store.index.find("T", "k3", *ALWAYS)
+    )
     end = store.log_end
     store.close()
     again = small_store(tmp_path)
@@ -202,18 +220,40 @@ def popular(root: Path, files: int) -> MessageIndex:
     """Ten messages a second and a file, all with one key."""
     index, at = MessageIndex(root, lambda: 0, slots=1000, entries_max=11), 0
     for number in range(10 * files):
-        index.put(at, [Record(at, 100, "T", 0, number, 0, NOW_MS + 60_000 * (number // 10) + number, 0, b"KEYS\x01k\x02")], at + 100)
+        index.put(
+            at,
+            [
+                Record(
+                    at,
+                    100,
+                    "T",
+                    0,
+                    number,
+                    0,
+                    NOW_MS + 60_000 * (number // 10) + number,
+                    0,
+                    b"KEYS\x01k\x02",
+                )
+            ],
+            at + 100,
+        )
         at += 100
     index.settle()
     return index
 
 
-def test_a_search_reads_no_file_of_another_time_and_not_too_much_of_all_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_reads_no_file_of_another_time_and_not_too_much_of_all_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     index, before = popular(tmp_path, 30), open_count()
     search = index.find("T", "k", NOW_MS + 60_000 * 7, NOW_MS + 60_000 * 8 - 1)
-    assert len(search.chains) == 1 and list(search) == [100 * number for number in range(79, 69, -1)]
+    assert len(search.chains) == 1 and list(search) == [
+        100 * number for number in range(79, 69, -1)
+    ]
     monkeypatch.setattr(index_module, "STEPS_MAX", 25)
-    assert list(index.find("T", "k", 0, 1 << 60)) == [100 * number for number in range(299, 274, -1)]
+    assert list(index.find("T", "k", 0, 1 << 60)) == [
+        100 * number for number in range(299, 274, -1)
+    ]
     assert list(index.find("T", "k", 0, 1)) == [] and open_count() == before
     index.find("T", "k", 0, 1 << 60).close()
     assert open_count() == before

@@ -42,7 +42,9 @@ def caught_up(store: MessageStore) -> int:
     return pieces
 
 
-def test_an_index_switched_on_later_learns_all_messages_over_file_borders_and_large_ones(tmp_path: Path) -> None:
+def test_an_index_switched_on_later_learns_all_messages_over_file_borders_and_large_ones(
+    tmp_path: Path,
+) -> None:
     store_without_index(tmp_path, 1200, big_at=700)
     store = MessageStore(tmp_path, StoreConfig(log_file_bytes=FILE_BYTES, queue_file_bytes=2000))
     assert store.index is not None
@@ -50,7 +52,9 @@ def test_an_index_switched_on_later_learns_all_messages_over_file_borders_and_la
     assert store.index.position == 0 and len(store.log.file_starts) > 2
     assert caught_up(store) > 5
     assert store.index.position == store.dispatched_offset == store.log_end
-    assert all(len(list(store.index.find("T", f"k{number}", 0, 1 << 60))) == 1 for number in range(1200))
+    assert all(
+        len(list(store.index.find("T", f"k{number}", 0, 1 << 60))) == 1 for number in range(1200)
+    )
     store.put(keyed(5000), NOW_MS)
     store.dispatch_to(store.log_end)
     assert len(list(store.index.find("T", "k5000", 0, 1 << 60))) == 1
@@ -58,7 +62,9 @@ def test_an_index_switched_on_later_learns_all_messages_over_file_borders_and_la
 
 
 @pytest.mark.parametrize("where", [0, 3, 400])
-def test_a_damaged_record_is_passed_over_and_what_comes_later_is_found(tmp_path: Path, where: int) -> None:
+def test_a_damaged_record_is_passed_over_and_what_comes_later_is_found(
+    tmp_path: Path, where: int
+) -> None:
     store_without_index(tmp_path, 1200)
     store = MessageStore(tmp_path, StoreConfig(log_file_bytes=FILE_BYTES, queue_file_bytes=2000))
     assert store.index is not None
@@ -68,7 +74,9 @@ def test_a_damaged_record_is_passed_over_and_what_comes_later_is_found(tmp_path:
     flip(tmp_path, at + 4)  # its magic
     caught_up(store)
     assert store.index.position >= store.dispatched_offset - 2000
-    found = [number for number in range(1200) if list(store.index.find("T", f"k{number}", 0, 1 << 60))]
+    found = [
+        number for number in range(1200) if list(store.index.find("T", f"k{number}", 0, 1 << 60))
+    ]
     assert found == [number for number in range(1200) if number != where]
     store.put(keyed(5000), NOW_MS)
     store.dispatch_to(store.log_end)

@@ -32,7 +32,9 @@ def found(file: IndexFile, key_hash: int, begin_ms: int = 0, end_ms: int = 1 << 
 
 def test_a_real_log_gives_the_header_and_entries_of_the_real_index(tmp_path: Path) -> None:
     log = (GOLDEN / "commitlog_first_8k").read_bytes()
-    records = list(LogWalk(lambda at, count: log[at : at + count], 0, 7302, 1 << 24, check_body=True))
+    records = list(
+        LogWalk(lambda at, count: log[at : at + count], 0, 7302, 1 << 24, check_body=True)
+    )
     file = IndexFile(tmp_path / "index", 20_000, 80_000)
     file.load_slots(sound=True)
     file.append(keys_of_records(records))
@@ -58,8 +60,13 @@ def test_entries_of_one_slot_are_found_newest_first_also_after_reopening(tmp_pat
     assert found(IndexFile(tmp_path / "f", SLOTS, ENTRIES), 7) == [300, 100]
 
 
-@pytest.mark.parametrize(("begin", "end", "offsets"), [(0, 9_000, []), (10_500, 25_000, [200, 100]), (22_000, 40_000, [300])])
-def test_times_choose_with_a_second_of_tolerance(tmp_path: Path, begin: int, end: int, offsets: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("begin", "end", "offsets"),
+    [(0, 9_000, []), (10_500, 25_000, [200, 100]), (22_000, 40_000, [300])],
+)
+def test_times_choose_with_a_second_of_tolerance(
+    tmp_path: Path, begin: int, end: int, offsets: list[int]
+) -> None:
     file = opened(tmp_path / "f")
     file.append([(7, 100, 10_000), (7, 200, 20_999), (7, 300, 30_000)])
     assert found(file, 7, begin, end) == offsets
@@ -77,12 +84,18 @@ Key = tuple[int, int, int]
 
 
 def _keys(count: int) -> st.SearchStrategy[list[Key]]:
-    return st.lists(st.tuples(st.integers(0, 3 * SLOTS), st.integers(0, 1 << 40), st.integers(1, 10**6)), min_size=1, max_size=count)
+    return st.lists(
+        st.tuples(st.integers(0, 3 * SLOTS), st.integers(0, 1 << 40), st.integers(1, 10**6)),
+        min_size=1,
+        max_size=count,
+    )
 
 
 @given(_keys(40), _keys(40), st.integers(0, 1 << 20))
 @settings(max_examples=60, deadline=None)
-def test_after_a_kill_exactly_what_the_header_counts_is_there(tmp_path_factory, first, second, seed) -> None:
+def test_after_a_kill_exactly_what_the_header_counts_is_there(
+    tmp_path_factory, first, second, seed
+) -> None:
     path = tmp_path_factory.mktemp("index") / "f"
     file = opened(path)
     file.append(first)
@@ -99,11 +112,15 @@ def test_after_a_kill_exactly_what_the_header_counts_is_there(tmp_path_factory, 
         assert found(again, key_hash) == [at for key, at, _ in reversed(first) if key == key_hash]
     again.append(second)
     for key_hash in {key for key, _, _ in first + second}:
-        assert found(again, key_hash) == [at for key, at, _ in reversed(first + second) if key == key_hash]
+        assert found(again, key_hash) == [
+            at for key, at, _ in reversed(first + second) if key == key_hash
+        ]
     again.close()
 
 
-def test_what_the_disk_refuses_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_disk_refuses_leaves_the_file_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = opened(tmp_path / "f")
     file.append([(7, 100, 1), (8, 150, 1)])
     real: Callable[[int, bytes, int], int] = os.pwrite

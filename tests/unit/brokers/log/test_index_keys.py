@@ -23,10 +23,15 @@ def test_the_unique_key_comes_first_then_each_word_of_the_keys() -> None:
     assert keys_of(b"") == []
 
 
-@given(st.text(min_size=1, max_size=60), st.one_of(st.text(max_size=80), st.text("0123456789ABCDEFabcz-_~ ", max_size=300)))
+@given(
+    st.text(min_size=1, max_size=60),
+    st.one_of(st.text(max_size=80), st.text("0123456789ABCDEFabcz-_~ ", max_size=300)),
+)
 def test_hashes_are_those_of_java(topic: str, key: str) -> None:
     assume(key.isascii() or not any(0xD800 <= ord(unit) < 0xE000 for unit in topic + key))
-    assert key_hash(topic, key.encode("utf-8", "surrogatepass")) == java_index_hash(f"{topic}#{key}")
+    assert key_hash(topic, key.encode("utf-8", "surrogatepass")) == java_index_hash(
+        f"{topic}#{key}"
+    )
 
 
 def test_the_one_hash_without_absolute_value_is_zero() -> None:
@@ -49,7 +54,9 @@ NAMES = st.sampled_from(["KEYS", "UNIQ_KEY", "MY_KEYS", "TAGS", "KEYS_OF"])
 
 
 @given(st.lists(st.tuples(NAMES, st.sampled_from(["", "a", "b c", "KEYS"])), max_size=6))
-def test_the_last_of_equal_names_wins_and_look_alikes_do_not_count(properties: list[tuple[str, str]]) -> None:
+def test_the_last_of_equal_names_wins_and_look_alikes_do_not_count(
+    properties: list[tuple[str, str]],
+) -> None:
     text = "".join(f"{name}\x01{value}\x02" for name, value in properties).encode()
     known = decode_properties(text)
     wanted = [known.get("UNIQ_KEY", ""), *known.get("KEYS", "").split(" ")]
@@ -57,11 +64,17 @@ def test_the_last_of_equal_names_wins_and_look_alikes_do_not_count(properties: l
 
 
 TOPICS = st.sampled_from(["T", "Topic-b", "%RETRY%g"])
-VALUES = st.one_of(st.text("0123456789ABCDEF", min_size=32, max_size=32), st.text("ab é~ N0", max_size=80), st.just("x" * 300))
+VALUES = st.one_of(
+    st.text("0123456789ABCDEF", min_size=32, max_size=32),
+    st.text("ab é~ N0", max_size=80),
+    st.just("x" * 300),
+)
 
 
 @given(st.lists(st.tuples(TOPICS, VALUES, VALUES), min_size=1, max_size=6))
-def test_the_quick_way_over_many_messages_finds_the_same_as_the_plain_one(messages: list[tuple[str, str, str]]) -> None:
+def test_the_quick_way_over_many_messages_finds_the_same_as_the_plain_one(
+    messages: list[tuple[str, str, str]],
+) -> None:
     records, wanted = [], []
     for place, (topic, unique, words) in enumerate(messages):
         properties = f"UNIQ_KEY\x01{unique}\x02KEYS\x01{words}\x02".encode()

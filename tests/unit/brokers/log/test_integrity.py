@@ -12,13 +12,28 @@ V4, V6 = host_bytes("10.0.0.1", 1), host_bytes("::1", 1)
 SLOT, OFFSET = 7, 4711
 
 
-def stored(topic: str = "T", body: bytes = b"body", born: bytes = V4, host: bytes = V4, properties: bytes = b"TAGS\x01a\x02") -> bytes:
+def stored(
+    topic: str = "T",
+    body: bytes = b"body",
+    born: bytes = V4,
+    host: bytes = V4,
+    properties: bytes = b"TAGS\x01a\x02",
+) -> bytes:
     fields = MessageFields(topic, 3, body, properties, NOW_MS, born, host)
     return encode_message(fields, message_size(fields), SLOT, OFFSET, NOW_MS)
 
 
-def judged(data: bytes, topic: str = "T", queue_id: int = 3, slot: int = SLOT, offset: int = OFFSET, size: int | None = None) -> str:
-    """What the check of a queue says; the one without a queue's help has to agree but for the queue."""
+def judged(
+    data: bytes,
+    topic: str = "T",
+    queue_id: int = 3,
+    slot: int = SLOT,
+    offset: int = OFFSET,
+    size: int | None = None,
+) -> str:
+    """What the check of a queue says; the one without a queue's help has to agree but for the
+    queue.
+    """
     size = len(data) if size is None else size
     check = QueueCheck(topic, queue_id)
     found = check.problem(memoryview(b"--" + data), 2, slot, offset, size)
@@ -32,16 +47,31 @@ def judged(data: bytes, topic: str = "T", queue_id: int = 3, slot: int = SLOT, o
 @pytest.mark.parametrize("born", [V4, V6])
 @pytest.mark.parametrize("host", [V4, V6])
 @pytest.mark.parametrize("body", [b"", b"x", b"y" * 70_000])
-def test_sound_messages_of_every_shape_pass(topic: str, born: bytes, host: bytes, body: bytes) -> None:
+def test_sound_messages_of_every_shape_pass(
+    topic: str, born: bytes, host: bytes, body: bytes
+) -> None:
     assert judged(stored(topic, body, born, host), topic) == ""
 
 
 @pytest.mark.parametrize(
     ("where", "at"),
-    [("size", 0), ("magic", 4), ("magic", 7), ("checksum", 8), ("queue", 15), ("queue offset", 27), ("position", 35),
-     ("IPv6 flag", 39), ("body length", 87), ("body", 88), ("body", 91), ("topic length", 92), ("topic", 93),
-     ("property length", 95)],
-)  # fmt: skip
+    [
+        ("size", 0),
+        ("magic", 4),
+        ("magic", 7),
+        ("checksum", 8),
+        ("queue", 15),
+        ("queue offset", 27),
+        ("position", 35),
+        ("IPv6 flag", 39),
+        ("body length", 87),
+        ("body", 88),
+        ("body", 91),
+        ("topic length", 92),
+        ("topic", 93),
+        ("property length", 95),
+    ],
+)
 def test_a_flipped_bit_is_found_wherever_the_format_can_show_it(where: str, at: int) -> None:
     data = bytearray(stored())
     data[at] ^= 0x10
@@ -70,7 +100,12 @@ def test_bytes_that_are_cut_short_do_not_pass() -> None:
 
 def test_a_message_of_another_queue_or_place_does_not_pass() -> None:
     data = stored()
-    assert judged(data, topic="U") and judged(data, queue_id=4) and judged(data, slot=8) and judged(data, offset=1)
+    assert (
+        judged(data, topic="U")
+        and judged(data, queue_id=4)
+        and judged(data, slot=8)
+        and judged(data, offset=1)
+    )
 
 
 def test_light_queues_point_to_messages_of_other_topics() -> None:
@@ -103,7 +138,12 @@ def test_a_row_of_messages_is_sound_exactly_as_far_as_each_of_them_is(data: st.D
         raw[data.draw(st.integers(0, len(raw) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     cut = bytes(raw[: data.draw(st.integers(len(raw) - 40, len(raw)))])
     sound, row = check.sound_until(memoryview(cut), 1000, chosen, 0, 4)
-    reasons = [check.problem(memoryview(cut), offset - 1000, slot, offset, size) for slot, (offset, size, _) in chosen]
+    reasons = [
+        check.problem(memoryview(cut), offset - 1000, slot, offset, size)
+        for slot, (offset, size, _) in chosen
+    ]
     first_bad = next((number for number, reason in enumerate(reasons) if reason), 4)
-    assert sound <= first_bad and (sound == first_bad or raw[chosen[sound][1][0] - 1000 + 39] & 0x30)
+    assert sound <= first_bad and (
+        sound == first_bad or raw[chosen[sound][1][0] - 1000 + 39] & 0x30
+    )
     assert row == (sound == 4 and len(cut) == len(raw))

@@ -10,7 +10,17 @@ from brokers.log.json_files import CONSUMER_OFFSET_FILE, JsonFile
 from tests.unit.brokers.log.log_samples import GOLDEN
 
 
-@pytest.mark.parametrize("name", ["topics.json", "consumerOffset.json", "subscriptionGroup.json", "delayOffset.json", "messageRequestMode.json", "timermetrics"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "topics.json",
+        "consumerOffset.json",
+        "subscriptionGroup.json",
+        "delayOffset.json",
+        "messageRequestMode.json",
+        "timermetrics",
+    ],
+)
 def test_files_of_the_real_broker_are_read_and_come_back(tmp_path: Path, name: str) -> None:
     document = JsonFile(GOLDEN / name).load()
     assert document is not None
@@ -32,7 +42,9 @@ def test_nothing_there_is_no_document(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [None, b"", b"\0" * 100, b'{"a":', b"[1]", b"\xff\xfe"])
-def test_the_older_copy_answers_for_a_missing_empty_or_broken_file(tmp_path: Path, damage: bytes | None) -> None:
+def test_the_older_copy_answers_for_a_missing_empty_or_broken_file(
+    tmp_path: Path, damage: bytes | None
+) -> None:
     path = tmp_path / "topics.json"
     JsonFile(path).save({"n": 1})
     JsonFile(path).save({"n": 2})
@@ -56,7 +68,10 @@ def test_damage_without_a_copy_is_an_error_and_never_an_empty_table(tmp_path: Pa
 def test_two_threads_that_save_leave_one_whole_document(tmp_path: Path) -> None:
     file = JsonFile(tmp_path / "f.json")
     document = [{"n": number, "fill": "x" * 50_000} for number in range(2)]
-    threads = [threading.Thread(target=lambda one=one: [file.save(one) for _ in range(20)]) for one in document]
+    threads = [
+        threading.Thread(target=lambda one=one: [file.save(one) for _ in range(20)])
+        for one in document
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

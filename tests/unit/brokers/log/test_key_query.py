@@ -16,16 +16,32 @@ from tests.unit.brokers.log.test_patch import flip
 def keyed_store(root: Path, count: int = 4) -> tuple[MessageStore, list[int]]:
     store, offsets = small_store(root), []
     for number in range(count):
-        properties = encode_properties({"UNIQ_KEY": f"u{number}", "KEYS": "all even" if number % 2 == 0 else "all"})
-        offsets.append(store.put(replace(message(body=b"%d" % number), properties=properties), NOW_MS + number).physical_offset)
+        properties = encode_properties(
+            {"UNIQ_KEY": f"u{number}", "KEYS": "all even" if number % 2 == 0 else "all"}
+        )
+        offsets.append(
+            store.put(
+                replace(message(body=b"%d" % number), properties=properties), NOW_MS + number
+            ).physical_offset
+        )
     store.dispatch_to(store.log_end)
     return store, offsets
 
 
-def asked(store: MessageStore, key: str, topic: str = "T", limit: int = 64, begin: int = 0, end: int = 1 << 60, **others: int):  # type: ignore[no-untyped-def]
+def asked(
+    store: MessageStore,
+    key: str,
+    topic: str = "T",
+    limit: int = 64,
+    begin: int = 0,
+    end: int = 1 << 60,
+    **others: int,
+):  # type: ignore[no-untyped-def]
     assert store.index is not None
     candidates = store.index.find(topic, key, begin, end)
-    return messages_with_key(store.log, candidates, topic, key, limit, begin, end, others.get("readable", store.log_end))
+    return messages_with_key(
+        store.log, candidates, topic, key, limit, begin, end, others.get("readable", store.log_end)
+    )
 
 
 def numbers(found) -> list[bytes]:  # type: ignore[no-untyped-def]

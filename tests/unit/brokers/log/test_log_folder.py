@@ -28,9 +28,16 @@ def test_files_are_found_in_order_and_strangers_left_alone(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("start", "size", "refusal"), [(3 * FILE, FILE, "is missing"), (FILE // 2, FILE, "is missing"), (FILE, FILE + 1, "are configured")]
+    ("start", "size", "refusal"),
+    [
+        (3 * FILE, FILE, "is missing"),
+        (FILE // 2, FILE, "is missing"),
+        (FILE, FILE + 1, "are configured"),
+    ],
 )
-def test_files_that_make_no_log_are_refused(tmp_path: Path, start: int, size: int, refusal: str) -> None:
+def test_files_that_make_no_log_are_refused(
+    tmp_path: Path, start: int, size: int, refusal: str
+) -> None:
     make(tmp_path, 0, b"x" * FILE)
     make(tmp_path, start, b"x" * size)
     with pytest.raises(LogError, match=refusal):

@@ -1,4 +1,6 @@
-"""The next log file: there in time, given back when the log goes another way, harmless when it is left behind."""
+"""The next log file: there in time, given back when the log goes another way, harmless when it is
+left behind.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,9 @@ def test_an_orderly_end_leaves_no_file(log: CommitLog) -> None:
     assert names(log) == [0]
 
 
-def test_what_cannot_be_made_ahead_is_made_when_it_is_needed(log: CommitLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_made_ahead_is_made_when_it_is_needed(
+    log: CommitLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(next_file, "has_room", lambda folder, size: False)
     log.append_raw(0, bytes(FILE_BYTES))
     assert names(log) == [0]

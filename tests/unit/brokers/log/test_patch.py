@@ -50,7 +50,9 @@ def test_a_disk_that_refuses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(("last", "told"), [(4096 - 60, b""), (3000, encode_blank(1096))])
-def test_a_blank_record_is_put_back_where_it_can_be_nothing_else(tmp_path: Path, last: int, told: bytes) -> None:
+def test_a_blank_record_is_put_back_where_it_can_be_nothing_else(
+    tmp_path: Path, last: int, told: bytes
+) -> None:
     store = small_store(tmp_path)
     for size in (last, 2000):
         store.put(sized(size), NOW_MS)
@@ -58,8 +60,12 @@ def test_a_blank_record_is_put_back_where_it_can_be_nothing_else(tmp_path: Path,
     sound = store.read_log(last, 8)
     flip(tmp_path, last + 5)
     assert patch_blank(store.log, last, 4095, told) is None, "not confirmed"
-    assert patch_blank(store.log, last, end, encode_blank(7)) is None, "another replica has something else there"
-    assert last > 3000 or patch_blank(store.log, last, end) is None, "a message could have been there"
+    assert patch_blank(store.log, last, end, encode_blank(7)) is None, (
+        "another replica has something else there"
+    )
+    assert last > 3000 or patch_blank(store.log, last, end) is None, (
+        "a message could have been there"
+    )
     sync = patch_blank(store.log, last, end, told)
     assert sync is not None and store.read_log(last, 8) == sound
     sync()

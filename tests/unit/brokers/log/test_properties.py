@@ -18,7 +18,8 @@ TEXT = st.text(st.characters(exclude_characters="\x01\x02", exclude_categories=[
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("TagA", 2598919), ("TagB", 2598920), ("TAG1", 2567159), ("标签", 857175), ("", 0)]
+    ("text", "expected"),
+    [("TagA", 2598919), ("TagB", 2598920), ("TAG1", 2567159), ("标签", 857175), ("", 0)],
 )
 def test_string_hash_is_that_of_java(text: str, expected: int) -> None:
     assert java_string_hash(text) == expected
@@ -45,7 +46,10 @@ def test_properties_that_cannot_be_written_are_refused(properties: dict[str, str
 
 
 def test_a_missing_last_separator_and_empty_entries_are_accepted() -> None:
-    assert decode_properties(b"\x02a\x01b\x02\x01x\x02c\x01\x02TAGS\x01t") == {"a": "b", "TAGS": "t"}
+    assert decode_properties(b"\x02a\x01b\x02\x01x\x02c\x01\x02TAGS\x01t") == {
+        "a": "b",
+        "TAGS": "t",
+    }
 
 
 def test_the_last_of_equal_names_wins() -> None:
@@ -79,6 +83,8 @@ def test_tags_code_follows_the_table(properties: bytes, topic: str, expected: in
     assert tags_code(properties, topic, 5000) == expected
 
 
-@pytest.mark.parametrize(("text", "level"), [(b"3", 3), (b"18", 18), (b"19", 18), (b"0", 0), (b"-1", 0), (b"x", 0)])
+@pytest.mark.parametrize(
+    ("text", "level"), [(b"3", 3), (b"18", 18), (b"19", 18), (b"0", 0), (b"-1", 0), (b"x", 0)]
+)
 def test_delay_levels_are_bounded(text: bytes, level: int) -> None:
     assert delay_level(b"DELAY\x01" + text + b"\x02") == level

@@ -39,17 +39,28 @@ def fill(store: MessageStore, count: int, tags: str = "a") -> None:
         (-1, GetStatus.OFFSET_TOO_SMALL, 0),
     ],
 )
-def test_results_by_offset(tmp_path: Path, offset: int, status: GetStatus, next_offset: int) -> None:
+def test_results_by_offset(
+    tmp_path: Path, offset: int, status: GetStatus, next_offset: int
+) -> None:
     store = small_store(tmp_path)
     fill(store, 5)
     answer = store.query("T", 0, offset, 32)
-    assert (answer.status, answer.next_offset, answer.min_offset, answer.max_offset) == (status, next_offset, 0, 5)
+    assert (answer.status, answer.next_offset, answer.min_offset, answer.max_offset) == (
+        status,
+        next_offset,
+        0,
+        5,
+    )
     assert answer.messages == (5 - offset if status is GetStatus.FOUND else 0)
 
 
 def test_a_queue_nobody_wrote_to_cannot_be_found(tmp_path: Path) -> None:
     answer = small_store(tmp_path).query("T", 0, 3, 32)
-    assert (answer.status, answer.next_offset, answer.max_offset) == (GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0)
+    assert (answer.status, answer.next_offset, answer.max_offset) == (
+        GetStatus.NO_MATCHED_LOGIC_QUEUE,
+        0,
+        0,
+    )
 
 
 def test_a_queue_cut_to_nothing_has_no_message(tmp_path: Path) -> None:
@@ -72,7 +83,11 @@ def test_a_late_replica_answers_too_small_below_its_first_message(tmp_path: Path
     store.append_raw(8192, encoded(message(body=b"late"), 33, 8192))
     store.dispatch_to(store.log_end)
     answer = store.query("T", 0, 5, 32)
-    assert (answer.status, answer.next_offset, answer.max_offset) == (GetStatus.OFFSET_TOO_SMALL, 33, 34)
+    assert (answer.status, answer.next_offset, answer.max_offset) == (
+        GetStatus.OFFSET_TOO_SMALL,
+        33,
+        34,
+    )
     assert bodies(store) == [b"late"]
 
 
@@ -143,8 +158,12 @@ def test_reading_an_entry_whose_bytes_are_gone_is_said(tmp_path: Path) -> None:
     assert store.query("T", 0, 0, 32).status is GetStatus.MESSAGE_WAS_REMOVING
 
 
-@pytest.mark.parametrize("entry", [(1 << 40, 100, 0), (-5, 100, 0), (0, 1 << 30, 0), (0, -3, 0), (0, 0, 0)])
-def test_an_entry_that_leads_nowhere_is_refused_and_nothing_behind_it_passed_over(tmp_path: Path, entry: tuple[int, int, int]) -> None:
+@pytest.mark.parametrize(
+    "entry", [(1 << 40, 100, 0), (-5, 100, 0), (0, 1 << 30, 0), (0, -3, 0), (0, 0, 0)]
+)
+def test_an_entry_that_leads_nowhere_is_refused_and_nothing_behind_it_passed_over(
+    tmp_path: Path, entry: tuple[int, int, int]
+) -> None:
     store = small_store(tmp_path)
     fill(store, 12)
     queue = store.queues.get("T", 0)
@@ -153,12 +172,19 @@ def test_an_entry_that_leads_nowhere_is_refused_and_nothing_behind_it_passed_ove
     answer = store.query("T", 0, 0, 32)
     assert (answer.messages, answer.next_offset) == (5, 5)
     answer = store.query("T", 0, 5, 32)
-    assert (answer.status, answer.next_offset) == (GetStatus.RECORD_REFUSED, 5) and answer.refused is not None
+    assert (answer.status, answer.next_offset) == (
+        GetStatus.RECORD_REFUSED,
+        5,
+    ) and answer.refused is not None
 
 
-@pytest.mark.parametrize("entry", [(1 << 40, 100, 0), (-5, 100, 0), (0, 1 << 30, 0), (0, -3, 0), (0, 0, 0), (120, 0, 0)])
+@pytest.mark.parametrize(
+    "entry", [(1 << 40, 100, 0), (-5, 100, 0), (0, 1 << 30, 0), (0, -3, 0), (0, 0, 0), (120, 0, 0)]
+)
 @pytest.mark.parametrize("wanted", [6, 7, 12])
-def test_a_damaged_entry_holds_up_no_sound_one_beside_it(tmp_path: Path, entry: tuple[int, int, int], wanted: int) -> None:
+def test_a_damaged_entry_holds_up_no_sound_one_beside_it(
+    tmp_path: Path, entry: tuple[int, int, int], wanted: int
+) -> None:
     """Also where it is the last one that is read at once."""
     store = small_store(tmp_path)
     fill(store, 12)
@@ -176,14 +202,20 @@ class TrimmedLog:
 
     def __init__(self, log: CommitLog, gone_below: int) -> None:
         self._log, self._gone_below = log, gone_below
-        self.file_bytes, self.min_offset, self.end_offset = log.file_bytes, log.min_offset, log.end_offset
+        self.file_bytes, self.min_offset, self.end_offset = (
+            log.file_bytes,
+            log.min_offset,
+            log.end_offset,
+        )
 
     def read(self, offset: int, count: int) -> bytes:
         self.min_offset = self._gone_below
         return b"" if offset < self._gone_below else self._log.read(offset, count)
 
 
-def test_behind_deleted_messages_reading_goes_on_with_the_next_log_file_and_skips_nothing(tmp_path: Path) -> None:
+def test_behind_deleted_messages_reading_goes_on_with_the_next_log_file_and_skips_nothing(
+    tmp_path: Path,
+) -> None:
     store = small_store(tmp_path)
     fill(store, 60)
     queue = store.queues.get("T", 0)
@@ -213,7 +245,9 @@ def test_messages_that_cannot_be_read_now_are_not_passed_over(tmp_path: Path) ->
     assert answer.next_offset == 30 + answer.messages == 30 + len(decode_messages(answer.body))
 
 
-def test_an_entry_that_cannot_be_read_leads_to_the_next_queue_file_and_never_beyond_the_end(tmp_path: Path) -> None:
+def test_an_entry_that_cannot_be_read_leads_to_the_next_queue_file_and_never_beyond_the_end(
+    tmp_path: Path,
+) -> None:
     store = small_store(tmp_path)  # 10 entries a file
     fill(store, 25)
     assert store.queue_bounds("T", 0) == (0, 25)
@@ -226,7 +260,8 @@ def test_an_entry_that_cannot_be_read_leads_to_the_next_queue_file_and_never_bey
 
 
 @pytest.mark.parametrize(
-    ("ms", "lower", "upper"), [(-5, 0, 0), (0, 0, 0), (1, 1, 0), (10, 1, 1), (15, 2, 1), (40, 4, 4), (41, 5, 4), (999, 5, 4)]
+    ("ms", "lower", "upper"),
+    [(-5, 0, 0), (0, 0, 0), (1, 1, 0), (10, 1, 1), (15, 2, 1), (40, 4, 4), (41, 5, 4), (999, 5, 4)],
 )
 def test_search_by_time(tmp_path: Path, ms: int, lower: int, upper: int) -> None:
     store = small_store(tmp_path)
@@ -250,7 +285,9 @@ def test_a_search_by_time_steps_over_slots_without_a_message(tmp_path: Path, gap
         assert last < found <= first, (slot, found)
 
 
-def test_a_search_by_time_passes_over_nothing_that_was_stored_by_a_later_clock(tmp_path: Path) -> None:
+def test_a_search_by_time_passes_over_nothing_that_was_stored_by_a_later_clock(
+    tmp_path: Path,
+) -> None:
     """The clock of the master that came next is an hour behind."""
     store = small_store(tmp_path)
     for start_ms, count in ((NOW_MS, 300), (NOW_MS - 3_600_000, 800)):
@@ -273,12 +310,18 @@ def test_times_of_queues_without_messages(tmp_path: Path) -> None:
     assert (store.earliest_store_ms("T", 0), store.offset_by_time("T", 0, 5)) == (-1, 0)
 
 
-def test_a_pull_without_filter_reads_no_more_entries_than_it_can_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pull_without_filter_reads_no_more_entries_than_it_can_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = MessageStore(tmp_path, StoreConfig(log_file_bytes=1 << 22, queue_file_bytes=20_000))
     fill(store, 900)
     read = []
     real = ConsumeQueue.read
-    monkeypatch.setattr(ConsumeQueue, "read", lambda queue, slot, count: read.append(count) or real(queue, slot, count))
+    monkeypatch.setattr(
+        ConsumeQueue,
+        "read",
+        lambda queue, slot, count: read.append(count) or real(queue, slot, count),
+    )
     assert store.query("T", 0, 0, 32).messages == 32
     assert sum(count for count in read if count > 1) == query.ENTRIES_AT_FIRST
     assert store.query("T", 0, 0, 32, {java_string_hash("z")}).next_offset == 800

@@ -1,4 +1,6 @@
-"""Queues behind a growing log: everything becomes readable, in order, whatever happens to the log meanwhile."""
+"""Queues behind a growing log: everything becomes readable, in order, whatever happens to the log
+meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue_follower, "LAG_BYTES_MAX", 30_000)
     monkeypatch.setattr(queue_follower, "HANDED_BYTES", 20_000)
     monkeypatch.setattr(queue_follower, "PIECES_PER_S", NEVER)
-    monkeypatch.setattr(queue_follower, "RETRY_S", float(NEVER))  # a process that loads slowly must not look like a second start
+    # a process that loads slowly must not look like a second start
+    monkeypatch.setattr(queue_follower, "RETRY_S", float(NEVER))
 
 
 @pytest.fixture(params=["made here", "made by a process"])
@@ -45,17 +48,24 @@ def where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
 
 
 def opened(root: Path) -> MessageStore:
-    return MessageStore(root, StoreConfig(log_file_bytes=FILE_BYTES, queue_file_bytes=2_000, message_index=False))
+    return MessageStore(
+        root, StoreConfig(log_file_bytes=FILE_BYTES, queue_file_bytes=2_000, message_index=False)
+    )
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Iterator[MessageStore]:
-    """A master's store: messages of several queues, some of them of a kind that is looked at one by one."""
+    """A master's store: messages of several queues, some of them of a kind that is looked at one by
+    one.
+    """
     store, dice = opened(tmp_path / "source"), random.Random(1)
     for number in range(1_500):
         topic = "t" * 130 if number % 97 == 0 else "AB"[number % 2]
         size = 12_000 if number % 400 == 0 else dice.randrange(150)
-        store.put(message(topic, dice.randrange(3), b"x" * size, tag="t%d" % (number % 4)), NOW_MS + number)
+        store.put(
+            message(topic, dice.randrange(3), b"x" * size, tag="t%d" % (number % 4)),
+            NOW_MS + number,
+        )
     store.dispatch_to(store.log_end)
     yield store
     store.close()
@@ -127,7 +137,9 @@ async def test_the_lag_is_bounded(tmp_path: Path, source: MessageStore, where: s
     copy.close()
 
 
-async def test_catching_up_leaves_nothing_unread(tmp_path: Path, source: MessageStore, where: str) -> None:
+async def test_catching_up_leaves_nothing_unread(
+    tmp_path: Path, source: MessageStore, where: str
+) -> None:
     copy = Copy(tmp_path / "copy", source)
     if where == "made by a process":
         await copy.with_process()
@@ -139,7 +151,9 @@ async def test_catching_up_leaves_nothing_unread(tmp_path: Path, source: Message
     copy.close()
 
 
-async def test_a_cut_beside_a_piece(tmp_path: Path, source: MessageStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_cut_beside_a_piece(
+    tmp_path: Path, source: MessageStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What was cut away is in no queue, though its entries were being made."""
     monkeypatch.setattr(queue_follower, "PIECES_PER_S", 1)
     copy, other = Copy(tmp_path / "copy", source), opened(tmp_path / "other")
@@ -171,7 +185,9 @@ async def test_a_process_that_dies_or_stands_still_costs_nothing_but_time(
         copy.receive(60_000)
     copy.follower.catch_up()
     assert entries(copy.store) == entries(source)
-    assert not helper.is_alive and copy.follower._helper is None, "the next one is not started at once"
+    assert not helper.is_alive and copy.follower._helper is None, (
+        "the next one is not started at once"
+    )
     copy.close()
 
 
@@ -182,7 +198,9 @@ async def test_a_process_that_dies_is_noticed_without_more_messages(
     copy = Copy(tmp_path / "copy", source)
     helper = await copy.with_stopped_process()
     os.kill(helper.pid, signal.SIGKILL)
-    await until(lambda: copy.follower.lag_bytes < 2_000, "all but an unfinished message is readable")
+    await until(
+        lambda: copy.follower.lag_bytes < 2_000, "all but an unfinished message is readable"
+    )
     copy.close()
 
 
@@ -192,7 +210,12 @@ async def test_what_a_cut_left_of_a_piece_is_readable_though_its_process_stands_
     monkeypatch.setattr(queue_follower, "PIECES_PER_S", 1)
     copy = Copy(tmp_path / "copy", source)
     await copy.with_stopped_process()
-    starts = [record.physical_offset for record in LogWalk(copy.store.read_log, 0, copy.store.log_end, FILE_BYTES, check_body=False)]
+    starts = [
+        record.physical_offset
+        for record in LogWalk(
+            copy.store.read_log, 0, copy.store.log_end, FILE_BYTES, check_body=False
+        )
+    ]
     cut = max(start for start in starts if start < copy.store.dispatched_offset + 1_500)
     assert cut > copy.store.dispatched_offset
     copy.store.truncate(cut)
@@ -201,7 +224,9 @@ async def test_what_a_cut_left_of_a_piece_is_readable_though_its_process_stands_
     copy.close()
 
 
-async def test_a_short_burst_starts_no_process(tmp_path: Path, source: MessageStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_short_burst_starts_no_process(
+    tmp_path: Path, source: MessageStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(queue_follower, "PIECES_PER_S", 4)
     copy = Copy(tmp_path / "copy", source)
     copy.receive(20_000)
@@ -220,11 +245,15 @@ async def test_own_messages_are_readable_at_once(tmp_path: Path) -> None:
     follower.close(), store.close()
 
 
-async def test_a_queue_that_cannot_be_written_is_tried_again(tmp_path: Path, source: MessageStore) -> None:
+async def test_a_queue_that_cannot_be_written_is_tried_again(
+    tmp_path: Path, source: MessageStore
+) -> None:
     copy = Copy(tmp_path / "copy", source)
     (tmp_path / "copy" / "consumequeue" / "A").touch()  # no folder can be made here
     copy.receive(20_000)
-    await until(lambda: copy.follower._due is None and copy.follower._under_way is None, "it was tried")
+    await until(
+        lambda: copy.follower._due is None and copy.follower._under_way is None, "it was tried"
+    )
     assert copy.store.queue_bounds("A", 0) == (0, 0) and copy.follower.lag_bytes
     (tmp_path / "copy" / "consumequeue" / "A").unlink()
     copy.receive(20_000)

@@ -1,4 +1,6 @@
-"""Where the message of a queue's slot lies is found from what stands around it, whatever its own entry says."""
+"""Where the message of a queue's slot lies is found from what stands around it, whatever its own
+entry says.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,23 @@ import pytest
 from brokers.log.consume_queue import pack_entry
 from brokers.log.integrity import Place
 from brokers.log.queue_entries import FILLER_SIZE
-from brokers.log.queue_repair import all_led_to, cut_queues, last_dispatched, look, put_right, where_to_look
+from brokers.log.queue_repair import (
+    all_led_to,
+    cut_queues,
+    last_dispatched,
+    look,
+    put_right,
+    where_to_look,
+)
 from brokers.log.store import MessageStore
-from tests.unit.brokers.log.log_samples import NOW_MS, bodies, encoded, log_bytes, message, small_store
+from tests.unit.brokers.log.log_samples import (
+    NOW_MS,
+    bodies,
+    encoded,
+    log_bytes,
+    message,
+    small_store,
+)
 
 COUNT = 40
 
@@ -65,7 +81,9 @@ def test_a_wrong_entry_is_put_right_between_its_neighbours(store: MessageStore, 
     assert bodies(store, 1) == [b"%d" % number * 40 for number in range(COUNT)]
 
 
-def test_a_whole_queue_of_wrong_entries_is_found_by_looking_through_the_log(store: MessageStore) -> None:
+def test_a_whole_queue_of_wrong_entries_is_found_by_looking_through_the_log(
+    store: MessageStore,
+) -> None:
     right = queue_of(store).read(0, 10)
     for slot in range(COUNT):
         spoil(store, slot)
@@ -75,7 +93,9 @@ def test_a_whole_queue_of_wrong_entries_is_found_by_looking_through_the_log(stor
     assert queue_of(store).read(0, 10) == right and len(bodies(store, 1)) == COUNT
 
 
-def test_a_damaged_message_is_not_found_and_its_entry_left_alone(store: MessageStore, tmp_path: Path) -> None:
+def test_a_damaged_message_is_not_found_and_its_entry_left_alone(
+    store: MessageStore, tmp_path: Path
+) -> None:
     (entry,) = queue_of(store).read(3, 1)
     path = tmp_path / "commitlog" / f"{entry.physical_offset - entry.physical_offset % 4096:020d}"
     data = bytearray(path.read_bytes())
@@ -85,7 +105,9 @@ def test_a_damaged_message_is_not_found_and_its_entry_left_alone(store: MessageS
 
 
 def test_entries_of_light_queues_are_not_looked_for(store: MessageStore) -> None:
-    assert where_to_look(store.log, queue_of(store), Place(0, 1, b"%LMQ%x", 1, 3), store.confirm_offset) == (0, 0, False)
+    assert where_to_look(
+        store.log, queue_of(store), Place(0, 1, b"%LMQ%x", 1, 3), store.confirm_offset
+    ) == (0, 0, False)
 
 
 def test_arbitrary_bytes_are_looked_through_without_harm(store: MessageStore) -> None:
@@ -98,16 +120,22 @@ def test_arbitrary_bytes_are_looked_through_without_harm(store: MessageStore) ->
 
 def test_messages_tell_whether_entries_lead_to_all_of_them(store: MessageStore) -> None:
     first, last, closed = where_to_look(store.log, queue_of(store), place(5), store.confirm_offset)
-    others = look(store.read_log(first, last - first), first, store.log.file_bytes, place(99)).others
+    others = look(
+        store.read_log(first, last - first), first, store.log.file_bytes, place(99)
+    ).others
     assert closed and len(others) == 3 and all_led_to(store.queues, others)
     spoil(store, 5)
     assert not all_led_to(store.queues, others)
     assert where_to_look(store.log, queue_of(store), place(0), store.confirm_offset).closed
-    assert not where_to_look(store.log, queue_of(store), place(COUNT - 1), store.confirm_offset).closed
+    assert not where_to_look(
+        store.log, queue_of(store), place(COUNT - 1), store.confirm_offset
+    ).closed
 
 
 @pytest.mark.parametrize("gap", [1, 17, 1000, 20_000])
-def test_a_gap_of_any_size_is_closed_by_the_messages_on_both_sides_of_it(tmp_path: Path, gap: int) -> None:
+def test_a_gap_of_any_size_is_closed_by_the_messages_on_both_sides_of_it(
+    tmp_path: Path, gap: int
+) -> None:
     store = small_store(tmp_path)
     for slot in (0, gap + 1):
         store.append_raw(store.log_end, encoded(message(), slot, store.log_end))
@@ -116,15 +144,26 @@ def test_a_gap_of_any_size_is_closed_by_the_messages_on_both_sides_of_it(tmp_pat
     assert queue is not None
     size = store.log_end // 2
     for slot in {1, gap // 2 + 1, gap}:
-        assert where_to_look(store.log, queue, Place(0, 0, b"T", 0, slot), store.log_end) == (size, size, True)
+        assert where_to_look(store.log, queue, Place(0, 0, b"T", 0, slot), store.log_end) == (
+            size,
+            size,
+            True,
+        )
     while queue.read(1, 1)[0].size != FILLER_SIZE or queue.read(gap, 1)[0].size != FILLER_SIZE:
-        wrong = next(slot for slot in range(1, gap + 1) if queue.read(slot, 1)[0].size != FILLER_SIZE)
+        wrong = next(
+            slot for slot in range(1, gap + 1) if queue.read(slot, 1)[0].size != FILLER_SIZE
+        )
         assert put_right(queue, wrong, None)
-    assert [entry.size == FILLER_SIZE for entry in (queue.read(0, 1) + queue.read(gap + 1, 1))] == [False, False]
+    assert [entry.size == FILLER_SIZE for entry in (queue.read(0, 1) + queue.read(gap + 1, 1))] == [
+        False,
+        False,
+    ]
     assert bodies(store) == [b"body"] * 2
 
 
-def test_a_last_entry_that_leads_elsewhere_says_nothing_of_what_was_dispatched(store: MessageStore) -> None:
+def test_a_last_entry_that_leads_elsewhere_says_nothing_of_what_was_dispatched(
+    store: MessageStore,
+) -> None:
     other = store.queues.get("T", 0)
     assert other is not None
     assert last_dispatched(store.log, store.queues) == queue_of(store).last_physical
@@ -135,7 +174,9 @@ def test_a_last_entry_that_leads_elsewhere_says_nothing_of_what_was_dispatched(s
 
 
 @pytest.mark.parametrize("wrong", [1 << 40, 1 << 13])
-def test_no_slot_is_passed_over_after_a_start_with_a_last_entry_that_leads_out_of_the_log(tmp_path: Path, wrong: int) -> None:
+def test_no_slot_is_passed_over_after_a_start_with_a_last_entry_that_leads_out_of_the_log(
+    tmp_path: Path, wrong: int
+) -> None:
     """The start takes the entry away; what comes next leaves the slot to whoever reads it."""
     store = small_store(tmp_path)
     for number in range(6):
@@ -157,4 +198,7 @@ def test_a_cut_sees_through_a_damaged_entry(store: MessageStore, spoiled: int) -
     spoil(store, spoiled)
     store.log.truncate(store.queues.get("T", 0).read(20, 1)[0].physical_offset)  # type: ignore[union-attr]
     cut_queues(store.log, store.queues, store.log_end)
-    assert [store.queues.get("T", number).max_offset for number in (0, 1)] == [20, 21 if spoiled == 20 else 20]  # type: ignore[union-attr]
+    assert [store.queues.get("T", number).max_offset for number in (0, 1)] == [
+        20,
+        21 if spoiled == 20 else 20,
+    ]  # type: ignore[union-attr]

@@ -1,4 +1,6 @@
-"""Record layouts against recorded bytes of the real broker, hand-checked vectors and random bytes."""
+"""Record layouts against recorded bytes of the real broker, hand-checked vectors and random
+bytes.
+"""
 
 import struct
 
@@ -29,9 +31,9 @@ from brokers.log.records import (
 from tests.unit.brokers.log.log_samples import GOLDEN, NOW_MS, encoded, message
 
 VECTOR = bytes.fromhex(
-    "00000074 daa320a7 00000000 00000002 00000000 0000000000000007 0000000000001000 00000000"
-    "0000018bcfe56800 0a000001 000004d2 0000018bcfe56801 0a000002 00002a9f 00000000 0000000000000000"
-    "00000005 68656c6c6f 06 466f6f426172 000e 6101620254414753015461674102"
+    "00000074 daa320a7 00000000 00000002 00000000 0000000000000007 0000000000001000 "
+    "000000000000018bcfe56800 0a000001 000004d2 0000018bcfe56801 0a000002 00002a9f 00000000 "
+    "000000000000000000000005 68656c6c6f 06 466f6f426172 000e 6101620254414753015461674102"
 )
 HOSTS = st.one_of(st.binary(min_size=8, max_size=8), st.binary(min_size=20, max_size=20))
 I32, I64 = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
@@ -53,9 +55,20 @@ MESSAGES = st.builds(
 
 def test_the_vector_of_the_reference_is_read_and_written() -> None:
     stored = decode_message(VECTOR, check_body=False)
-    assert (stored.fields.topic, stored.fields.body, stored.fields.queue_id) == ("FooBar", b"hello", 2)
-    assert (stored.queue_offset, stored.physical_offset, stored.store_ms) == (7, 4096, 1700000000001)
-    assert (host_text(stored.fields.born_host), host_text(stored.fields.store_host)) == ("10.0.0.1:1234", "10.0.0.2:10911")
+    assert (stored.fields.topic, stored.fields.body, stored.fields.queue_id) == (
+        "FooBar",
+        b"hello",
+        2,
+    )
+    assert (stored.queue_offset, stored.physical_offset, stored.store_ms) == (
+        7,
+        4096,
+        1700000000001,
+    )
+    assert (host_text(stored.fields.born_host), host_text(stored.fields.store_host)) == (
+        "10.0.0.1:1234",
+        "10.0.0.2:10911",
+    )
     assert encode_stored(stored) == VECTOR
     with_checksum = encode_message(stored.fields, 116, 7, 4096, 1700000000001)
     assert with_checksum[8:12].hex() == "3610a686"
@@ -65,7 +78,11 @@ def test_the_vector_of_the_reference_is_read_and_written() -> None:
 
 @pytest.mark.parametrize(
     ("name", "end"),
-    [("commitlog_first_8k", 7302), ("epoch-collision-master__commitlog", 448), ("epoch-collision-returned__commitlog", 448)],
+    [
+        ("commitlog_first_8k", 7302),
+        ("epoch-collision-master__commitlog", 448),
+        ("epoch-collision-returned__commitlog", 448),
+    ],
 )
 def test_every_message_of_a_real_log_is_written_back_byte_by_byte(name: str, end: int) -> None:
     data = (GOLDEN / name).read_bytes()[:end]
@@ -79,23 +96,34 @@ def test_every_message_of_a_real_log_is_written_back_byte_by_byte(name: str, end
 
 
 def test_example_size_of_the_reference() -> None:
-    fields = replace(message("FooBar", body=b"b" * 32), properties=b"KEYS\x01k0\x02TAGS\x01TAG1\x02")
+    fields = replace(
+        message("FooBar", body=b"b" * 32), properties=b"KEYS\x01k0\x02TAGS\x01TAG1\x02"
+    )
     assert message_size(fields) == 147
 
 
 @given(MESSAGES, I64, I64, I64)
-def test_messages_come_back_as_they_were_written(fields: MessageFields, slot: int, at: int, store_ms: int) -> None:
+def test_messages_come_back_as_they_were_written(
+    fields: MessageFields, slot: int, at: int, store_ms: int
+) -> None:
     size = message_size(fields)
     data = encode_message(fields, size, slot, at, store_ms)
     stored = decode_message(b"\xff" + data + b"\xff", 1)
     assert len(data) == size == stored.size
-    hosts = (0x10 if len(fields.born_host) == 20 else 0) | (0x20 if len(fields.store_host) == 20 else 0)
+    hosts = (0x10 if len(fields.born_host) == 20 else 0) | (
+        0x20 if len(fields.store_host) == 20 else 0
+    )
     assert stored.fields == replace(fields, sys_flag=fields.sys_flag & ~0x30 | hosts)
     assert (stored.queue_offset, stored.physical_offset, stored.store_ms) == (slot, at, store_ms)
     assert stored.version == (2 if len(fields.topic.encode()) > 127 else 1)
     assert encode_stored(stored) == data
     record = read_record(data, 0, check_body=True)
-    assert (record.topic, record.queue_offset, record.size, record.store_ms) == (fields.topic, slot, size, store_ms)
+    assert (record.topic, record.queue_offset, record.size, record.store_ms) == (
+        fields.topic,
+        slot,
+        size,
+        store_ms,
+    )
 
 
 def test_a_long_topic_takes_version_2() -> None:
@@ -149,7 +177,9 @@ def test_messages_beyond_a_limit_are_refused(fields: MessageFields) -> None:
         encode_message(fields, message_size(fields), 0, 0, NOW_MS)
 
 
-@pytest.mark.parametrize(("sys_flag", "shows"), [(0, True), (0x4, False), (0x8, True), (0xC, False), (0x301, True)])
+@pytest.mark.parametrize(
+    ("sys_flag", "shows"), [(0, True), (0x4, False), (0x8, True), (0xC, False), (0x301, True)]
+)
 def test_prepared_and_rollback_messages_have_no_queue_entry(sys_flag: int, shows: bool) -> None:
     assert has_queue_entry(sys_flag) is shows
 

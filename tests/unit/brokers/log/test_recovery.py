@@ -18,15 +18,29 @@ from brokers.log.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from brokers.log.properties import encode_properties
 from brokers.log.store import MessageStore, StoreConfig
 from brokers.log.trimming import trim
-from tests.unit.brokers.log.log_samples import NOW_MS, bodies, encoded, log_bytes, message, sized, small_store
+from tests.unit.brokers.log.log_samples import (
+    NOW_MS,
+    bodies,
+    encoded,
+    log_bytes,
+    message,
+    sized,
+    small_store,
+)
 
 
-def killed(root: Path, messages: int = 30, confirm: int | None = None, checkpoint_at: int = -1) -> tuple[bytes, list[int]]:
+def killed(
+    root: Path, messages: int = 30, confirm: int | None = None, checkpoint_at: int = -1
+) -> tuple[bytes, list[int]]:
     """A store that died without warning; returns its log and the ends of its messages."""
     store = small_store(root)
     ends = []
     for number in range(messages):
-        ends.append(store.put(message(queue_id=number % 2, body=b"%d" % number), NOW_MS + number * 1000).end_offset)
+        ends.append(
+            store.put(
+                message(queue_id=number % 2, body=b"%d" % number), NOW_MS + number * 1000
+            ).end_offset
+        )
         if number == checkpoint_at:
             store.dispatch_to(store.log_end)
             store.checkpoint()
@@ -96,16 +110,25 @@ def test_a_broken_last_message_is_cut(tmp_path: Path, damage: str, same_boot: bo
     again = small_store(tmp_path, same_boot=same_boot)
     assert again.log_end == 800
     assert again.confirm_offset <= 800
-    assert again.recovery.cut_bytes == {"flipped byte": 198, "second half zero": 100, "all zero": 0}[damage]
+    assert (
+        again.recovery.cut_bytes
+        == {"flipped byte": 198, "second half zero": 100, "all zero": 0}[damage]
+    )
     again.dispatch_to(800)
     assert again.queue_bounds("T", 0) == (0, 4)
     assert again.put(sized(200), NOW_MS) == (800, 1000, 4, "0A00000200002A9F0000000000000320")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
-def test_lost_writes_after_the_checkpoint_cost_only_a_tail(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """Power is lost: any 512-byte pieces of log and queues that were written after the checkpoint may be gone."""
+def test_lost_writes_after_the_checkpoint_cost_only_a_tail(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Power is lost: any 512-byte pieces of log and queues that were written after the checkpoint
+    may be gone.
+    """
     root = tmp_path_factory.mktemp("power")
     at = data.draw(st.integers(0, 39))
     written, ends = killed(root, messages=40, checkpoint_at=at)
@@ -146,7 +169,8 @@ def test_a_kill_between_the_writes_of_two_queues_leaves_no_hole(tmp_path: Path, 
     overwrite(last_file, max(len(data) // 20 * 20 - 40, 0), bytes(60))
     store = small_store(tmp_path, same_boot=True)
     assert bodies(store, 0) == [b"%d" % number for number in range(0, 30, 2)]
-    assert bodies(store, 1) == [b"%d" % number for number in range(1, 30, 2)][: 15 - lost]  # 29 is not known as confirmed
+    # 29 is not known as confirmed
+    assert bodies(store, 1) == [b"%d" % number for number in range(1, 30, 2)][: 15 - lost]
     store.dispatch_to(store.log_end)
     assert len(bodies(store, 1)) == 15
 
@@ -271,7 +295,9 @@ while True:
 
 def test_a_process_killed_in_the_middle_of_writing_loses_nothing(tmp_path: Path) -> None:
     root = Path(__file__).parents[4]
-    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=root)
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=root
+    )
     assert writer.stdout is not None
     lines = [next(writer.stdout) for _ in range(500)]
     writer.kill()
@@ -296,7 +322,9 @@ def test_the_durable_end_is_the_last_record_border_that_was_flushed(tmp_path: Pa
 def test_a_java_checkpoint_says_by_time_what_was_durable(tmp_path: Path) -> None:
     _, ends = killed(tmp_path, messages=60, checkpoint_at=40)
     position = next(at for at in range(60) if ends[at] > 4096)  # in the second file of the log
-    java = Checkpoint(NOW_MS + position * 1000 + 3500, NOW_MS + position * 1000 + 3500, 0, None, ends[40])
+    java = Checkpoint(
+        NOW_MS + position * 1000 + 3500, NOW_MS + position * 1000 + 3500, 0, None, ends[40]
+    )
     write_checkpoint(tmp_path / "checkpoint", java)
     store = small_store(tmp_path)
     assert store.recovery.durable_end == 4096
@@ -306,10 +334,17 @@ def test_a_java_checkpoint_says_by_time_what_was_durable(tmp_path: Path) -> None
     assert len(bodies(store, 0)) == len(bodies(store, 1)) == 30
 
 
-def test_a_copy_that_was_killed_inside_a_records_text_ends_in_front_of_that_record(tmp_path: Path) -> None:
-    """No checksum covers properties: a text that ends in zeros was never written to its end, and would stay like that."""
+def test_a_copy_that_was_killed_inside_a_records_text_ends_in_front_of_that_record(
+    tmp_path: Path,
+) -> None:
+    """No checksum covers properties: a text that ends in zeros was never written to its end, and
+    would stay like that.
+    """
     master = small_store(tmp_path / "m")
-    ends = [master.put(message(body=b"%d" % number, tag="tag"), NOW_MS).end_offset for number in range(3)]
+    ends = [
+        master.put(message(body=b"%d" % number, tag="tag"), NOW_MS).end_offset
+        for number in range(3)
+    ]
     data = log_bytes(master)
     master.close()
     for tear in range(ends[1] + 1, ends[2]):
@@ -353,7 +388,9 @@ def test_a_lost_entry_does_not_take_durable_ones_behind_it_along(tmp_path: Path)
 
 @pytest.mark.parametrize("same_boot", [True, False])
 @pytest.mark.parametrize("flushed", [4, 34])
-def test_a_queue_file_that_became_empty_is_made_again(tmp_path: Path, flushed: int, same_boot: bool) -> None:
+def test_a_queue_file_that_became_empty_is_made_again(
+    tmp_path: Path, flushed: int, same_boot: bool
+) -> None:
     store = small_store(tmp_path)
     for number in range(35):
         store.put(message(body=b"%d" % number), NOW_MS + number * 10_000)
@@ -369,7 +406,9 @@ def test_a_queue_file_that_became_empty_is_made_again(tmp_path: Path, flushed: i
 
 @pytest.mark.parametrize("same_boot", [True, False])
 def test_a_queue_whose_only_file_is_empty_has_its_messages(tmp_path: Path, same_boot: bool) -> None:
-    """Where queues go on was written before its messages came, and the log's last file has none of them."""
+    """Where queues go on was written before its messages came, and the log's last file has none of
+    them.
+    """
     store = small_store(tmp_path)
     store.put(message(queue_id=1), NOW_MS)
     store.checkpoint()
@@ -416,7 +455,9 @@ def test_a_queue_that_loses_all_its_messages_to_a_cut_goes_on_where_it_was(tmp_p
 
 
 @pytest.mark.parametrize("confirmed", [False, True])
-def test_what_was_confirmed_and_not_flushed_may_be_torn_by_a_loss_of_power(tmp_path: Path, confirmed: bool) -> None:
+def test_what_was_confirmed_and_not_flushed_may_be_torn_by_a_loss_of_power(
+    tmp_path: Path, confirmed: bool
+) -> None:
     """The checkpoint's confirm offset is read after its flush: under load it is higher."""
     store = small_store(tmp_path)
     store.put(message(body=bytes(300)), NOW_MS)
@@ -428,7 +469,9 @@ def test_what_was_confirmed_and_not_flushed_may_be_torn_by_a_loss_of_power(tmp_p
     if confirmed:
         store.dispatch_to(store.log_end)
         known = read_checkpoint(tmp_path / "checkpoint")
-        write_checkpoint(tmp_path / "checkpoint", dataclasses.replace(known, confirm_offset=store.log_end))
+        write_checkpoint(
+            tmp_path / "checkpoint", dataclasses.replace(known, confirm_offset=store.log_end)
+        )
     store.close(clean=False)
     overwrite(log_file(tmp_path), 1024, bytes(512))  # in the middle of the properties
     again = small_store(tmp_path)
@@ -439,10 +482,15 @@ def test_what_was_confirmed_and_not_flushed_may_be_torn_by_a_loss_of_power(tmp_p
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("same_boot", [True, False])
 @pytest.mark.parametrize("at", [88, 2, 33], ids=["body", "length", "position"])
-def test_a_damaged_record_takes_no_sound_one_along(tmp_path: Path, clean: bool, same_boot: bool, at: int) -> None:
+def test_a_damaged_record_takes_no_sound_one_along(
+    tmp_path: Path, clean: bool, same_boot: bool, at: int
+) -> None:
     """One flipped byte in what was flushed, in the file that a start reads."""
     store = small_store(tmp_path)
-    places = [store.put(message(body=b"%d" % number), NOW_MS + number).physical_offset for number in range(60)]
+    places = [
+        store.put(message(body=b"%d" % number), NOW_MS + number).physical_offset
+        for number in range(60)
+    ]
     store.dispatch_to(store.log_end)
     store.checkpoint()
     data = log_bytes(store)
@@ -451,14 +499,20 @@ def test_a_damaged_record_takes_no_sound_one_along(tmp_path: Path, clean: bool, 
     file, within = log_file(tmp_path, places[number] // 4096 * 4096), places[number] % 4096 + at
     overwrite(file, within, bytes([file.read_bytes()[within] ^ 0x11]))
     again = small_store(tmp_path, same_boot=same_boot)
-    assert (again.log_end, again.confirm_offset, again.recovery.missing_bytes) == (len(data), len(data), 0)
+    assert (again.log_end, again.confirm_offset, again.recovery.missing_bytes) == (
+        len(data),
+        len(data),
+        0,
+    )
     (bad,) = again.recovery.damaged
     assert bad.place.offset == places[number] and bad.proven
     again.dispatch_to(again.log_end)
     assert again.queue_bounds("T", 0) == (0, 60)
     answer = again.query("T", 0, number, 1)
     assert answer.refused is not None and answer.body == b""
-    assert [again.query("T", 0, slot, 1).messages for slot in range(60)] == [slot != number for slot in range(60)]
+    assert [again.query("T", 0, slot, 1).messages for slot in range(60)] == [
+        slot != number for slot in range(60)
+    ]
     assert again.put(message(), NOW_MS).queue_offset == 60
 
 
@@ -469,12 +523,19 @@ def test_what_is_cut_off_a_log_is_kept_beside_it(tmp_path: Path) -> None:
     again = small_store(tmp_path)
     assert again.log_end == ends[20]
     (kept,) = (tmp_path / "cutAtStart").iterdir()
-    assert kept.name.startswith(f"{ends[20]:020d}") and kept.read_bytes()[91:] == data[ends[20] + 91 :]
+    assert (
+        kept.name.startswith(f"{ends[20]:020d}") and kept.read_bytes()[91:] == data[ends[20] + 91 :]
+    )
 
 
-def test_a_sector_that_cannot_be_read_costs_its_records_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sector_that_cannot_be_read_costs_its_records_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = small_store(tmp_path)
-    places = [store.put(message(body=b"%d" % number), NOW_MS + number).physical_offset for number in range(110)]
+    places = [
+        store.put(message(body=b"%d" % number), NOW_MS + number).physical_offset
+        for number in range(110)
+    ]
     store.dispatch_to(store.log_end)
     end = store.log_end
     store.close()
@@ -482,7 +543,10 @@ def test_a_sector_that_cannot_be_read_costs_its_records_and_no_more(tmp_path: Pa
 
     def pread(fd: int, count: int, position: int) -> bytes:
         name = os.readlink(f"/proc/self/fd/{fd}")
-        if name.endswith(log_file(tmp_path, places[99] // 4096 * 4096).name) and "commitlog" in name:
+        if (
+            name.endswith(log_file(tmp_path, places[99] // 4096 * 4096).name)
+            and "commitlog" in name
+        ):
             if position < bad.stop and position + count > bad.start:
                 raise OSError(errno.EIO, os.strerror(errno.EIO))
         return real(fd, count, position)
@@ -514,7 +578,9 @@ def trimmed(root: Path) -> MessageStore:
 @pytest.mark.parametrize("same_boot", [True, False])
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("lost", ["all", "one"])
-def test_queues_whose_folders_are_gone_go_on_where_they_were(tmp_path: Path, clean: bool, same_boot: bool, lost: str) -> None:
+def test_queues_whose_folders_are_gone_go_on_where_they_were(
+    tmp_path: Path, clean: bool, same_boot: bool, lost: str
+) -> None:
     store = trimmed(tmp_path)
     before = [store.queue_bounds("T", queue_id) for queue_id in (0, 1)]
     store.close(clean=clean)
@@ -545,7 +611,9 @@ def test_a_queue_whose_folder_is_gone_is_made_again_from_the_log(tmp_path: Path)
     assert small_store(tmp_path).recovery.scanned_from > 0
 
 
-def test_a_replica_that_was_emptied_and_copied_anew_knows_where_its_queues_were(tmp_path: Path) -> None:
+def test_a_replica_that_was_emptied_and_copied_anew_knows_where_its_queues_were(
+    tmp_path: Path,
+) -> None:
     master, slave = trimmed(tmp_path / "m"), trimmed(tmp_path / "s")
     slave.truncate(0)
     at = master.log_min
@@ -560,7 +628,9 @@ def test_a_replica_that_was_emptied_and_copied_anew_knows_where_its_queues_were(
     assert slave.put(message(), NOW_MS).queue_offset == 5
 
 
-def test_a_queue_born_after_the_last_checkpoint_costs_no_look_through_the_log(tmp_path: Path) -> None:
+def test_a_queue_born_after_the_last_checkpoint_costs_no_look_through_the_log(
+    tmp_path: Path,
+) -> None:
     """Power is lost: the first page of its entries never came to the disk, the second did."""
     store = MessageStore(tmp_path, StoreConfig(log_file_bytes=4096, queue_file_bytes=20_000))
     for number in range(200):
@@ -578,7 +648,9 @@ def test_a_queue_born_after_the_last_checkpoint_costs_no_look_through_the_log(tm
     assert len(bodies(again, topic="New")) == 400
 
 
-def test_messages_are_not_deleted_before_it_is_durable_where_their_queues_go_on(tmp_path: Path) -> None:
+def test_messages_are_not_deleted_before_it_is_durable_where_their_queues_go_on(
+    tmp_path: Path,
+) -> None:
     store = small_store(tmp_path)
     while len(store.log.file_starts) < 3:
         store.put(message(), NOW_MS)
@@ -588,7 +660,9 @@ def test_messages_are_not_deleted_before_it_is_durable_where_their_queues_go_on(
     assert store.remembered_offset == store.log_end
 
 
-def test_a_damaged_file_of_ends_is_told_and_not_believed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_file_of_ends_is_told_and_not_believed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     trimmed(tmp_path).close()
     overwrite(tmp_path / "queueEnds", 30, b"9")
     again = small_store(tmp_path)
@@ -597,7 +671,9 @@ def test_a_damaged_file_of_ends_is_told_and_not_believed(tmp_path: Path, caplog:
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_queue_that_the_disk_cannot_read_is_made_again_from_the_log(tmp_path: Path, clean: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_queue_that_the_disk_cannot_read_is_made_again_from_the_log(
+    tmp_path: Path, clean: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = small_store(tmp_path)
     for number in range(30):
         for queue_id in (0, 1):
@@ -620,15 +696,20 @@ def test_a_queue_that_the_disk_cannot_read_is_made_again_from_the_log(tmp_path: 
     for _ in range(2):
         store = small_store(tmp_path)
         store.dispatch_to(store.log_end)
-        assert (store.queue_bounds("T", 0), bodies(store)) == (bounds, whole) and bodies(store, 1) == others
+        assert (store.queue_bounds("T", 0), bodies(store)) == (bounds, whole) and bodies(
+            store, 1
+        ) == others
         store.close()
         assert sorted(path.name for path in folder.iterdir()) == ["0", "0.unreadable", "1"]
 
 
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("slot", [7, 14])
-@pytest.mark.parametrize("wrong", [16, 15, 1 << 40, 3])  # a little further, just the next one, impossible, another's
-def test_a_message_whose_header_names_another_place_in_its_queue_takes_nobodys(tmp_path: Path, clean: bool, wrong: int, slot: int) -> None:
+# a little further, just the next one, impossible, another's
+@pytest.mark.parametrize("wrong", [16, 15, 1 << 40, 3])
+def test_a_message_whose_header_names_another_place_in_its_queue_takes_nobodys(
+    tmp_path: Path, clean: bool, wrong: int, slot: int
+) -> None:
     _, ends = killed(tmp_path, checkpoint_at=29)
     small_store(tmp_path).close(clean=clean)
     at = ends[2 * slot - 1]
@@ -638,13 +719,17 @@ def test_a_message_whose_header_names_another_place_in_its_queue_takes_nobodys(t
     assert store.queues.get("T", 0).read(slot, 1)[0].physical_offset == at
     assert store.put(message(queue_id=0), NOW_MS).queue_offset == 15
     told = [(bad.place.offset, bad.place.slot, bad.proven) for bad in store.recovery.damaged]
-    assert told == ([] if wrong == 3 else [(at, slot, True)])  # what changes nothing is found when it is read
+    # what changes nothing is found when it is read
+    assert told == ([] if wrong == 3 else [(at, slot, True)])
 
 
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("slot", [0, 7, 14])
-@pytest.mark.parametrize("wrong", [1, 2, 1 << 26])  # a queue that is there, one that is not, one that cannot be
-def test_a_message_whose_header_names_another_queue_gets_into_no_other(tmp_path: Path, clean: bool, wrong: int, slot: int) -> None:
+# a queue that is there, one that is not, one that cannot be
+@pytest.mark.parametrize("wrong", [1, 2, 1 << 26])
+def test_a_message_whose_header_names_another_queue_gets_into_no_other(
+    tmp_path: Path, clean: bool, wrong: int, slot: int
+) -> None:
     _, ends = killed(tmp_path, checkpoint_at=29)
     small_store(tmp_path).close(clean=clean)
     at = ends[2 * slot - 1] if slot else 0
@@ -652,7 +737,10 @@ def test_a_message_whose_header_names_another_queue_gets_into_no_other(tmp_path:
     store = small_store(tmp_path)
     assert sorted(store.queue_ids()) == [("T", 0), ("T", 1)]
     assert [store.queue_bounds("T", queue) for queue in (0, 1)] == [(0, 15), (0, 15)]
-    told = [(bad.place.offset, bad.place.queue_id, bad.place.slot, bad.proven) for bad in store.recovery.damaged]
+    told = [
+        (bad.place.offset, bad.place.queue_id, bad.place.slot, bad.proven)
+        for bad in store.recovery.damaged
+    ]
     assert told == ([] if wrong == 1 else [(at, 0, slot, True)])
 
 

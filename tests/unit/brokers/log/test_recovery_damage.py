@@ -30,7 +30,9 @@ LAST = FILE + 5 * SIZE
 
 def reader(data: bytes) -> Callable[[int, int], bytes]:
     padded = data.ljust(2 * FILE, b"\0")
-    return lambda offset, count: bytes(padded[offset : min(offset + count, offset - offset % FILE + FILE)])
+    return lambda offset, count: bytes(
+        padded[offset : min(offset + count, offset - offset % FILE + FILE)]
+    )
 
 
 def behind(data: bytes, at: int, flushed: int = LAST, written: int = LAST) -> Passed | None:
@@ -38,7 +40,9 @@ def behind(data: bytes, at: int, flushed: int = LAST, written: int = LAST) -> Pa
 
 
 @pytest.mark.parametrize(("flipped", "size"), [(88, SIZE), (5, SIZE), (30, SIZE), (1, 0), (3, 0)])
-def test_the_next_record_is_found_by_the_length_of_the_damaged_one_or_by_searching(flipped: int, size: int) -> None:
+def test_the_next_record_is_found_by_the_length_of_the_damaged_one_or_by_searching(
+    flipped: int, size: int
+) -> None:
     data = two_files()
     data[3 * SIZE + flipped] ^= 0x11
     assert behind(data, 3 * SIZE) == Passed(size, 4 * SIZE)
@@ -80,7 +84,9 @@ def test_what_looks_like_a_record_within_a_body_is_not_believed() -> None:
     data[SIZE + 1] ^= 1  # the length of the outer one
     assert data[SIZE + 100 : SIZE + 100 + len(inside)] == inside
     end = len(data)
-    assert behind_damage(reader(data), SIZE, FILE, FILE, Written(end, end)) == Passed(0, SIZE + len(outer))
+    assert behind_damage(reader(data), SIZE, FILE, FILE, Written(end, end)) == Passed(
+        0, SIZE + len(outer)
+    )
 
 
 def test_a_sector_that_cannot_be_read_is_passed_over() -> None:
@@ -93,4 +99,5 @@ def test_a_sector_that_cannot_be_read_is_passed_over() -> None:
         return read(offset, count)
 
     passed = behind_damage(refusing, 3 * SIZE, 2 * FILE, FILE, Written(LAST, LAST))
-    assert passed is not None and passed.following == FILE  # what a disk loses at once is larger than such a file
+    # what a disk loses at once is larger than such a file
+    assert passed is not None and passed.following == FILE

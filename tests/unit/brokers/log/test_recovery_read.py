@@ -1,4 +1,6 @@
-"""A start that looks at many messages at once finds what one does that looks at each, whatever has become of the files."""
+"""A start that looks at many messages at once finds what one does that looks at each, whatever has
+become of the files.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +25,27 @@ NEVER = 1 << 60
 def found(root: Path, *, same_boot: bool) -> dict[str, object]:
     """Everything that opening gives, or leaves in the files."""
     store = MessageStore(root, CONFIG, same_boot=same_boot)
-    told = {"report": store.recovery, "readable": store.dispatched_offset, "stored_ms": store.dispatcher.last_store_ms}
-    store.close(clean=False)
-    return told | {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*/*/*")) if path.is_file()} | {
-        path.name: path.read_bytes() for path in sorted((root / "commitlog").iterdir())
+    told = {
+        "report": store.recovery,
+        "readable": store.dispatched_offset,
+        "stored_ms": store.dispatcher.last_store_ms,
     }
+    store.close(clean=False)
+    return (
+        told
+        | {
+            str(path.relative_to(root)): path.read_bytes()
+            for path in sorted(root.rglob("*/*/*"))
+            if path.is_file()
+        }
+        | {path.name: path.read_bytes() for path in sorted((root / "commitlog").iterdir())}
+    )
 
 
 def filled(root: Path, sent: list[MessageFields], confirmed: float) -> int:
-    """A store that was killed; how long its log is. `confirmed`: that part of it has queue entries."""
+    """A store that was killed; how long its log is. `confirmed`: that part of it has queue
+    entries.
+    """
     store = MessageStore(root, CONFIG)
     for number, one in enumerate(sent):
         store.put(one, NOW_MS + number)
@@ -51,20 +65,38 @@ def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recovery_read, "SINGLY", 2)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
-    sent=st.lists(messages, min_size=20, max_size=60), confirmed=shares, known=st.none() | st.tuples(shares, shares), same_boot=st.booleans(),
-    damage=st.lists(st.tuples(shares, st.sampled_from([1, 8, 300]), st.sampled_from([0, 1, 0x80, 0xFF])), max_size=3),
+    sent=st.lists(messages, min_size=20, max_size=60),
+    confirmed=shares,
+    known=st.none() | st.tuples(shares, shares),
+    same_boot=st.booleans(),
+    damage=st.lists(
+        st.tuples(shares, st.sampled_from([1, 8, 300]), st.sampled_from([0, 1, 0x80, 0xFF])),
+        max_size=3,
+    ),
     queue_damage=st.lists(st.tuples(shares, shares), max_size=2),
-)  # fmt: skip
+)
 def test_whatever_the_files_hold(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, small_windows: None, sent: list[MessageFields], confirmed: float,
-    known: tuple[float, float] | None, same_boot: bool, damage: list[tuple[float, int, int]], queue_damage: list[tuple[float, float]],
-) -> None:  # fmt: skip
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    small_windows: None,
+    sent: list[MessageFields],
+    confirmed: float,
+    known: tuple[float, float] | None,
+    same_boot: bool,
+    damage: list[tuple[float, int, int]],
+    queue_damage: list[tuple[float, float]],
+) -> None:
     root = tmp_path_factory.mktemp("killed")
     end = filled(root, sent, confirmed)
     if known is not None:
-        write_checkpoint(root / "checkpoint", Checkpoint(NOW_MS, NOW_MS, 0, int(end * known[0]), int(end * known[1])))
+        write_checkpoint(
+            root / "checkpoint",
+            Checkpoint(NOW_MS, NOW_MS, 0, int(end * known[0]), int(end * known[1])),
+        )
     for share, count, value in damage:
         _overwrite(root / "commitlog", int(end * share), bytes([value]) * count)
     queues = sorted(path for path in (root / "consumequeue").rglob("*") if path.is_file())
@@ -94,7 +126,11 @@ def test_a_long_log_is_read_with_arrays(tmp_path: Path, monkeypatch: pytest.Monk
     """And a short one is not: they take a tenth of a second to load."""
     looked: list[int] = []
     real = recovery_read._many
-    monkeypatch.setattr(recovery_read, "_many", lambda log, read, *others: looked.append(read.walk.end) or real(log, read, *others))
+    monkeypatch.setattr(
+        recovery_read,
+        "_many",
+        lambda log, read, *others: looked.append(read.walk.end) or real(log, read, *others),
+    )
     monkeypatch.setattr(recovery_read, "WORTH_BYTES", 3000)
     monkeypatch.setattr(recovery_read, "WINDOW_BYTES_MIN", 200)
     filled(tmp_path / "long", [message()] * 40, 1.0)

@@ -16,7 +16,9 @@ FILE = 1024
 
 def reader(data: bytes, window: int = 1 << 20):
     """Reads as a commit log does: never across a file."""
-    return lambda offset, count: data[offset : min(offset + min(count, window), offset - offset % FILE + FILE)]
+    return lambda offset, count: data[
+        offset : min(offset + min(count, window), offset - offset % FILE + FILE)
+    ]
 
 
 def three_messages(tag: str = "") -> bytes:
@@ -40,7 +42,10 @@ def test_the_end_of_a_real_log_is_found() -> None:
 
 def test_zeros_end_the_scan() -> None:
     data = three_messages()
-    assert end_of_valid_log(reader(padded(data)), 0, FILE, FILE) == (len(data), "magic is not that of a record")
+    assert end_of_valid_log(reader(padded(data)), 0, FILE, FILE) == (
+        len(data),
+        "magic is not that of a record",
+    )
 
 
 @pytest.mark.parametrize("what", ["magic", "body", "size", "length", "half", "position"])
@@ -62,8 +67,12 @@ def test_a_tear_anywhere_ends_the_log_at_a_message_in_front_of_it(tear: int, tag
     walk = LogWalk(reader(padded(data[:tear])), 0, FILE, FILE, check_body=True, written_end=0)
     assert len(list(walk)) * len(data) // 3 == walk.end
     third = len(data) // 3
-    # where no properties follow, the last bytes of a record are zero: a tear in front of them changes nothing
-    assert walk.end in (min(len(data), tear // third * third), *([] if tag else [min(len(data), (tear + 2) // third * third)]))
+    # where no properties follow, the last bytes of a record are zero: a tear in front of them
+    # changes nothing
+    assert walk.end in (
+        min(len(data), tear // third * third),
+        *([] if tag else [min(len(data), (tear + 2) // third * third)]),
+    )
 
 
 def test_a_record_whose_text_ends_in_zeros_counts_once_something_stands_behind_it() -> None:
@@ -72,7 +81,12 @@ def test_a_record_whose_text_ends_in_zeros_counts_once_something_stands_behind_i
     read = reader(padded(odd))
     assert list(LogWalk(read, 0, FILE, FILE, check_body=True, written_end=0)) == []
     assert len(list(LogWalk(read, 0, FILE, FILE, check_body=True, written_end=len(odd)))) == 1
-    assert len(list(LogWalk(reader(padded(odd + then)), 0, FILE, FILE, check_body=True, written_end=0))) == 2
+    assert (
+        len(
+            list(LogWalk(reader(padded(odd + then)), 0, FILE, FILE, check_body=True, written_end=0))
+        )
+        == 2
+    )
     blank = encode_blank(FILE - len(odd))
     walk = LogWalk(reader(padded(odd + blank)), 0, 2 * FILE, FILE, check_body=True, written_end=0)
     assert len(list(walk)) == 1 and walk.end == FILE
@@ -115,7 +129,9 @@ def test_a_blank_record_beyond_the_limit_is_incomplete() -> None:
     assert (walk.end, walk.incomplete) == (FILE - 100, True)
 
 
-def test_a_record_larger_than_the_window_is_read_again_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_larger_than_the_window_is_read_again_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("brokers.log.scan.WINDOW_BYTES", 100)
     data = encoded(sized(400)) + encoded(sized(99), 1, 400) + encoded(sized(300), 2, 499)
     walk = LogWalk(reader(padded(data)), 0, FILE, FILE, check_body=True)
@@ -151,14 +167,27 @@ def test_a_broken_message_is_no_boundary() -> None:
 
 @pytest.mark.parametrize("lost", range(0, 3584, 512))
 def test_a_record_of_which_any_sector_was_lost_does_not_count_where_power_was(lost: int) -> None:
-    """Body, topic and properties reach over borders of sectors; nothing but the body has a checksum."""
+    """Body, topic and properties reach over borders of sectors; nothing but the body has a
+    checksum.
+    """
     properties = b"a\x01" + b"x" * 1500 + b"\x02b\x01" + b"y" * 1000
     record = encoded(replace(message(topic="T" * 100, body=b"b" * 900), properties=properties))
     data = bytearray((record + encoded(message(), 1, len(record))).ljust(8192, b"\0"))
     assert len(record) > 3584 - 512
 
     def found() -> int:
-        return len(list(LogWalk(lambda at, count: bytes(data[at : at + count]), 0, 8192, 8192, check_body=True, torn_from=0)))
+        return len(
+            list(
+                LogWalk(
+                    lambda at, count: bytes(data[at : at + count]),
+                    0,
+                    8192,
+                    8192,
+                    check_body=True,
+                    torn_from=0,
+                )
+            )
+        )
 
     assert found() == 2
     data[lost : lost + 512] = bytes(512)
@@ -167,20 +196,45 @@ def test_a_record_of_which_any_sector_was_lost_does_not_count_where_power_was(lo
 
 @pytest.mark.parametrize("flushed_to", range(600, 3584, 250))
 def test_nor_does_one_of_which_the_rest_of_a_sector_was_lost(flushed_to: int) -> None:
-    """Its first bytes were flushed; the rest of that sector, and no other, never came to the disk."""
+    """Its first bytes were flushed; the rest of that sector, and no other, never came to the
+    disk.
+    """
     properties = b"a\x01" + b"x" * 1500 + b"\x02b\x01" + b"y" * 1400
     record = encoded(replace(message(topic="T" * 100, body=b"b" * 400), properties=properties))
     data = bytearray((record + encoded(message(), 1, len(record))).ljust(8192, b"\0"))
     border = -(-flushed_to // 512) * 512
     data[flushed_to:border] = bytes(border - flushed_to)
-    found = list(LogWalk(lambda at, count: bytes(data[at : at + count]), 0, 8192, 8192, check_body=True, torn_from=0))
+    found = list(
+        LogWalk(
+            lambda at, count: bytes(data[at : at + count]),
+            0,
+            8192,
+            8192,
+            check_body=True,
+            torn_from=0,
+        )
+    )
     assert found == [] or flushed_to == border
 
 
 def test_zeros_within_properties_are_no_sign_of_a_loss_where_everything_was_flushed() -> None:
     odd = encoded(replace(message(), properties=b"a\x01" + bytes(1200) + b"b"))
     data = (odd + encoded(message(), 1, len(odd))).ljust(8192, b"\0")
-    assert len(list(LogWalk(lambda at, count: data[at : at + count], 0, 8192, 8192, check_body=True, torn_from=len(odd)))) == 2
+    assert (
+        len(
+            list(
+                LogWalk(
+                    lambda at, count: data[at : at + count],
+                    0,
+                    8192,
+                    8192,
+                    check_body=True,
+                    torn_from=len(odd),
+                )
+            )
+        )
+        == 2
+    )
 
 
 @pytest.mark.parametrize("sector", range(0, 320, 64))

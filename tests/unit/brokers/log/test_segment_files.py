@@ -66,7 +66,9 @@ def test_closing_does_not_wait_for_a_flush(tmp_path: Path) -> None:
     assert sum(map(is_open, found)) < 6
 
 
-def test_a_file_that_nobody_has_open_is_made_durable_or_waits_for_a_descriptor(tmp_path: Path) -> None:
+def test_a_file_that_nobody_has_open_is_made_durable_or_waits_for_a_descriptor(
+    tmp_path: Path,
+) -> None:
     (segment,) = segments_of(tmp_path, 1)
     before = open_count()
     segment.sync()

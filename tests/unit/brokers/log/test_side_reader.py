@@ -27,7 +27,9 @@ def test_a_log_taken_along_is_read_by_the_names_of_its_files(tmp_path: Path) -> 
     ends = [store.put(message(body=b"x" * 500), NOW_MS).end_offset for _ in range(6)]
     before, side = open_count(), SideLog(store.log)
     pieces = [(0, 100), (ends[0], 700), (1000, 5000), (ends[-1] - 10, 50), (ends[-1], 1), (-1, 5)]
-    assert [side.read(at, count) for at, count in pieces] == [store.read_log(at, count) for at, count in pieces]
+    assert [side.read(at, count) for at, count in pieces] == [
+        store.read_log(at, count) for at, count in pieces
+    ]
     side.close()
     assert open_count() == before
     store.log.truncate(0)

@@ -10,20 +10,32 @@ from brokers.log.commit_log import LogError
 from brokers.log.consume_queue import ENTRY_BYTES
 from brokers.log.records import decode_messages
 from brokers.log.store import MessageStore, PutResult
-from tests.unit.brokers.log.log_samples import NOW_MS, bodies, encoded, log_bytes, message, sized, small_store
+from tests.unit.brokers.log.log_samples import (
+    NOW_MS,
+    bodies,
+    encoded,
+    log_bytes,
+    message,
+    sized,
+    small_store,
+)
 from tests.unit.brokers.log.test_recovery import overwrite
 
 
 def test_a_put_tells_where_the_message_went(tmp_path: Path) -> None:
     store = small_store(tmp_path)
     assert store.put(sized(200), NOW_MS) == PutResult(0, 200, 0, "0A00000200002A9F0000000000000000")
-    assert store.put(sized(200), NOW_MS) == PutResult(200, 400, 1, "0A00000200002A9F00000000000000C8")
+    assert store.put(sized(200), NOW_MS) == PutResult(
+        200, 400, 1, "0A00000200002A9F00000000000000C8"
+    )
     stored = decode_messages(log_bytes(store))[1]
     assert (stored.physical_offset, stored.queue_offset, stored.store_ms) == (200, 1, NOW_MS)
 
 
 @pytest.mark.parametrize("received", [1, 7, 50, 199])
-def test_with_a_partly_received_record_at_its_end_a_log_cannot_lead(tmp_path: Path, received: int) -> None:
+def test_with_a_partly_received_record_at_its_end_a_log_cannot_lead(
+    tmp_path: Path, received: int
+) -> None:
     store = small_store(tmp_path)
     store.append_raw(0, encoded(sized(200), 0, 0) + encoded(sized(200), 1, 200)[:received])
     with pytest.raises(LogError, match="cannot lead"):
@@ -67,7 +79,9 @@ def test_a_cut_takes_no_entry_that_only_looks_as_if_it_led_behind_it(tmp_path: P
 
 
 def test_a_log_that_is_emptied_and_copied_from_further_in_front_is_whole(tmp_path: Path) -> None:
-    """Its master has older files than it had itself: nothing of them counts as durable, and their entries have room."""
+    """Its master has older files than it had itself: nothing of them counts as durable, and their
+    entries have room.
+    """
     master = small_store(tmp_path / "master")
     while len(master.log.file_starts) < 4:
         master.put(message(body=bytes(500)), NOW_MS)
@@ -82,7 +96,9 @@ def test_a_log_that_is_emptied_and_copied_from_further_in_front_is_whole(tmp_pat
     assert slave.confirm_offset == 0
     slave.dispatch_to(slave.log_end)
     master.dispatch_to(slave.log_end)
-    assert slave.queue_bounds("T", 0) == (0, master.queue_bounds("T", 0)[1]) and bodies(slave) == bodies(master)
+    assert slave.queue_bounds("T", 0) == (0, master.queue_bounds("T", 0)[1]) and bodies(
+        slave
+    ) == bodies(master)
 
 
 def test_a_replica_emptied_by_a_cut_can_begin_again(tmp_path: Path) -> None:

@@ -22,7 +22,9 @@ def trimmed(store, below: int) -> None:
 
 
 @pytest.mark.parametrize("below", [1, 4095, 4096, 8191, 8192, 10**9])
-def test_whole_files_go_and_everything_in_the_others_stays_readable(tmp_path: Path, below: int) -> None:
+def test_whole_files_go_and_everything_in_the_others_stays_readable(
+    tmp_path: Path, below: int
+) -> None:
     store = filled(tmp_path)
     data, before = log_bytes(store), bodies(store, 0) + bodies(store, 1)
     starts = store.log.file_starts
@@ -31,7 +33,9 @@ def test_whole_files_go_and_everything_in_the_others_stays_readable(tmp_path: Pa
     wanted = max(start for start in starts if start <= max(below, 0))
     assert store.log_min == wanted and log_bytes(store) == data[wanted:]
     assert store.read_log(wanted - 1, 10) == b"" and store.file_range(0, 10) is None or wanted == 0
-    assert sorted(int(path.name) for path in (tmp_path / "commitlog").iterdir()) == [start for start in starts if start >= wanted]
+    assert sorted(int(path.name) for path in (tmp_path / "commitlog").iterdir()) == [
+        start for start in starts if start >= wanted
+    ]
     left = bodies(store, 0) + bodies(store, 1)
     assert set(left) <= set(before) and sorted(map(int, left)) == list(range(300 - len(left), 300))
     end = store.put(message(body=b"next"), NOW_MS).end_offset
@@ -39,7 +43,10 @@ def test_whole_files_go_and_everything_in_the_others_stays_readable(tmp_path: Pa
     store.close()
     again = small_store(tmp_path)
     assert (again.log_min, again.log_end) == (wanted, end)
-    assert bodies(again, 0)[-1] == b"next" and len(bodies(again, 0)) + len(bodies(again, 1)) == len(left) + 1
+    assert (
+        bodies(again, 0)[-1] == b"next"
+        and len(bodies(again, 0)) + len(bodies(again, 1)) == len(left) + 1
+    )
     again.close()
 
 
@@ -55,7 +62,9 @@ def test_what_is_not_dispatched_stays(tmp_path: Path) -> None:
     store.close()
 
 
-def test_queue_files_go_with_the_messages_they_point_to_but_never_the_newest(tmp_path: Path) -> None:
+def test_queue_files_go_with_the_messages_they_point_to_but_never_the_newest(
+    tmp_path: Path,
+) -> None:
     store = filled(tmp_path)
     store.put(message(queue_id=7, body=b"once"), NOW_MS)
     for _ in range(300):
@@ -63,7 +72,12 @@ def test_queue_files_go_with_the_messages_they_point_to_but_never_the_newest(tmp
     store.dispatch_to(store.log_end)
     before = len(list((tmp_path / "consumequeue" / "T" / "1").iterdir()))
     trimmed(store, store.log_end)
-    files = {queue: sorted(path.name for path in (tmp_path / "consumequeue" / "T" / str(queue)).iterdir()) for queue in (0, 1, 7)}
+    files = {
+        queue: sorted(
+            path.name for path in (tmp_path / "consumequeue" / "T" / str(queue)).iterdir()
+        )
+        for queue in (0, 1, 7)
+    }
     assert before > 10 and len(files[1]) == len(files[7]) == 1
     assert store.queue_bounds("T", 7) == (1, 1) and store.queue_bounds("T", 1) == (150, 150)
     assert store.put(message(queue_id=7), NOW_MS).queue_offset == 1

@@ -7,7 +7,12 @@ from brokers.remoting.addresses import address_text, host_of, is_number, split_a
 
 @pytest.mark.parametrize(
     ("text", "parts"),
-    [("127.0.0.1:9876", ("127.0.0.1", 9876)), (" h:0 ", ("h", 0)), ("[::1]:80", ("::1", 80)), (":9876", ("", 9876))],
+    [
+        ("127.0.0.1:9876", ("127.0.0.1", 9876)),
+        (" h:0 ", ("h", 0)),
+        ("[::1]:80", ("::1", 80)),
+        (":9876", ("", 9876)),
+    ],
 )
 def test_an_address_is_a_host_and_a_port(text, parts):
     assert split_address(text) == parts
@@ -19,12 +24,17 @@ def test_anything_else_is_no_address(text):
         split_address(text)
 
 
-@pytest.mark.parametrize(("name", "text"), [(("10.0.0.1", 5), "10.0.0.1:5"), ("/run/x", "/run/x"), (None, "")])
+@pytest.mark.parametrize(
+    ("name", "text"), [(("10.0.0.1", 5), "10.0.0.1:5"), ("/run/x", "/run/x"), (None, "")]
+)
 def test_the_name_of_any_socket_has_a_text(name, text):
     assert address_text(name) == text
 
 
-@pytest.mark.parametrize(("text", "host"), [("10.0.0.1:5", "10.0.0.1"), ("[::1]:80", "::1"), ("::1:80", "::1"), ("nothing", ""), ("", "")])
+@pytest.mark.parametrize(
+    ("text", "host"),
+    [("10.0.0.1:5", "10.0.0.1"), ("[::1]:80", "::1"), ("::1:80", "::1"), ("nothing", ""), ("", "")],
+)
 def test_the_host_of_an_address(text, host):
     assert host_of(text) == host
 

@@ -4,7 +4,13 @@ import asyncio
 
 import pytest
 
-from brokers.remoting.calls import CallTimeout, ConnectFailed, ConnectionClosed, PendingCalls, RemotingError
+from brokers.remoting.calls import (
+    CallTimeout,
+    ConnectFailed,
+    ConnectionClosed,
+    PendingCalls,
+    RemotingError,
+)
 from brokers.remoting.command import RemotingCommand
 
 

@@ -1,4 +1,6 @@
-"""The calling side: one shared connection per address, and how calls end when there is no answer."""
+"""The calling side: one shared connection per address, and how calls end when there is no
+answer.
+"""
 
 import asyncio
 import socket
@@ -8,7 +10,13 @@ import pytest
 
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import CallTimeout, ConnectFailed, ConnectionClosed, Limits, RemotingError
+from brokers.remoting.connection import (
+    CallTimeout,
+    ConnectFailed,
+    ConnectionClosed,
+    Limits,
+    RemotingError,
+)
 from brokers.remoting.server import Dispatcher, RemotingServer
 
 WAIT_S = 60
@@ -49,7 +57,9 @@ def free_port() -> int:
 async def test_calls_made_at_once_share_one_connection_and_get_their_own_answers():
     async with pair(echo) as (server, client, address):
         requests = [RemotingCommand.request(10, {"n": str(n)}) for n in range(300)]
-        answers = await asyncio.gather(*(client.call(address, request, 5_000) for request in requests))
+        answers = await asyncio.gather(
+            *(client.call(address, request, 5_000) for request in requests)
+        )
         assert [answer.ext["n"] for answer in answers] == [str(n) for n in range(300)]
         assert len(list(server.connections)) == 1
 
@@ -63,7 +73,8 @@ async def test_a_call_does_not_change_the_command():
 
 async def test_a_call_without_an_answer_times_out_and_the_connection_goes_on():
     async with pair(Dispatcher({1: never, 2: echo})) as (server, client, address):
-        await client.call(address, RemotingCommand.request(2), 5_000)  # connected: the time is the answer's alone
+        # connected: the time is the answer's alone
+        await client.call(address, RemotingCommand.request(2), 5_000)
         with pytest.raises(CallTimeout, match="no answer to 1 within [0-9]+ ms"):
             await client.call(address, RemotingCommand.request(1), 20)
         await client.call(address, RemotingCommand.request(2), 5_000)
@@ -77,13 +88,16 @@ async def test_an_answer_that_comes_too_late_is_dropped():
         held.append((connection, request))
 
     async with pair(Dispatcher({1: hold, 2: echo})) as (_, client, address):
-        await client.call(address, RemotingCommand.request(2), 5_000)  # connected: the time is the answer's alone
+        # connected: the time is the answer's alone
+        await client.call(address, RemotingCommand.request(2), 5_000)
         with pytest.raises(CallTimeout):
             await client.call(address, RemotingCommand.request(1), 20)
         await until(lambda: held)
         connection, kept = held[0]
         connection.send(kept.reply(body=b"late"))
-        assert (await client.call(address, RemotingCommand.request(2, body=b"own"), 5_000)).body == b"own"
+        assert (
+            await client.call(address, RemotingCommand.request(2, body=b"own"), 5_000)
+        ).body == b"own"
 
 
 async def test_calls_under_way_end_when_the_server_closes():
@@ -154,7 +168,9 @@ async def test_the_server_may_call_the_client_over_the_same_connection():
         answer = await connection.call(RemotingCommand.request(39, body=b"?"), 5_000)
         return request.reply(body=answer.body)
 
-    client = RemotingClient(handler=lambda connection, request: request.reply(body=request.body + b"!"))
+    client = RemotingClient(
+        handler=lambda connection, request: request.reply(body=request.body + b"!")
+    )
     async with pair(ask_back, client) as (_, _, address):
         assert (await client.call(address, RemotingCommand.request(1), 5_000)).body == b"?!"
 
@@ -180,7 +196,10 @@ async def test_a_cancelled_call_leaves_nothing_behind():
 async def test_calls_that_wait_are_bounded():
     async with pair(never, RemotingClient(limits=Limits(calls=2))) as (_, client, address):
         connection = await client.connect(address)
-        waiting = [asyncio.ensure_future(connection.call(RemotingCommand.request(1), 60_000)) for _ in range(2)]
+        waiting = [
+            asyncio.ensure_future(connection.call(RemotingCommand.request(1), 60_000))
+            for _ in range(2)
+        ]
         await until(lambda: connection.calls_waiting == 2)
         with pytest.raises(RemotingError, match="2 calls wait"):
             await connection.call(RemotingCommand.request(1), 60_000)
@@ -189,9 +208,15 @@ async def test_calls_that_wait_are_bounded():
 
 
 async def test_a_caller_that_floods_waits_until_the_peer_reads_again():
-    async with pair(echo, RemotingClient(limits=Limits(write_pause_bytes=100_000))) as (_, client, address):
+    async with pair(echo, RemotingClient(limits=Limits(write_pause_bytes=100_000))) as (
+        _,
+        client,
+        address,
+    ):
         body = bytes(300_000)
-        calls = [client.call(address, RemotingCommand.request(10, body=body), 30_000) for _ in range(60)]
+        calls = [
+            client.call(address, RemotingCommand.request(10, body=body), 30_000) for _ in range(60)
+        ]
         answers = await asyncio.gather(*calls)
         assert all(answer.body == body for answer in answers)
 

@@ -26,13 +26,16 @@ RECORDED = [
     for number, line in enumerate(path.read_text().splitlines(), 1)
 ]
 BINARY = bytes.fromhex(
-    "00000024" "0100001e" "000e" "00" "01df" "00000007" "00000000" "00000001" "72" "00000008" "0001" "6b" "00000001"
-    "76" "6869"
-)  # fmt: skip
+    "000000240100001e000e0001df000000070000000000000001720000000800016b00000001766869"
+)
 
 
 def frame(header: bytes, body: bytes = b"", serialization: int = 0) -> bytes:
-    return struct.pack(">iI", 4 + len(header) + len(body), serialization << 24 | len(header)) + header + body
+    return (
+        struct.pack(">iI", 4 + len(header) + len(body), serialization << 24 | len(header))
+        + header
+        + body
+    )
 
 
 def decode_one(data: bytes) -> RemotingCommand:
@@ -60,9 +63,12 @@ def test_a_recorded_frame_encodes_again_to_an_equal_command(line):
 
 def test_the_pull_header_of_the_reference_is_read():
     header = (
-        b'{"code":11,"extFields":{"queueId":"1","maxMsgNums":"32","sysFlag":"7","suspendTimeoutMillis":"15000",'
-        b'"commitOffset":"3","bname":"b","topic":"T","queueOffset":"5","expressionType":"TAG","subscription":"*",'
-        b'"subVersion":"0","consumerGroup":"g"},"flag":0,"language":"JAVA","opaque":7,"serializeTypeCurrentRPC":"JSON",'
+        b'{"code":11,"extFields":{"queueId":"1","maxMsgNums":"32","sysFlag":"7",'
+        b'"suspendTimeoutMillis":"15000",'
+        b'"commitOffset":"3","bname":"b","topic":"T","queueOffset":"5","expressionType":"TAG",'
+        b'"subscription":"*",'
+        b'"subVersion":"0","consumerGroup":"g"},"flag":0,"language":"JAVA","opaque":7,'
+        b'"serializeTypeCurrentRPC":"JSON",'
         b'"version":479}'
     )
     data = frame(header)
@@ -73,13 +79,18 @@ def test_the_pull_header_of_the_reference_is_read():
 
 def test_an_empty_success_response_is_written_as_the_reference_shows_it():
     response = RemotingCommand(0, 7, 1, "JAVA")
-    expected = b'{"code":0,"flag":1,"language":"JAVA","opaque":7,"serializeTypeCurrentRPC":"JSON","version":479}'
+    expected = (
+        b'{"code":0,"flag":1,"language":"JAVA","opaque":7,"serializeTypeCurrentRPC":"JSON",'
+        b'"version":479}'
+    )
     assert encode(response) == frame(expected)
 
 
 def test_the_binary_header_of_the_reference_is_read_and_written_byte_for_byte():
     command = decode_one(BINARY)
-    assert command == RemotingCommand(14, 7, 0, "JAVA", 479, "r", {"k": "v"}, b"hi", serialization=1)
+    assert command == RemotingCommand(
+        14, 7, 0, "JAVA", 479, "r", {"k": "v"}, b"hi", serialization=1
+    )
     assert encode(command) == BINARY
 
 
@@ -195,7 +206,9 @@ def test_a_bad_json_header_is_a_frame_error(header):
 
 
 def test_numbers_and_booleans_among_the_ext_fields_become_text_and_null_means_absent():
-    command = decode_one(frame(b'{"code":1,"extFields":{"a":1,"b":true,"c":false,"d":null,"e":"x","f":1.5}}'))
+    command = decode_one(
+        frame(b'{"code":1,"extFields":{"a":1,"b":true,"c":false,"d":null,"e":"x","f":1.5}}')
+    )
     assert command.ext == {"a": "1", "b": "true", "c": "false", "e": "x", "f": "1.5"}
 
 
@@ -204,14 +217,22 @@ def test_of_duplicate_keys_the_last_wins():
     assert (command.code, command.ext) == (2, {"a": "2"})
 
 
-@pytest.mark.parametrize(("text", "name"), [("9", "GO"), ('"CPP"', "CPP"), ('"KLINGON"', "OTHER"), ("99", "OTHER")])
+@pytest.mark.parametrize(
+    ("text", "name"), [("9", "GO"), ('"CPP"', "CPP"), ('"KLINGON"', "OTHER"), ("99", "OTHER")]
+)
 def test_the_language_may_be_a_name_a_number_or_unknown(text, name):
     assert decode_one(frame(f'{{"code":1,"language":{text}}}'.encode())).language == name
 
 
 def test_a_header_without_optional_keys_and_with_spaces_is_read():
     command = decode_one(frame(b' { "code" : 34 , "opaque" : 5 } ', b"body"))
-    assert (command.code, command.opaque, command.language, command.ext, command.body) == (34, 5, "JAVA", {}, b"body")
+    assert (command.code, command.opaque, command.language, command.ext, command.body) == (
+        34,
+        5,
+        "JAVA",
+        {},
+        b"body",
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ WIRE = Path(__file__).parents[3] / "golden" / "wire"
 
 
 def recorded(response: bool) -> set[int]:
-    lines = [json.loads(line) for path in WIRE.glob("*.jsonl") for line in path.read_text().splitlines()]
+    lines = [
+        json.loads(line) for path in WIRE.glob("*.jsonl") for line in path.read_text().splitlines()
+    ]
     return {line["code"] for line in lines if bool(line["flag"] & 1) is response}
 
 

@@ -47,7 +47,9 @@ async def test_what_was_sent_before_a_close_still_arrives():
 
 
 class Holding:
-    """A server whose handler holds every request until it is told to go on, and a bare client of it."""
+    """A server whose handler holds every request until it is told to go on, and a bare client of
+    it.
+    """
 
     async def __aenter__(self):
         self.held, self.go_on = [], asyncio.Event()
@@ -69,7 +71,9 @@ class Holding:
             self.answers += decoder.feed(data)
 
     def tell(self, body_bytes, opaque=1, flag=0):
-        self.writer.write(encode(RemotingCommand.request(10, body=bytes(body_bytes)), opaque=opaque, flag=flag))
+        self.writer.write(
+            encode(RemotingCommand.request(10, body=bytes(body_bytes)), opaque=opaque, flag=flag)
+        )
 
     async def until(self, condition):
         async with asyncio.timeout(60):
@@ -103,7 +107,8 @@ async def test_one_way_requests_that_wait_count_as_the_others_do():
             holding.tell(4_000, flag=FLAG_ONEWAY)
         holding.tell(1, opaque=9)
         await holding.until(lambda: len(holding.answers) == 1)
-        assert len(holding.held) == 3 and holding.answers[0].code == 2  # the third went beyond 10,000 bytes
+        # the third went beyond 10,000 bytes
+        assert len(holding.held) == 3 and holding.answers[0].code == 2
         holding.go_on.set()
         await asyncio.sleep(0.05)
         holding.tell(1, opaque=10)

@@ -17,5 +17,12 @@ def test_each_code_has_its_handler_and_a_later_one_replaces_it():
 
 
 def test_a_code_without_a_handler_is_answered_with_3_and_its_number():
-    for response in (Dispatcher()(None, RemotingCommand(9999, 5)), not_supported(None, RemotingCommand(9999, 5))):
-        assert (response.code, response.opaque, response.remark) == (3, 5, " request type 9999 not supported")
+    for response in (
+        Dispatcher()(None, RemotingCommand(9999, 5)),
+        not_supported(None, RemotingCommand(9999, 5)),
+    ):
+        assert (response.code, response.opaque, response.remark) == (
+            3,
+            5,
+            " request type 9999 not supported",
+        )

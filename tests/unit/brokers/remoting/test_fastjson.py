@@ -10,13 +10,23 @@ from hypothesis import strategies as st
 
 from brokers.remoting import fastjson
 from brokers.remoting.codec import FrameDecoder
-from brokers.remoting.fastjson import BODY_BYTES_MAX, DEPTH_MAX, OBJECT_KEYS_BYTES_MAX, TABLE_BYTES_MAX, JsonRejected
+from brokers.remoting.fastjson import (
+    BODY_BYTES_MAX,
+    DEPTH_MAX,
+    OBJECT_KEYS_BYTES_MAX,
+    TABLE_BYTES_MAX,
+    JsonRejected,
+)
 
 WIRE = Path(__file__).parents[3] / "golden" / "wire"
 
 
 def recorded_json_bodies() -> list[bytes]:
-    lines = [json.loads(line) for path in sorted(WIRE.glob("*.jsonl")) for line in path.read_text().splitlines()]
+    lines = [
+        json.loads(line)
+        for path in sorted(WIRE.glob("*.jsonl"))
+        for line in path.read_text().splitlines()
+    ]
     bodies = [FrameDecoder().feed(bytes.fromhex(line["raw_hex"]))[0].body for line in lines]
     return [body for body in bodies if body[:1] == b"{"]
 
@@ -28,8 +38,12 @@ def test_unquoted_integer_keys_become_text():
 
 
 def test_an_object_used_as_key_becomes_its_canonical_text():
-    value = fastjson.loads('{"offsetTable":{{"topic":"T","queueId":1, "brokerName":"b"}:9,{"queueId":2}:8}}')
-    assert value == {"offsetTable": {'{"brokerName":"b","queueId":1,"topic":"T"}': 9, '{"queueId":2}': 8}}
+    value = fastjson.loads(
+        '{"offsetTable":{{"topic":"T","queueId":1, "brokerName":"b"}:9,{"queueId":2}:8}}'
+    )
+    assert value == {
+        "offsetTable": {('{"brokerName":"b","queueId":1,"topic":"T"}'): 9, '{"queueId":2}': 8}
+    }
 
 
 def test_text_that_looks_like_a_key_stays_text():
@@ -37,7 +51,9 @@ def test_text_that_looks_like_a_key_stays_text():
 
 
 def test_standard_json_is_read_as_it_is():
-    assert fastjson.loads(b'[{"a":[1,2.5,null,true,"\\u00e9"]}]') == [{"a": [1, 2.5, None, True, "é"]}]
+    assert fastjson.loads(b'[{"a":[1,2.5,null,true,"\\u00e9"]}]') == [
+        {"a": [1, 2.5, None, True, "é"]}
+    ]
 
 
 def test_of_duplicate_keys_the_last_wins_in_both_dialects():
@@ -62,11 +78,37 @@ def without_none(value):
 @pytest.mark.parametrize(
     "text",
     [
-        "", " ", "{", "}", "{1", "{1:", "{1:}", "{1:2", "{1:2,", "{1:2,}", "{1:2}}", "{1:2} 3", "[1:2]", "{1 2}",
-        "{,1:2}", "{a:1}", "{true:1}", "{1.5:1}", "{null:1}", "{1:NaN}", "NaN", '{1:"a}', '{1:"\\x"}', "{1:2,,3:4}",
-        "[1,]", "nul", "{01:1}", "[1,2:3]", "{1:" + "9" * 5_000 + "}",
+        "",
+        " ",
+        "{",
+        "}",
+        "{1",
+        "{1:",
+        "{1:}",
+        "{1:2",
+        "{1:2,",
+        "{1:2,}",
+        "{1:2}}",
+        "{1:2} 3",
+        "[1:2]",
+        "{1 2}",
+        "{,1:2}",
+        "{a:1}",
+        "{true:1}",
+        "{1.5:1}",
+        "{null:1}",
+        "{1:NaN}",
+        "NaN",
+        '{1:"a}',
+        '{1:"\\x"}',
+        "{1:2,,3:4}",
+        "[1,]",
+        "nul",
+        "{01:1}",
+        "[1,2:3]",
+        "{1:" + "9" * 5_000 + "}",
     ],
-)  # fmt: skip
+)
 def test_anything_else_is_rejected(text):
     with pytest.raises(JsonRejected):
         fastjson.loads(text)
@@ -116,10 +158,23 @@ def test_tables_may_be_larger_than_other_bodies_and_have_integer_keys_at_any_siz
 @pytest.mark.parametrize(
     ("start", "repeated"),
     [
-        ('["', '\\"'), ('{1:"', '\\"'), ('{{1:2}:"', '\\"'), ('{1:"', "\\"), ('{1:"', "a"), ("{1:2,", '"'), ("{1:", '"\\"'),
-        ("{", " "), ("{1", " "), ("{-", "1"), ("{1:2,{", '"'), ("{[", '"a",'), ("{1:[", '"\\"",'), ("{1:", "{"), ("{1:[", "1,"),
+        ('["', '\\"'),
+        ('{1:"', '\\"'),
+        ('{{1:2}:"', '\\"'),
+        ('{1:"', "\\"),
+        ('{1:"', "a"),
+        ("{1:2,", '"'),
+        ("{1:", '"\\"'),
+        ("{", " "),
+        ("{1", " "),
+        ("{-", "1"),
+        ("{1:2,{", '"'),
+        ("{[", '"a",'),
+        ("{1:[", '"\\"",'),
+        ("{1:", "{"),
+        ("{1:[", "1,"),
     ],
-)  # fmt: skip
+)
 def test_the_work_for_a_text_that_never_ends_grows_as_its_length(start, repeated):
     short, times = 2_048 // len(repeated), 16
 
@@ -177,7 +232,9 @@ def test_random_structure_gives_a_value_or_is_rejected(text):
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -190,7 +247,10 @@ def test_both_parsers_agree_on_standard_json(value):
 def java_text(value, space):
     """As Java writes it: whole numbers as keys without quotes."""
     if isinstance(value, dict):
-        members = (f"{space}{k if isinstance(k, int) else json.dumps(k)}{space}:{java_text(v, space)}" for k, v in value.items())
+        members = (
+            f"{space}{k if isinstance(k, int) else json.dumps(k)}{space}:{java_text(v, space)}"
+            for k, v in value.items()
+        )
         return "{" + ",".join(members) + "}"
     if isinstance(value, list):
         return "[" + ",".join(java_text(item, space) for item in value) + "]"
@@ -200,7 +260,9 @@ def java_text(value, space):
 texts = st.text(alphabet='"\\{}[]:,0 é\0', max_size=8)
 java_values = st.recursive(
     st.none() | st.booleans() | st.integers() | texts,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.integers() | texts, inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.integers() | texts, inner, max_size=4)
+    ),
     max_leaves=12,
 )
 

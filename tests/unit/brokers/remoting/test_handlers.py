@@ -41,7 +41,9 @@ class Desk:
 
     def ask(self, code=SHORT, body=b"abc"):
         address = f"127.0.0.1:{self.server.port}"
-        return asyncio.ensure_future(self.client.call(address, RemotingCommand.request(code, body=body), 10_000))
+        return asyncio.ensure_future(
+            self.client.call(address, RemotingCommand.request(code, body=body), 10_000)
+        )
 
     async def until_taken(self, count):
         async with asyncio.timeout(60):
@@ -73,7 +75,9 @@ async def test_what_is_not_taken_and_other_codes_go_the_long_way():
 
 async def test_a_oneway_request_is_never_taken():
     async with Desk() as desk:
-        await desk.client.send_oneway(f"127.0.0.1:{desk.server.port}", RemotingCommand.request(SHORT, body=b"abc"))
+        await desk.client.send_oneway(
+            f"127.0.0.1:{desk.server.port}", RemotingCommand.request(SHORT, body=b"abc")
+        )
         assert (await desk.ask(11)).code == 1
         assert [request.code for request in desk.asked] == [SHORT, 11]
 

@@ -1,4 +1,6 @@
-"""Headers: the compiled reader of JSON headers takes nothing that the careful one reads otherwise."""
+"""Headers: the compiled reader of JSON headers takes nothing that the careful one reads
+otherwise.
+"""
 
 import json
 
@@ -9,7 +11,8 @@ from hypothesis import strategies as st
 from brokers.remoting.headers import FrameError, decode_header, decode_json_carefully
 
 USUAL = (
-    b'{"code":310,"extFields":{"a":"pg","b":"T","i":"KEYS\\u0001k\\u0002"},"flag":0,"language":"JAVA","opaque":7,'
+    b'{"code":310,"extFields":{"a":"pg","b":"T","i":"KEYS\\u0001k\\u0002"},"flag":0,"language":'
+    b'"JAVA","opaque":7,'
     b'"serializeTypeCurrentRPC":"JSON","version":479}'
 )
 
@@ -22,7 +25,9 @@ def outcome(read, *arguments):
 
 
 def both(header: bytes) -> None:
-    assert outcome(decode_header, 0, header, b"body") == outcome(decode_json_carefully, header, b"body")
+    assert outcome(decode_header, 0, header, b"body") == outcome(
+        decode_json_carefully, header, b"body"
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,10 +66,35 @@ def test_both_readers_read_and_refuse_the_same(header):
 
 
 words = st.sampled_from(
-    ["code", "opaque", "flag", "version", "language", "remark", "extFields", "serializeTypeCurrentRPC", "x", "JAVA", "", "1", "\u2028"]
+    [
+        "code",
+        "opaque",
+        "flag",
+        "version",
+        "language",
+        "remark",
+        "extFields",
+        "serializeTypeCurrentRPC",
+        "x",
+        "JAVA",
+        "",
+        "1",
+        "\u2028",
+    ]
 )
-leaves = st.none() | st.booleans() | st.integers(-(2**33), 2**33) | st.floats() | words | st.text(max_size=5)
-values = st.recursive(leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=4), max_leaves=8)
+leaves = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**33), 2**33)
+    | st.floats()
+    | words
+    | st.text(max_size=5)
+)
+values = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=4),
+    max_leaves=8,
+)
 
 
 @settings(max_examples=300)

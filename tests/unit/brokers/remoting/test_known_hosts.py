@@ -9,10 +9,20 @@ import pytest
 from brokers.remoting.known_hosts import NAMES_MAX, KnownHosts
 
 
-@pytest.mark.parametrize(("peer", "held"), [
-    ("10.0.0.1:40000", True), ("[::ffff:10.0.0.1]:40000", True), ("::ffff:10.0.0.1:40000", True), ("10.0.0.11:10911", False),
-    ("[fd00::1]:40000", True), ("fd00::1:40000", True), ("", False), ("nothing", False), (":1", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("peer", "held"),
+    [
+        ("10.0.0.1:40000", True),
+        ("[::ffff:10.0.0.1]:40000", True),
+        ("::ffff:10.0.0.1:40000", True),
+        ("10.0.0.11:10911", False),
+        ("[fd00::1]:40000", True),
+        ("fd00::1:40000", True),
+        ("", False),
+        ("nothing", False),
+        (":1", False),
+    ],
+)
 def test_the_host_counts_and_not_the_port(peer: str, held: bool) -> None:
     assert KnownHosts(lambda: ["10.0.0.1:10911", "", "[fd00::1]:10911"]).holds(peer) is held
 
@@ -28,7 +38,9 @@ async def test_a_name_stands_for_the_numbers_it_has_now() -> None:
     assert not hosts.holds("127.0.0.1:40000")
 
 
-async def test_a_name_that_moves_is_found_again_and_one_that_is_unknown_for_a_moment_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_name_that_moves_is_found_again_and_one_that_is_unknown_for_a_moment_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     answers: list[str | None] = ["10.0.0.1", None, "10.0.0.2"]
 
     async def answer(*_: object, **__: object) -> list[tuple[object, ...]]:

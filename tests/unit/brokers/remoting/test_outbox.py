@@ -10,7 +10,9 @@ from brokers.remoting.outbox import GATHER_BYTES, Outbox
 
 
 class Wire(asyncio.Transport):
-    """A transport that keeps what it is given; `unsent` is how much of it the peer has not taken."""
+    """A transport that keeps what it is given; `unsent` is how much of it the peer has not
+    taken.
+    """
 
     def __init__(self):
         super().__init__()

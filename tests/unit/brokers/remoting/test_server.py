@@ -1,4 +1,6 @@
-"""The listening side: pipelining, answers that come later, unknown codes, hostile and silent peers."""
+"""The listening side: pipelining, answers that come later, unknown codes, hostile and silent
+peers.
+"""
 
 import asyncio
 import os
@@ -83,7 +85,9 @@ async def test_pipelined_requests_are_all_answered_with_their_opaques():
         peer = await Peer.to(server)
         peer.send(*(request(10, opaque, body=b"%d" % opaque) for opaque in range(500)))
         answers = await peer.read(500)
-        assert [(answer.opaque, answer.body) for answer in answers] == [(n, b"%d" % n) for n in range(500)]
+        assert [(answer.opaque, answer.body) for answer in answers] == [
+            (n, b"%d" % n) for n in range(500)
+        ]
         assert all(answer.is_response for answer in answers)
         await peer.close()
 
@@ -135,7 +139,10 @@ async def test_a_handler_may_answer_later_through_the_connection():
         await peer.read(1)
         connection, kept = held[0]
         connection.send(kept.reply(body=b"late"))
-        assert [(answer.opaque, answer.body) for answer in await peer.read(2)] == [(2, b""), (1, b"late")]
+        assert [(answer.opaque, answer.body) for answer in await peer.read(2)] == [
+            (2, b""),
+            (1, b"late"),
+        ]
         await peer.close()
 
 
@@ -229,7 +236,9 @@ async def test_an_exception_in_a_handler_becomes_code_1_with_its_text():
         assert {answer.code for answer in answers.values()} == {1}
         assert answers[1].remark == "ValueError: bad topic"
         assert answers[2].remark == "KeyError: 'x'"
-        assert answers[3].remark.startswith("TypeError: ") and answers[4].remark.startswith("TypeError: ")
+        assert answers[3].remark.startswith("TypeError: ") and answers[4].remark.startswith(
+            "TypeError: "
+        )
         await peer.close()
 
 
@@ -255,7 +264,9 @@ async def test_opening_and_closing_are_told_once_each():
     async with serving(echo, on_open=opened.append, on_close=closed.append) as server:
         peer = await Peer.to(server)
         await until(lambda: opened)
-        assert opened[0].peer.startswith("127.0.0.1:") and opened[0].local.endswith(f":{server.port}")
+        assert opened[0].peer.startswith("127.0.0.1:") and opened[0].local.endswith(
+            f":{server.port}"
+        )
         await peer.close()
         await until(lambda: closed)
         assert closed == opened
@@ -272,7 +283,9 @@ async def test_stopping_the_server_closes_its_connections():
 
 
 @pytest.mark.parametrize("turns", range(6))
-async def test_a_connection_that_comes_while_the_server_stops_is_closed_however_far_it_has_come(turns):
+async def test_a_connection_that_comes_while_the_server_stops_is_closed_however_far_it_has_come(
+    turns,
+):
     server = RemotingServer(echo)
     await server.start()
     with socket.create_connection(("127.0.0.1", server.port)) as peer:
@@ -330,7 +343,9 @@ async def test_a_tls_client_gets_an_alert_and_the_end():
         await peer.close()
 
 
-@pytest.mark.parametrize("half", [b"\x00", struct.pack(">i", 100), struct.pack(">iI", 1_000_000, 20) + b"{"])
+@pytest.mark.parametrize(
+    "half", [b"\x00", struct.pack(">i", 100), struct.pack(">iI", 1_000_000, 20) + b"{"]
+)
 async def test_half_a_frame_and_silence_is_closed(half):
     closed = []
     async with serving(echo, on_close=closed.append, limits=Limits(partial_frame_ms=60)) as server:
@@ -382,7 +397,12 @@ async def test_one_connection_too_many_is_closed_and_the_others_stay():
 async def test_who_has_a_place_finds_it_when_others_took_all_there_is(known, served):
     opened = []
     limits = Limits(connections=2, reserved_connections=2)
-    async with serving(echo, on_open=opened.append, limits=limits, has_place=lambda peer: known and peer.startswith("127.0.0.1:")) as server:
+    async with serving(
+        echo,
+        on_open=opened.append,
+        limits=limits,
+        has_place=lambda peer: known and peer.startswith("127.0.0.1:"),
+    ) as server:
         crowd = [await Peer.to(server) for _ in range(2)]
         await until(lambda: len(opened) == 2)
         late = [await Peer.to(server) for _ in range(3)]
@@ -467,7 +487,9 @@ async def test_memory_does_not_grow_with_random_bytes_and_half_frames():
                 if number % 3 == 0:
                     peer.writer.write(rubbish.randbytes(2_000))
                 elif number % 3 == 1:
-                    peer.writer.write(struct.pack(">iI", 10_000_000, 100) + rubbish.randbytes(5_000))
+                    peer.writer.write(
+                        struct.pack(">iI", 10_000_000, 100) + rubbish.randbytes(5_000)
+                    )
                 else:
                     peer.send(*(request(code, code) for code in range(1, 40)))
                     await peer.read(39)

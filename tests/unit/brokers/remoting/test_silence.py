@@ -47,7 +47,9 @@ async def test_connections_are_looked_over_again_and_again_until_it_stops():
 async def test_when_unfinished_frames_hold_too_much_the_largest_go():
     closed = []
     server = RemotingServer(
-        lambda connection, request: None, on_close=closed.append, limits=Limits(partial_bytes_of_all=100_000)
+        lambda connection, request: None,
+        on_close=closed.append,
+        limits=Limits(partial_bytes_of_all=100_000),
     )
     await server.start()
     writers = []
@@ -70,7 +72,11 @@ async def test_when_unfinished_frames_hold_too_much_the_largest_go():
 async def test_when_all_together_leave_too_much_unread_those_that_leave_the_most_go():
     closed = []
     limits = Limits(unsent_bytes_of_all=12_000_000)
-    server = RemotingServer(lambda connection, request: request.reply(body=bytes(request.body)), on_close=closed.append, limits=limits)
+    server = RemotingServer(
+        lambda connection, request: request.reply(body=bytes(request.body)),
+        on_close=closed.append,
+        limits=limits,
+    )
     await server.start()
     writers = []
     for size in (8_000_000, 8_000_000, 14_000_000):
@@ -78,8 +84,15 @@ async def test_when_all_together_leave_too_much_unread_those_that_leave_the_most
         writer.transport.pause_reading()
         writer.write(encode(RemotingCommand.request(1, body=bytes(size))))
         writers.append(writer)
-    await until(lambda: closed and sum(each.unsent_bytes for each in server.connections) <= limits.unsent_bytes_of_all)
-    assert {each.close_reason for each in closed} == {"all connections together leave too many bytes unread"}
+    await until(
+        lambda: (
+            closed
+            and sum(each.unsent_bytes for each in server.connections) <= limits.unsent_bytes_of_all
+        )
+    )
+    assert {each.close_reason for each in closed} == {
+        "all connections together leave too many bytes unread"
+    }
     for writer in writers:
         writer.transport.abort()
     await server.close()

@@ -16,10 +16,20 @@ REPLICAS = {1: "10.0.0.1:10911", 2: "10.0.0.2:10911", 3: "10.0.0.3:10911"}
 
 
 def master(admission: Admission, members: tuple[int, ...] = (1, 2)) -> MasterRole:
-    log = ReplicaLog(epochs=EpochHistory.of((4, 0)), end_offset=100, min_offset=0, confirm_offset=0, epoch_seen=4)
+    log = ReplicaLog(
+        epochs=EpochHistory.of((4, 0)), end_offset=100, min_offset=0, confirm_offset=0, epoch_seen=4
+    )
     config = ReplicaConfig(file_bytes=1000)
     return MasterRole(
-        config, log, broker_id=1, epoch=4, members=members, set_epoch=9, tokens=count(1), now_ms=0, admission=admission
+        config,
+        log,
+        broker_id=1,
+        epoch=4,
+        members=members,
+        set_epoch=9,
+        tokens=count(1),
+        now_ms=0,
+        admission=admission,
     )
 
 
@@ -29,7 +39,9 @@ def told(replicas: dict[int, str] = REPLICAS) -> Admission:
     return admission
 
 
-def shake(role: MasterRole, link_id: int, broker_id: int, peer: str, now_ms: int = 0) -> list[fx.Effect]:
+def shake(
+    role: MasterRole, link_id: int, broker_id: int, peer: str, now_ms: int = 0
+) -> list[fx.Effect]:
     role.link_opened(link_id, now_ms, peer)
     return role.link_data(link_id, SlaveHandshake(broker_id).encode(), now_ms)
 
@@ -79,7 +91,8 @@ def test_a_replica_that_was_cleaned_is_parted_with_and_a_member_is_not() -> None
 
 def test_a_link_from_elsewhere_that_came_first_gives_way_to_the_replica_at_once() -> None:
     role = master(told())
-    shake(role, 7, 2, "10.0.0.9:5000")  # nobody was seen at home yet: it may be behind an address translation
+    # nobody was seen at home yet: it may be behind an address translation
+    shake(role, 7, 2, "10.0.0.9:5000")
     role.link_data(7, SlaveAck(100).encode(), 10)
     assert fx.SendBytes in kinds(shake(role, 8, 2, "10.0.0.2:5000", 20))
     assert list(role.links) == [8]
@@ -105,7 +118,8 @@ def test_a_stranger_does_not_push_out_a_link_that_lives_nor_acknowledge_in_its_n
     role.link_data(7, SlaveAck(100).encode(), 10)
     assert fx.CloseLink in kinds(shake(role, 8, 2, "127.0.0.1:6000", 500))
     assert list(role.links) == [7]
-    effects = shake(role, 9, 2, "127.0.0.1:6001", 10 + 1_500)  # silent by now: the slave may be back after a cut
+    # silent by now: the slave may be back after a cut
+    effects = shake(role, 9, 2, "127.0.0.1:6001", 10 + 1_500)
     assert fx.SendBytes in kinds(effects)
     assert list(role.links) == [9]
 

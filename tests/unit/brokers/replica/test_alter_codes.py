@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from brokers.replica.alter_codes import CODES_DEFINITE, CODES_OF_STATE, CODES_OUTDATED, refuses_for_good
+from brokers.replica.alter_codes import (
+    CODES_DEFINITE,
+    CODES_OF_STATE,
+    CODES_OUTDATED,
+    refuses_for_good,
+)
 
 
 @pytest.mark.parametrize("code", sorted(CODES_DEFINITE))
@@ -15,7 +20,8 @@ def test_what_the_fold_refused_is_refused_for_good(code: int) -> None:
 @pytest.mark.parametrize("code", sorted(CODES_OF_STATE))
 def test_a_refusal_of_the_state_says_nothing_unless_the_set_is_told(code: int) -> None:
     assert not refuses_for_good(code, 5, None, None)
-    assert not refuses_for_good(code, 5, None, 6)  # perhaps by an earlier attempt of this very proposal
+    # perhaps by an earlier attempt of this very proposal
+    assert not refuses_for_good(code, 5, None, 6)
     assert refuses_for_good(code, 5, (1, 2), 6)
     assert refuses_for_good(code, 5, None, 5)
 

@@ -1,4 +1,6 @@
-"""Three replicas, links and a hand clock: what may be promised, by whom, and when (design section 4)."""
+"""Three replicas, links and a hand clock: what may be promised, by whom, and when (design section
+4).
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def logs(world: World, *ids: int) -> set[bytes]:
     return {bytes(world.nodes[one].log.data) for one in ids or world.nodes}
 
 
-# -- S1: acknowledged only by all ---------------------------------------------------------------------
+# -- S1: acknowledged only by all ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("chunk_bytes", [None, 1, 7])
@@ -80,7 +82,9 @@ def test_writes_are_refused_without_enough_members_or_enough_reachable_ones() ->
     world.notify(1, 1, 1, (1, 2, 3), set_epoch=12)
     for dead in (2, 3):
         world.crash(dead)
-    assert world.nodes[1].core.can_accept_writes() == "in-sync replicas not enough: 1 of 2 reachable"
+    assert world.nodes[1].core.can_accept_writes() == (
+        "in-sync replicas not enough: 1 of 2 reachable"
+    )
 
 
 def test_a_set_of_one_confirms_alone_only_when_one_is_enough() -> None:
@@ -106,7 +110,7 @@ def test_a_confirm_offset_never_goes_back_on_the_master() -> None:
     assert confirm_of(world, 1) == end
 
 
-# -- S2: count mode -----------------------------------------------------------------------------------
+# -- S2: count mode --------------------------------------------------------------------------------
 
 
 def test_count_mode_confirms_with_any_copies() -> None:
@@ -116,7 +120,7 @@ def test_count_mode_confirms_with_any_copies() -> None:
     assert world.write(1) == confirm_of(world, 1)
 
 
-# -- S3: one proposal, resolved only by an answer -------------------------------------------------------
+# -- S3: one proposal, resolved only by an answer --------------------------------------------------
 
 
 def grown(world: World) -> fx.ProposeSyncSet:
@@ -151,7 +155,8 @@ def test_a_poll_does_not_drop_an_unresolved_proposal() -> None:
     assert confirm_of(world, 1) == before
     core = world.nodes[1].core
     assert (core.sync_state_set, core.acknowledging_members) == ((1, 2), (1, 2, 3))
-    world.notify(1, 1, 1, (1, 2), set_epoch=12)  # the set moved on: with base 11 it can never be accepted
+    # the set moved on: with base 11 it can never be accepted
+    world.notify(1, 1, 1, (1, 2), set_epoch=12)
     assert confirm_of(world, 1) == before + RECORD_BYTES
 
 
@@ -185,7 +190,9 @@ def test_an_unknown_answer_is_retried_with_the_same_token_until_resolved() -> No
         (None, None, None, False),
     ],
 )
-def test_only_a_definite_refusal_takes_a_proposal_out_of_the_union(code, members, set_epoch, dropped: bool) -> None:
+def test_only_a_definite_refusal_takes_a_proposal_out_of_the_union(
+    code, members, set_epoch, dropped: bool
+) -> None:
     world = trio()
     grown(world)
     world.frozen.add(3)
@@ -222,7 +229,7 @@ def test_an_answer_to_an_older_proposal_changes_nothing() -> None:
     assert confirm_of(world, 1) == before
 
 
-# -- S4: joining and leaving ----------------------------------------------------------------------------
+# -- S4: joining and leaving -----------------------------------------------------------------------
 
 
 def test_a_member_that_leaves_bytes_waiting_is_proposed_out_after_a_second() -> None:
@@ -309,7 +316,7 @@ def deliver_until(world: World, condition: Callable[[], object]) -> None:
         assert any(world._deliver(link_id) for link_id in list(world.pipes))
 
 
-# -- S5: unclean replicas -------------------------------------------------------------------------------
+# -- S5: unclean replicas --------------------------------------------------------------------------
 
 
 def test_an_unclean_replica_vetoes_its_promotion_and_asks_for_another_election() -> None:
@@ -349,8 +356,9 @@ def test_an_unclean_replica_is_trusted_again_after_it_caught_up() -> None:
 
 
 def test_an_unclean_replica_in_the_set_is_trusted_however_much_is_left_to_copy() -> None:
-    """What its master wrote and did not acknowledge may be much (WAIT=false). A member that vetoes its promotion and lives
-    would be the master who never leads."""
+    """What its master wrote and did not acknowledge may be much (WAIT=false). A member that vetoes
+    its promotion and lives would be the master who never leads.
+    """
     world = World(ReplicaConfig(batch_bytes=RECORD_BYTES, unacked_bytes_max=RECORD_BYTES))
     for broker_id in (1, 2):
         world.add(broker_id)
@@ -406,7 +414,7 @@ def test_bytes_without_an_epoch_history_are_not_trusted_and_copied_anew() -> Non
     assert len(logs(world)) == 1 and node.core.clean
 
 
-# -- S6: a restarted master -----------------------------------------------------------------------------
+# -- S6: a restarted master ------------------------------------------------------------------------
 
 
 def test_a_restarted_master_does_not_go_on_in_its_epoch() -> None:
@@ -442,7 +450,7 @@ def test_old_notices_are_ignored_also_after_a_restart() -> None:
     assert world.nodes[1].core.role is Role.SLAVE
 
 
-# -- S8: fencing by connection ----------------------------------------------------------------------------
+# -- S8: fencing by connection ---------------------------------------------------------------------
 
 
 def test_a_higher_epoch_is_persisted_then_links_are_closed_then_it_acts() -> None:
@@ -457,7 +465,9 @@ def test_a_higher_epoch_is_persisted_then_links_are_closed_then_it_acts() -> Non
 
 
 def test_a_demoted_master_closes_its_links_and_aborts_its_waiters() -> None:
-    """elect-with-live-master-stuck-slave.jsonl: there a slave goes on copying from the demoted master."""
+    """elect-with-live-master-stuck-slave.jsonl: there a slave goes on copying from the demoted
+    master.
+    """
     world = trio()
     node = world.nodes[1]
     node.performed.clear()
@@ -561,11 +571,13 @@ def test_a_master_that_is_not_told_its_set_does_not_begin() -> None:
     assert node.core.role is Role.MASTER
 
 
-# -- S13: every mastership its own entry ------------------------------------------------------------------
+# -- S13: every mastership its own entry -----------------------------------------------------------
 
 
 def test_the_epoch_collision_is_cut_to_where_it_began() -> None:
-    """The golden story: epochs 2 and 3 begin at one offset, each master writes other bytes there."""
+    """The golden story: epochs 2 and 3 begin at one offset, each master writes other bytes
+    there.
+    """
     world = World()
     for broker_id in (1, 2):
         world.add(broker_id)
@@ -600,7 +612,7 @@ def test_an_incomplete_record_is_cut_before_a_slave_leads() -> None:
     assert node.log.end_offset == end
 
 
-# -- links --------------------------------------------------------------------------------------------------
+# -- links -----------------------------------------------------------------------------------------
 
 
 def test_a_slave_tries_again_with_a_growing_backoff_and_asks_when_it_takes_long() -> None:
@@ -643,7 +655,10 @@ def test_a_second_link_of_a_slave_replaces_the_first() -> None:
     assert world.write(1) == confirm_of(world, 1)
 
 
-@pytest.mark.parametrize(("config", "limit_ms"), [(ReplicaConfig(housekeeping_ms=2000), 2000), (ReplicaConfig(ha_heartbeat_ms=500), 1500)])
+@pytest.mark.parametrize(
+    ("config", "limit_ms"),
+    [(ReplicaConfig(housekeeping_ms=2000), 2000), (ReplicaConfig(ha_heartbeat_ms=500), 1500)],
+)
 def test_a_master_that_says_nothing_is_given_up(config: ReplicaConfig, limit_ms: int) -> None:
     world = trio(config=config)
     world.advance(100)
@@ -661,9 +676,15 @@ def test_the_oldest_link_without_a_handshake_makes_room_and_strangers_are_refuse
     for link_id in (901, 902, 903):
         assert core.link_opened(link_id, outbound=False, now_ms=0) == []
     (gone,) = core.link_opened(904, outbound=False, now_ms=0)
-    assert isinstance(gone, fx.CloseLink) and gone.link_id == 901 and "without a handshake" in gone.reason
+    assert (
+        isinstance(gone, fx.CloseLink)
+        and gone.link_id == 901
+        and ("without a handshake") in gone.reason
+    )
     assert isinstance(core.link_opened(905, outbound=True, now_ms=0)[0], fx.CloseLink)
-    assert isinstance(world.nodes[2].core.link_opened(904, outbound=True, now_ms=0)[0], fx.CloseLink)
+    assert isinstance(
+        world.nodes[2].core.link_opened(904, outbound=True, now_ms=0)[0], fx.CloseLink
+    )
     assert core.link_data(12345, b"x", 0) == core.link_closed(12345, "gone", 0) == []
 
 
@@ -675,7 +696,9 @@ def test_facts_are_reported_for_the_history() -> None:
     assert master.reported("RoleChanged") == [
         {"role": "MASTER", "master_epoch": 1, "master_broker_id": 1, "source": "test"}
     ]
-    assert master.reported("EpochAppended") == [{"epoch": 1, "start_offset": 0, "last_store_ms": -1}]
+    assert master.reported("EpochAppended") == [
+        {"epoch": 1, "start_offset": 0, "last_store_ms": -1}
+    ]
     assert len(master.reported("FirstMessageAcknowledged")) == 1
     assert len(master.reported("ConfirmCrossedEpoch")) == 1
     assert {item["peer_broker_id"] for item in master.reported("HaLinkUp")} == {2, 3}
@@ -712,13 +735,15 @@ def test_a_full_disk_leaves_a_master_alone() -> None:
     assert node.core.is_master and node.core.clean
 
 
-# -- all together ---------------------------------------------------------------------------------------------
+# -- all together ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_whatever_happens_nothing_confirmed_is_lost(seed: int) -> None:
     """Random writes, cuts, crashes, pauses and elections among the members that hold all that was
-    confirmed (the controller's part, S7). The whole simulation does far more; this is its first floor."""
+    confirmed (the controller's part, S7). The whole simulation does far more; this is its first
+    floor.
+    """
     dice = random.Random(seed)
     world = World(chunk_bytes=dice.choice([None, 3, 50]))
     for broker_id in (1, 2, 3):
@@ -729,7 +754,9 @@ def test_whatever_happens_nothing_confirmed_is_lost(seed: int) -> None:
     world.settle()
     confirmed = b""
     for _ in range(120):
-        action = dice.choice(["write"] * 6 + ["elect", "crash", "restart", "freeze", "thaw", "cut", "accept", "time"])
+        action = dice.choice(
+            ["write"] * 6 + ["elect", "crash", "restart", "freeze", "thaw", "cut", "accept", "time"]
+        )
         node = world.nodes[master]
         able = node.up and master not in world.frozen and node.core.can_accept_writes() is None
         if action == "write" and able:
@@ -737,7 +764,12 @@ def test_whatever_happens_nothing_confirmed_is_lost(seed: int) -> None:
         elif action == "elect":
             electable = [one for one in members if world.nodes[one].up and one not in world.frozen]
             if len(electable) >= 2:
-                master, epoch, set_epoch, members = dice.choice(electable), epoch + 1, set_epoch + 1, tuple(electable)
+                master, epoch, set_epoch, members = (
+                    dice.choice(electable),
+                    epoch + 1,
+                    set_epoch + 1,
+                    tuple(electable),
+                )
                 for one in (1, 2, 3):
                     if dice.random() < 0.8 or one == master:
                         world.notify(one, master, epoch, members, set_epoch=set_epoch)
@@ -757,10 +789,15 @@ def test_whatever_happens_nothing_confirmed_is_lost(seed: int) -> None:
                 world.cut_link(dice.choice(links))
         elif action == "accept" and node.up and node.proposals:
             proposal = node.proposals[-1]
-            if (proposal.base_set_epoch, proposal.master_epoch) == (set_epoch, epoch) and master in proposal.members:
+            if (proposal.base_set_epoch, proposal.master_epoch) == (
+                set_epoch,
+                epoch,
+            ) and master in proposal.members:
                 set_epoch, members = set_epoch + 1, proposal.members
                 answer = (0, members, set_epoch, epoch)
-                world.perform(node, node.core.on_alter_result(proposal.token, *answer, world.now_ms))
+                world.perform(
+                    node, node.core.on_alter_result(proposal.token, *answer, world.now_ms)
+                )
         else:
             world.advance(dice.choice([50, 200, 1200]))
         if dice.random() < 0.8:
@@ -771,21 +808,28 @@ def test_whatever_happens_nothing_confirmed_is_lost(seed: int) -> None:
         for node in world.nodes.values():
             if node.core.role is Role.MASTER:
                 promised = bytes(node.log.data[: node.core.confirm_offset])
-                assert promised.startswith(confirmed) or confirmed.startswith(promised), f"seed {seed}"
+                assert promised.startswith(confirmed) or confirmed.startswith(promised), (
+                    f"seed {seed}"
+                )
                 confirmed = max(confirmed, promised, key=len)
         holders = [one for one in members if bytes(world.nodes[one].log.data).startswith(confirmed)]
-        assert holders == list(members), f"seed {seed}: {members} but only {holders} hold what was confirmed"
-        assert all(one.core.epochs.newest_start <= one.log.end_offset for one in world.nodes.values())
+        assert holders == list(members), (
+            f"seed {seed}: {members} but only {holders} hold what was confirmed"
+        )
+        assert all(
+            one.core.epochs.newest_start <= one.log.end_offset for one in world.nodes.values()
+        )
     assert confirmed
 
 
-# -- S15: a loss is noticed ---------------------------------------------------------------------------------
+# -- S15: a loss is noticed ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(16))
 def test_the_master_notices_every_loss_of_a_member_and_nothing_else(seed: int) -> None:
-    """Kills, cut links, records that arrived in part, elections: no false alarm. A store that went back: always told, never
-    counted, whatever is written meanwhile."""
+    """Kills, cut links, records that arrived in part, elections: no false alarm. A store that went
+    back: always told, never counted, whatever is written meanwhile.
+    """
     rng = random.Random(seed)
     world, losses = trio(chunk_bytes=7), 0
     epoch, master = 1, 1
@@ -802,7 +846,13 @@ def test_the_master_notices_every_loss_of_a_member_and_nothing_else(seed: int) -
                 for _ in range(rng.randrange(8)):
                     [world._deliver(link_id) for link_id in list(world.pipes)]
                 _restart(world, broker_id, keeps=slave.log.end_offset)
-                world.notify(broker_id, master, epoch, leader.core.sync_state_set, set_epoch=leader.core.set_epoch)
+                world.notify(
+                    broker_id,
+                    master,
+                    epoch,
+                    leader.core.sync_state_set,
+                    set_epoch=leader.core.set_epoch,
+                )
                 world.advance(600)
             case 3:
                 epoch, master = epoch + 1, broker_id
@@ -813,25 +863,41 @@ def test_the_master_notices_every_loss_of_a_member_and_nothing_else(seed: int) -
                 _loses(world, master, broker_id, rng)
                 losses += 1
         _accept_all(world, master)
-        told = [one["lost_broker_id"] for node in world.nodes.values() for one in node.reported("LossNoticed")]
+        told = [
+            one["lost_broker_id"]
+            for node in world.nodes.values()
+            for one in node.reported("LossNoticed")
+        ]
         assert len(told) == losses, told
 
 
 def _restart(world: World, broker_id: int, *, keeps: int) -> None:
-    """As a process does that was killed: a record of which only the first bytes are there is cut."""
+    """As a process does that was killed: a record of which only the first bytes are there is
+    cut.
+    """
     world.crash(broker_id)
     node = world.nodes[broker_id]
     del node.log.data[keeps // RECORD_BYTES * RECORD_BYTES :]
-    node.disk_epochs = EpochHistory(node.disk_epochs).truncate_suffix(node.log.end_offset + 1).entries
+    node.disk_epochs = (
+        EpochHistory(node.disk_epochs).truncate_suffix(node.log.end_offset + 1).entries
+    )
     world.restart(broker_id).performed += node.performed
 
 
 def _loses(world: World, master: int, broker_id: int, rng: random.Random) -> None:
-    """An older copy of its store is put back: told, taken out of the set, taken in again when it has copied everything."""
+    """An older copy of its store is put back: told, taken out of the set, taken in again when it
+    has copied everything.
+    """
     leader = world.nodes[master]
     confirmed = leader.core.confirm_offset
     _restart(world, broker_id, keeps=rng.randrange(0, confirmed))
-    world.notify(broker_id, master, leader.core.master_epoch, leader.core.sync_state_set, set_epoch=leader.core.set_epoch)
+    world.notify(
+        broker_id,
+        master,
+        leader.core.master_epoch,
+        leader.core.sync_state_set,
+        set_epoch=leader.core.set_epoch,
+    )
     world.settle()
     if not leader.proposals[-1].lost_members:  # it was about to leave because its link was down
         world.accept(master)
@@ -843,7 +909,11 @@ def _loses(world: World, master: int, broker_id: int, rng: random.Random) -> Non
         world.advance(100)
         assert leader.core.confirm_offset == confirmed, "a member that lost data counted"
     _accept_all(world, master)
-    assert leader.core.confirm_offset == leader.core.log_end and leader.core.sync_state_set == (1, 2, 3)
+    assert leader.core.confirm_offset == leader.core.log_end and leader.core.sync_state_set == (
+        1,
+        2,
+        3,
+    )
 
 
 def _accept_all(world: World, master: int) -> None:

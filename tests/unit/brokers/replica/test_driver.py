@@ -46,7 +46,8 @@ async def confirmed(process: ReplicaProcess, end: int) -> None:
 async def equal_logs(*processes: ReplicaProcess) -> None:
     first = processes[0]
     await until(
-        lambda: all(one.store.log_end == first.store.log_end for one in processes), "logs are equally long"
+        lambda: all(one.store.log_end == first.store.log_end for one in processes),
+        "logs are equally long",
     )
     assert len({one.log_bytes for one in processes}) == 1
 
@@ -62,7 +63,9 @@ async def test_a_message_is_confirmed_when_every_member_holds_it(start: Start) -
     assert trio[1].store.queue_bounds("T", 0) == (0, 50)
 
 
-async def test_with_synchronous_flush_a_slave_speaks_only_of_what_is_on_its_disk(start: Start) -> None:
+async def test_with_synchronous_flush_a_slave_speaks_only_of_what_is_on_its_disk(
+    start: Start,
+) -> None:
     asked: list[tuple[int, Callable[[bool], None]]] = []
     disk_is_quick = True
 
@@ -137,8 +140,9 @@ async def test_parted_histories_are_cut_to_the_last_common_byte(start: Start) ->
 
 
 async def test_two_masters_that_begin_at_one_offset_never_share_a_label(start: Start) -> None:
-    """The story of golden epoch-collision-rejoin.jsonl: there the returned replica keeps other bytes
-    under the same label; here it is cut to where the collision began (S13)."""
+    """The story of golden epoch-collision-rejoin.jsonl: there the returned replica keeps other
+    bytes under the same label; here it is cut to where the collision began (S13).
+    """
     pair = [start(1), start(2)]
     elect(pair, pair[0], 1, (1, 2))
     common = pair[0].put(3)
@@ -225,7 +229,9 @@ async def test_a_failing_disk_fences_and_nothing_behind_it_is_promised(
     assert await pair[0].driver.wait_confirmed(end, 50) is Confirmation.TIMED_OUT
 
 
-async def test_the_broker_is_told_that_the_disk_failed_whoever_noticed_it(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_broker_is_told_that_the_disk_failed_whoever_noticed_it(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pair = [start(1), start(2)]
     elect(pair, pair[0], 1, (1, 2))
     await confirmed(pair[0], pair[0].put(3))
@@ -247,7 +253,10 @@ async def test_a_slow_reader_blocks_its_link_and_bounds_the_queue(start: Start) 
     master = start(1, config=config)
     elect([master], master, 1, (1,))
     reader, writer = await asyncio.open_connection("127.0.0.1", master.port, limit=1024)
-    writer.write(bytes.fromhex("00000001000000000000000000000002") + bytes.fromhex("000000020000000000000000"))
+    writer.write(
+        bytes.fromhex("00000001000000000000000000000002")
+        + bytes.fromhex("000000020000000000000000")
+    )
     for _ in range(200):
         master.put(1, b"y" * 50_000)
         await asyncio.sleep(0)
@@ -256,7 +265,9 @@ async def test_a_slow_reader_blocks_its_link_and_bounds_the_queue(start: Start) 
     writer.close()
 
 
-@pytest.mark.parametrize("garbage", [b"\0\0\0\7" + b"\0" * 50, b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 5000])
+@pytest.mark.parametrize(
+    "garbage", [b"\0\0\0\7" + b"\0" * 50, b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 5000]
+)
 async def test_garbage_on_the_ha_port_closes_that_link_only(start: Start, garbage: bytes) -> None:
     pair = [start(1), start(2)]
     elect(pair, pair[0], 1, (1, 2))
@@ -296,10 +307,12 @@ async def test_an_epoch_seen_survives_a_restart(start: Start) -> None:
     assert again.core.epochs == EpochHistory.of((5, 0))
 
 
-
-
-async def test_a_slave_without_room_parts_clean_and_comes_back_by_itself(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = replace(CONFIG, min_in_sync_replicas=1, ack_wait_shrink_ms=100, disk_full_backoff_min_ms=50)
+async def test_a_slave_without_room_parts_clean_and_comes_back_by_itself(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = replace(
+        CONFIG, min_in_sync_replicas=1, ack_wait_shrink_ms=100, disk_full_backoff_min_ms=50
+    )
     pair = [start(1, config=config, controller=accepting), start(2, config=config)]
     elect(pair, pair[0], 1, (1, 2))
     await confirmed(pair[0], pair[0].put(3))
@@ -324,8 +337,12 @@ async def test_a_slave_without_room_parts_clean_and_comes_back_by_itself(start: 
     assert slave.core.epochs == pair[0].core.epochs
 
 
-async def test_a_slave_behind_the_first_file_of_its_master_begins_anew_and_says_so(start: Start) -> None:
-    config = replace(CONFIG, min_in_sync_replicas=1, ack_wait_shrink_ms=100, file_bytes=4096, batch_bytes=1000)
+async def test_a_slave_behind_the_first_file_of_its_master_begins_anew_and_says_so(
+    start: Start,
+) -> None:
+    config = replace(
+        CONFIG, min_in_sync_replicas=1, ack_wait_shrink_ms=100, file_bytes=4096, batch_bytes=1000
+    )
     pair = [start(1, config=config, controller=accepting), start(2, config=config)]
     elect(pair, pair[0], 1, (1, 2))
     await confirmed(pair[0], pair[0].put(3))
@@ -339,12 +356,24 @@ async def test_a_slave_behind_the_first_file_of_its_master_begins_anew_and_says_
     assert master.core.log.min_offset == master.store.log_min > 4096
     again = start(2, config=config)
     elect([again], master, 1, (1,))
-    await until(lambda: any("needs an empty store folder" in down["reason"] for down in master.reported("HaLinkDown")), "it is told why")
-    await until(lambda: again.store.log_end == end and again.store.log_min == master.store.log_min, "it began anew")
+    await until(
+        lambda: any(
+            ("needs an empty store folder") in down["reason"]
+            for down in master.reported("HaLinkDown")
+        ),
+        "it is told why",
+    )
+    await until(
+        lambda: again.store.log_end == end and again.store.log_min == master.store.log_min,
+        "it began anew",
+    )
     assert [cut["to_offset"] for cut in again.reported("LogTruncated")] == [0]
     assert again.reported("LogTruncated")[0]["reason"] == "the master's log begins later"
     assert again.log_bytes == master.log_bytes and again.core.clean and not again.disk_errors
-    await until(lambda: again.store.queue_bounds("T", 0) == master.store.queue_bounds("T", 0), "so do its queues")
+    await until(
+        lambda: again.store.queue_bounds("T", 0) == master.store.queue_bounds("T", 0),
+        "so do its queues",
+    )
     await until(lambda: master.core.sync_state_set == (1, 2), "it is a member again")
     empty = start(3, config=config)
     elect([empty], master, 1, (1,))

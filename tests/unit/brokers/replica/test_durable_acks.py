@@ -11,7 +11,10 @@ class Disk:
     def __init__(self) -> None:
         self.asked: list[tuple[int, Callable[[bool], None]]] = []
         self.sent: list[tuple[int, bytes]] = []
-        self.acks = DurableAcks(lambda end, told: self.asked.append((end, told)), lambda link_id, data: self.sent.append((link_id, data)))
+        self.acks = DurableAcks(
+            lambda end, told: self.asked.append((end, told)),
+            lambda link_id, data: self.sent.append((link_id, data)),
+        )
 
     def ends(self, durable: bool) -> None:
         self.asked[-1][1](durable)

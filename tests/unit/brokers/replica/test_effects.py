@@ -18,5 +18,9 @@ def test_every_effect_is_a_frozen_value_with_a_meaning(kind: type) -> None:
 
 
 def test_the_list_of_effects_is_closed() -> None:
-    defined = {value for value in vars(fx).values() if isinstance(value, type) and value.__module__ == fx.__name__}
+    defined = {
+        value
+        for value in vars(fx).values()
+        if isinstance(value, type) and value.__module__ == fx.__name__
+    }
     assert defined == set(get_args(fx.Effect))

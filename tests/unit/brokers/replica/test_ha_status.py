@@ -27,7 +27,10 @@ async def test_both_ends_tell_the_same_link(pair: list[ReplicaProcess]) -> None:
     assert master.driver.ha_status() == HaStatus()
     elect(pair, master, 1, (1, 2))
     end = master.put(20)
-    await until(lambda: [one.acked for one in master.driver.ha_status().slaves] == [end], "all is acknowledged")
+    await until(
+        lambda: [one.acked for one in master.driver.ha_status().slaves] == [end],
+        "all is acknowledged",
+    )
     (seen,) = master.driver.ha_status().slaves
     assert seen.broker_id == 2 and seen.in_sync and seen.next_offset == end
     assert seen.address.startswith("127.0.0.1:")
@@ -48,11 +51,17 @@ async def test_a_slave_without_a_link_names_where_it_tries(pair: list[ReplicaPro
     elect([slave], master, 1, (1, 2))  # the master does not lead yet: it takes no links
     await until(lambda: slave.core.role.value == "SLAVE", "it follows")
     assert master.driver.ha_status() == HaStatus()
-    await until(lambda: slave.driver.ha_status().master == MasterSeen(address_of(master)), "no link, no times")
+    await until(
+        lambda: slave.driver.ha_status().master == MasterSeen(address_of(master)),
+        "no link, no times",
+    )
 
 
 async def test_one_that_is_no_member_is_shown_as_out_of_sync(pair: list[ReplicaProcess]) -> None:
     master, slave = pair
     elect(pair, master, 1, (1,))
-    await until(lambda: [one.broker_id for one in master.driver.ha_status().slaves] == [2], "the slave is linked")
+    await until(
+        lambda: [one.broker_id for one in master.driver.ha_status().slaves] == [2],
+        "the slave is linked",
+    )
     assert not master.driver.ha_status().slaves[0].in_sync

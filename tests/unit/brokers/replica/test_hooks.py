@@ -14,13 +14,19 @@ def role(epoch: int) -> RoleChanged:
     return RoleChanged("SLAVE", epoch, 1, None, (), 0)
 
 
-def teller(on_role_changed=None, propose=None) -> tuple[BrokerTeller, list[tuple[int, AlterResult]]]:
+def teller(
+    on_role_changed=None, propose=None
+) -> tuple[BrokerTeller, list[tuple[int, AlterResult]]]:
     async def nothing(*_: object) -> AlterResult:
         return AlterResult(None)
 
     results: list[tuple[int, AlterResult]] = []
     hooks = ReplicaHooks(
-        on_role_changed or nothing, propose or nothing, lambda elect: None, lambda offset: None, lambda kind, fields: None
+        on_role_changed or nothing,
+        propose or nothing,
+        lambda elect: None,
+        lambda offset: None,
+        lambda kind, fields: None,
     )
     return BrokerTeller(hooks, lambda token, result: results.append((token, result))), results
 
@@ -101,7 +107,12 @@ async def test_a_role_change_that_cannot_be_followed_ends_the_process() -> None:
 
     broken: list[BaseException] = []
     hooks = ReplicaHooks(
-        stumble, unused, lambda elect: None, lambda offset: None, lambda kind, fields: None, on_broken=broken.append
+        stumble,
+        unused,
+        lambda elect: None,
+        lambda offset: None,
+        lambda kind, fields: None,
+        on_broken=broken.append,
     )
     told = BrokerTeller(hooks, lambda token, result: None)
     told.role_changed(role(1))

@@ -12,8 +12,16 @@ from brokers.replica.master_role import MasterRole
 from brokers.replica.replica_log import ReplicaLog
 
 
-def master(end: int = 100, *, config: ReplicaConfig | None = None, members: tuple[int, ...] = (1, 2)) -> MasterRole:
-    log = ReplicaLog(epochs=EpochHistory.of((1, 0), (4, 50)), end_offset=end, min_offset=0, confirm_offset=0, epoch_seen=4)
+def master(
+    end: int = 100, *, config: ReplicaConfig | None = None, members: tuple[int, ...] = (1, 2)
+) -> MasterRole:
+    log = ReplicaLog(
+        epochs=EpochHistory.of((1, 0), (4, 50)),
+        end_offset=end,
+        min_offset=0,
+        confirm_offset=0,
+        epoch_seen=4,
+    )
     return MasterRole(
         config or ReplicaConfig(file_bytes=1000),
         log,
@@ -26,7 +34,9 @@ def master(end: int = 100, *, config: ReplicaConfig | None = None, members: tupl
     )
 
 
-def link(role: MasterRole, link_id: int, broker_id: int, acked: int, now_ms: int = 0) -> list[fx.Effect]:
+def link(
+    role: MasterRole, link_id: int, broker_id: int, acked: int, now_ms: int = 0
+) -> list[fx.Effect]:
     role.link_opened(link_id, now_ms)
     effects = role.link_data(link_id, SlaveHandshake(broker_id).encode(), now_ms)
     return effects + role.link_data(link_id, SlaveAck(acked).encode(), now_ms)
@@ -86,20 +96,41 @@ def test_a_fallen_behind_slave_is_told_of_once_and_again_when_it_caught_up() -> 
         said += [item.kind for item in role.tick(now_ms) if isinstance(item, fx.ReportEvent)]
     role.link_data(7, SlaveAck(200).encode(), 1400)
     said += [item.kind for item in role.tick(1450) if isinstance(item, fx.ReportEvent)]
-    assert [kind for kind in said if kind.startswith("Slave")] == ["SlaveCaughtUp", "SlaveFellBehind", "SlaveCaughtUp"]
+    assert [kind for kind in said if kind.startswith("Slave")] == [
+        "SlaveCaughtUp",
+        "SlaveFellBehind",
+        "SlaveCaughtUp",
+    ]
 
 
 def test_a_log_that_cannot_be_labelled_costs_the_link_not_the_process() -> None:
-    log = ReplicaLog(epochs=EpochHistory.of((4, 50)), end_offset=100, min_offset=0, confirm_offset=0, epoch_seen=4)
+    log = ReplicaLog(
+        epochs=EpochHistory.of((4, 50)),
+        end_offset=100,
+        min_offset=0,
+        confirm_offset=0,
+        epoch_seen=4,
+    )
     role = MasterRole(
-        ReplicaConfig(file_bytes=1000), log, broker_id=1, epoch=4, members=(1, 2), set_epoch=9, tokens=count(1), now_ms=0
+        ReplicaConfig(file_bytes=1000),
+        log,
+        broker_id=1,
+        epoch=4,
+        members=(1, 2),
+        set_epoch=9,
+        tokens=count(1),
+        now_ms=0,
     )
     effects = link(role, 7, 2, 0)
-    assert "no epoch covers offset 0" in [item.reason for item in effects if isinstance(item, fx.CloseLink)][0]
+    assert ("no epoch covers offset 0") in [
+        item.reason for item in effects if isinstance(item, fx.CloseLink)
+    ][0]
 
 
 def test_a_set_that_this_master_did_not_ask_for_makes_outsiders_link_anew() -> None:
-    """S5: an outsider may have lost what its open link acknowledged; the controller moved the set epoch for it."""
+    """S5: an outsider may have lost what its open link acknowledged; the controller moved the set
+    epoch for it.
+    """
     role = master(members=(1, 2))
     link(role, 1, 2, 100)
     link(role, 2, 3, 40)
@@ -115,7 +146,9 @@ def test_the_set_that_this_master_asked_for_leaves_every_link_open() -> None:
     link(role, 3, 3, 100)
     proposal = role.sync.proposal
     assert proposal is not None
-    role.alter_result(proposal.token, 0, tuple(sorted(proposal.members)), proposal.base_set_epoch + 1, 10)
+    role.alter_result(
+        proposal.token, 0, tuple(sorted(proposal.members)), proposal.base_set_epoch + 1, 10
+    )
     assert sorted(role.links) == [1, 2, 3]
 
 
@@ -134,11 +167,16 @@ def test_a_member_that_links_below_the_confirm_offset_is_reported_and_leaves() -
     asked = link(role, 8, 2, 60)
     assert not [item for item in asked if isinstance(item, fx.ProposeSyncSet)]
     effects = lose(role, asked)
-    (told,) = [item for item in effects if isinstance(item, fx.ReportEvent) and item.kind == "LossNoticed"]
+    (told,) = [
+        item for item in effects if isinstance(item, fx.ReportEvent) and item.kind == "LossNoticed"
+    ]
     assert told.fields == {
-        "lost_broker_id": 2, "claimed_epoch": 4, "claimed_offset": 60, "acknowledged_offset": 100,
+        "lost_broker_id": 2,
+        "claimed_epoch": 4,
+        "claimed_offset": 60,
+        "acknowledged_offset": 100,
         "why": "below_the_confirm_offset",
-    }  # fmt: skip
+    }
     (proposal,) = [item for item in effects if isinstance(item, fx.ProposeSyncSet)]
     assert (proposal.members, proposal.lost_members) == ((1,), (2,))
     assert role.write_refusal(0) is not None
@@ -154,7 +192,8 @@ def test_a_lost_member_counts_for_nothing_until_it_has_left_and_then_joins_anew(
     assert role._log.confirm_offset == 100
     (proposal,) = [item for item in effects if isinstance(item, fx.ProposeSyncSet)]
     effects = role.alter_result(proposal.token, 0, (1,), 10, 0)
-    assert role.sync.confirmed == {1} and role._log.confirm_offset == 100  # one alone is below the minimum
+    # one alone is below the minimum
+    assert role.sync.confirmed == {1} and role._log.confirm_offset == 100
     (joining,) = [item for item in effects if isinstance(item, fx.ProposeSyncSet)]
     assert (joining.members, joining.lost_members) == ((1, 2), ())
     role.alter_result(joining.token, 0, (1, 2), 11, 0)
@@ -176,9 +215,22 @@ def test_in_doubt_nothing_is_counted_and_a_cut_record_is_no_loss() -> None:
 
 def test_a_wiped_member_is_noticed_although_its_link_is_of_no_use() -> None:
     """The log begins behind what it holds: the link ends with its first word."""
-    log = ReplicaLog(epochs=EpochHistory.of((4, 50)), end_offset=100, min_offset=50, confirm_offset=80, epoch_seen=4)
+    log = ReplicaLog(
+        epochs=EpochHistory.of((4, 50)),
+        end_offset=100,
+        min_offset=50,
+        confirm_offset=80,
+        epoch_seen=4,
+    )
     role = MasterRole(
-        ReplicaConfig(file_bytes=1000), log, broker_id=1, epoch=4, members=(1, 2), set_epoch=9, tokens=count(1), now_ms=0
+        ReplicaConfig(file_bytes=1000),
+        log,
+        broker_id=1,
+        epoch=4,
+        members=(1, 2),
+        set_epoch=9,
+        tokens=count(1),
+        now_ms=0,
     )
     effects = link(role, 7, 2, 20)
     assert [item for item in effects if isinstance(item, fx.CloseLink)]

@@ -25,7 +25,10 @@ def test_a_slave_is_told_of_when_it_caught_up_and_when_it_fell_behind() -> None:
     link.log_grew(150, now_ms=10)
     assert progress.watch(link, 150, 1000) == []
     (event,) = progress.watch(link, 150, 1011)
-    assert (event.kind, event.fields) == ("SlaveFellBehind", {"slave_broker_id": 2, "lag_bytes": 50})
+    assert (event.kind, event.fields) == (
+        "SlaveFellBehind",
+        {"slave_broker_id": 2, "lag_bytes": 50},
+    )
     assert progress.watch(link, 150, 5000) == []
 
 

@@ -1,4 +1,6 @@
-"""Labels, admission, and when a busy broker sheds load. The table of outcomes: tests/conformance/test_6_acknowledgement.py."""
+"""Labels, admission, and when a busy broker sheds load. The table of outcomes:
+tests/conformance/test_6_acknowledgement.py.
+"""
 
 import pytest
 from hypothesis import given
@@ -34,7 +36,11 @@ def test_the_set_and_those_who_can_answer_must_be_enough() -> None:
 
 def test_auto_degrade_admits_nobody_more() -> None:
     for all_ack in (True, False):
-        assert AckMode(all_ack, 3, 2, True).refusal(1, 1) == AckMode(all_ack, 3, 2, False).refusal(1, 1) is not None
+        assert (
+            AckMode(all_ack, 3, 2, True).refusal(1, 1)
+            == AckMode(all_ack, 3, 2, False).refusal(1, 1)
+            is not None
+        )
 
 
 def test_who_does_not_wait_is_kept_out_by_other_reasons_only() -> None:
@@ -45,7 +51,12 @@ def test_who_does_not_wait_is_kept_out_by_other_reasons_only() -> None:
 
 
 def test_success_needs_replicas_and_disk() -> None:
-    good = [(one, two) for one in Confirmation for two in Flushed if combine(one, two) is PutStatus.PUT_OK]
+    good = [
+        (one, two)
+        for one in Confirmation
+        for two in Flushed
+        if combine(one, two) is PutStatus.PUT_OK
+    ]
     assert good == [(Confirmation.CONFIRMED, Flushed.DURABLE)]
 
 
@@ -67,7 +78,10 @@ def test_who_came_behind_an_append_that_hung_is_sent_away_once() -> None:
     gate.appended(0, 1_000)
     assert gate.refusal(1_001, 1_001) is None
     gate.appended(2_000, 3_001)
-    assert gate.refusal(3_002, 3_002) == (2, "[PC_SYNCHRONIZED]broker busy, start flow control for a while")
+    assert gate.refusal(3_002, 3_002) == (
+        2,
+        "[PC_SYNCHRONIZED]broker busy, start flow control for a while",
+    )
     assert gate.refusal(3_003, 3_003) is None
 
 
@@ -83,15 +97,29 @@ def test_who_comes_later_than_a_hung_append_is_written() -> None:
 sizes = st.integers(0, 100)
 
 
-@given(st.builds(AckMode, st.booleans(), st.integers(1, 100), st.integers(1, 100), st.booleans()), sizes, sizes)
-def test_no_setting_but_the_minimum_decides_who_is_admitted(mode: AckMode, confirmed: int, reachable: int) -> None:
+@given(
+    st.builds(AckMode, st.booleans(), st.integers(1, 100), st.integers(1, 100), st.booleans()),
+    sizes,
+    sizes,
+)
+def test_no_setting_but_the_minimum_decides_who_is_admitted(
+    mode: AckMode, confirmed: int, reachable: int
+) -> None:
     reason = mode.refusal(confirmed, reachable)
     assert (reason is None) == (min(confirmed, reachable) >= mode.min_in_sync)
-    assert (admit(reason, waits=True) is None) == (reason is None) and admit(reason, waits=False) is None
+    assert (admit(reason, waits=True) is None) == (reason is None) and admit(
+        reason, waits=False
+    ) is None
 
 
-@given(st.lists(st.tuples(st.integers(0, 1_000), st.integers(0, 500), st.integers(0, 200)), max_size=30))
-def test_while_appends_are_fast_and_the_queue_is_short_nobody_is_sent_away(turns: list[tuple[int, int, int]]) -> None:
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 1_000), st.integers(0, 500), st.integers(0, 200)), max_size=30
+    )
+)
+def test_while_appends_are_fast_and_the_queue_is_short_nobody_is_sent_away(
+    turns: list[tuple[int, int, int]],
+) -> None:
     gate, now_ms = BusyGate(), 0
     for append_ms, pause_ms, waited_ms in turns:
         gate.appended(now_ms, now_ms + append_ms)

@@ -9,13 +9,17 @@ from brokers.replica.replica_log import ReplicaLog
 H = EpochHistory.of
 
 
-def log(epochs: EpochHistory = H((1, 0), (2, 100)), end: int = 150, confirm: int = 120, **kwargs: int) -> ReplicaLog:
+def log(
+    epochs: EpochHistory = H((1, 0), (2, 100)), end: int = 150, confirm: int = 120, **kwargs: int
+) -> ReplicaLog:
     values = {"min_offset": 0, "epoch_seen": 2, **kwargs}
     return ReplicaLog(epochs=epochs, end_offset=end, confirm_offset=confirm, **values)
 
 
 def kinds(effects: list) -> list:
-    return [item.kind if isinstance(item, fx.ReportEvent) else type(item).__name__ for item in effects]
+    return [
+        item.kind if isinstance(item, fx.ReportEvent) else type(item).__name__ for item in effects
+    ]
 
 
 def test_a_label_whose_bytes_a_crash_took_is_dropped() -> None:
@@ -64,7 +68,12 @@ def test_a_cut_takes_labels_and_confirm_offset_with_it() -> None:
     assert one.was_cut(150, "nothing") == []
     effects = one.was_cut(90, "diverged")
     assert kinds(effects) == ["WriteEpochs", "LogTruncated"]
-    assert effects[1].fields == {"from_offset": 150, "to_offset": 90, "epoch": 1, "reason": "diverged"}
+    assert effects[1].fields == {
+        "from_offset": 150,
+        "to_offset": 90,
+        "epoch": 1,
+        "reason": "diverged",
+    }
     assert (one.confirm_offset, one.epochs) == (90, H((1, 0)))
     assert kinds(one.was_cut(0, "all")) == ["WriteEpochs", "LogTruncated"]
     assert not one.epochs

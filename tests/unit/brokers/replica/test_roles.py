@@ -10,12 +10,22 @@ FENCED, MASTER, SLAVE = Role.FENCED, Role.MASTER, Role.SLAVE
 ME, OTHER, THIRD = 1, 2, 3
 
 
-def standing(role: Role, master: int | None, epoch: int, seen: int, *, trusted: bool = True) -> Standing:
+def standing(
+    role: Role, master: int | None, epoch: int, seen: int, *, trusted: bool = True
+) -> Standing:
     return Standing(ME, role, master, epoch, seen, trusted)
 
 
-def notice(master: int | None, epoch: int, *, members: tuple | None = (1, 2), at_risk: bool = False) -> RoleNotice:
-    return RoleNotice(master, master_epoch=epoch, members=members, set_epoch=None if members is None else 3, at_risk=at_risk)
+def notice(
+    master: int | None, epoch: int, *, members: tuple | None = (1, 2), at_risk: bool = False
+) -> RoleNotice:
+    return RoleNotice(
+        master,
+        master_epoch=epoch,
+        members=members,
+        set_epoch=None if members is None else 3,
+        at_risk=at_risk,
+    )
 
 
 @pytest.mark.parametrize(

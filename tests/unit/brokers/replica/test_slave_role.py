@@ -17,24 +17,42 @@ H = EpochHistory.of
 CONFIG = ReplicaConfig(file_bytes=1000)
 
 
-def slave(address: str | None = "m:1", *, strict: bool = True, end: int = 0, epochs: EpochHistory = H(), config: ReplicaConfig = CONFIG) -> SlaveRole:
+def slave(
+    address: str | None = "m:1",
+    *,
+    strict: bool = True,
+    end: int = 0,
+    epochs: EpochHistory = H(),
+    config: ReplicaConfig = CONFIG,
+) -> SlaveRole:
     log = ReplicaLog(epochs=epochs, end_offset=end, min_offset=0, confirm_offset=0, epoch_seen=4)
     return SlaveRole(
-        config, log, broker_id=2, master_id=1, epoch=4, strict_epoch=strict, ha_address=HaAddress(address), now_ms=0,
+        config,
+        log,
+        broker_id=2,
+        master_id=1,
+        epoch=4,
+        strict_epoch=strict,
+        ha_address=HaAddress(address),
+        now_ms=0,
         master_address="m:0",
-    )  # fmt: skip
+    )
 
 
 def test_how_it_copies_is_told_in_the_handshake() -> None:
     for last_file, learner in ((False, False), (True, False), (False, True)):
-        config = ReplicaConfig(file_bytes=1000, sync_from_last_file=last_file, async_learner=learner)
+        config = ReplicaConfig(
+            file_bytes=1000, sync_from_last_file=last_file, async_learner=learner
+        )
         (hello,) = linked(slave(config=config))
         assert isinstance(hello, fx.SendBytes)
         assert SlaveFrameDecoder().feed(hello.data) == [SlaveHandshake(2, last_file, learner)]
 
 
 def kinds(effects: list[fx.Effect]) -> list[str]:
-    return [item.kind if isinstance(item, fx.ReportEvent) else type(item).__name__ for item in effects]
+    return [
+        item.kind if isinstance(item, fx.ReportEvent) else type(item).__name__ for item in effects
+    ]
 
 
 def linked(role: SlaveRole) -> list[fx.Effect]:
@@ -114,13 +132,22 @@ def test_bytes_are_appended_before_they_are_acknowledged_and_confirmed() -> None
     linked(role)
     role.link_data(MasterHandshake(100, H((4, 0))).encode(), 1)
     effects = role.link_data(Transfer(0, 4, 0, 60, b"x" * 100).encode(), 2)
-    assert kinds(effects) == ["WriteEpochs", "EpochAppended", "AppendRaw", "ConfirmMoved", "ConfirmCrossedEpoch", "SendBytes"]
+    assert kinds(effects) == [
+        "WriteEpochs",
+        "EpochAppended",
+        "AppendRaw",
+        "ConfirmMoved",
+        "ConfirmCrossedEpoch",
+        "SendBytes",
+    ]
     assert effects[3] == fx.ConfirmMoved(60)
     assert role.caught_up
 
 
 def test_a_link_that_breaks_has_what_came_over_it_flushed() -> None:
-    """The master may be gone for good; nothing waits for it, and a link that copied nothing has nothing to flush."""
+    """The master may be gone for good; nothing waits for it, and a link that copied nothing has
+    nothing to flush.
+    """
     for how in (lambda role: role.link_closed("reset", 3), lambda role: role.close("silent", 3)):
         role = slave()
         linked(role)
@@ -132,9 +159,15 @@ def test_a_link_that_breaks_has_what_came_over_it_flushed() -> None:
     assert kinds(role.link_closed("reset", 1)) == []
 
 
-@pytest.mark.parametrize(("confirmed", "epoch_start", "enough"), [(60, 0, 60), (60, 80, 80), (120, 0, 100)])
-def test_it_has_not_caught_up_before_it_holds_what_lets_it_into_the_set(confirmed: int, epoch_start: int, enough: int) -> None:
-    """What is confirmed, and all that was there when its master began; what was at the handshake is always enough."""
+@pytest.mark.parametrize(
+    ("confirmed", "epoch_start", "enough"), [(60, 0, 60), (60, 80, 80), (120, 0, 100)]
+)
+def test_it_has_not_caught_up_before_it_holds_what_lets_it_into_the_set(
+    confirmed: int, epoch_start: int, enough: int
+) -> None:
+    """What is confirmed, and all that was there when its master began; what was at the handshake is
+    always enough.
+    """
     epochs = H((4, 0)) if epoch_start == 0 else H((3, 0), (4, epoch_start))
     role, label = slave(), (epochs.entries[0].epoch, 0)
     linked(role)
@@ -165,11 +198,22 @@ def test_a_java_master_may_lag_behind_in_epochs() -> None:
 
 
 def test_a_java_master_is_given_time_to_begin_its_epoch_and_then_taken_as_it_is() -> None:
-    """Own bytes above 100 are of epoch 3, under which the Java master of epoch 4 perhaps wrote others."""
+    """Own bytes above 100 are of epoch 3, under which the Java master of epoch 4 perhaps wrote
+    others.
+    """
     role = SlaveRole(
-        CONFIG, ReplicaLog(epochs=H((1, 0), (3, 100)), end_offset=300, min_offset=0, confirm_offset=0, epoch_seen=4),
-        broker_id=2, master_id=1, epoch=4, strict_epoch=False, ha_address=HaAddress("m:1"), now_ms=0, log_is_older=True,
-    )  # fmt: skip
+        CONFIG,
+        ReplicaLog(
+            epochs=H((1, 0), (3, 100)), end_offset=300, min_offset=0, confirm_offset=0, epoch_seen=4
+        ),
+        broker_id=2,
+        master_id=1,
+        epoch=4,
+        strict_epoch=False,
+        ha_address=HaAddress("m:1"),
+        now_ms=0,
+        log_is_older=True,
+    )
     reply = MasterHandshake(300, H((1, 0), (3, 100))).encode()
     linked(role)
     assert kinds(role.link_data(reply, 1)) == ["HandshakeResult", "CloseLink"]
@@ -181,7 +225,9 @@ def test_a_java_master_is_given_time_to_begin_its_epoch_and_then_taken_as_it_is(
     role.link_closed("reset", 6004)  # what this master sent is not cut again
     role.connect(7000)
     role.link_opened(7, 7000)
-    assert "HandshakeResult" in kinds(role.link_data(MasterHandshake(400, H((1, 0), (3, 100))).encode(), 7001))
+    assert "HandshakeResult" in kinds(
+        role.link_data(MasterHandshake(400, H((1, 0), (3, 100))).encode(), 7001)
+    )
     assert role.link_id == 7
 
 
@@ -226,12 +272,20 @@ def is_given_up_at(role: SlaveRole, opened_ms: int) -> int:
 def test_three_silent_heartbeats_of_its_master_end_a_link() -> None:
     assert is_given_up_at(slave(), 0) == 3000
     assert is_given_up_at(slave(strict=False), 0) == 15_000  # a Java master speaks every 5 s
-    assert is_given_up_at(slave(config=ReplicaConfig(file_bytes=1000, housekeeping_ms=2000)), 0) == 2000
+    assert (
+        is_given_up_at(slave(config=ReplicaConfig(file_bytes=1000, housekeeping_ms=2000)), 0)
+        == 2000
+    )
 
 
 def test_a_master_that_is_there_at_once_after_a_silence_is_given_more_time() -> None:
     role = slave()
-    assert [is_given_up_at(role, at) for at in (0, 10_000, 20_000, 40_000)] == [3000, 6000, 12_000, 20_000]
+    assert [is_given_up_at(role, at) for at in (0, 10_000, 20_000, 40_000)] == [
+        3000,
+        6000,
+        12_000,
+        20_000,
+    ]
 
 
 def test_after_a_cut_the_next_link_is_not_borne_longer() -> None:
@@ -293,5 +347,11 @@ def test_a_log_that_the_master_left_behind_is_emptied_unless_it_is_a_members(mem
     if member:
         assert "CloseLink" in kinds(effects) and role.link_id is None
     else:
-        told = [item.fields for item in role.truncated(True, 0, 3) if isinstance(item, fx.ReportEvent) and item.kind == "LogTruncated"]
-        assert told == [{"from_offset": 500, "to_offset": 0, "epoch": -1, "reason": MASTER_BEGINS_LATER}]
+        told = [
+            item.fields
+            for item in role.truncated(True, 0, 3)
+            if isinstance(item, fx.ReportEvent) and item.kind == "LogTruncated"
+        ]
+        assert told == [
+            {"from_offset": 500, "to_offset": 0, "epoch": -1, "reason": MASTER_BEGINS_LATER}
+        ]

@@ -42,7 +42,9 @@ def test_a_whole_log_stays_as_it_is(store: MessageStore) -> None:
 
 
 @pytest.mark.parametrize("kept", [1, 7, 8, 60])
-def test_an_incomplete_record_at_the_end_is_cut(store: MessageStore, tmp_path: Path, kept: int) -> None:
+def test_an_incomplete_record_at_the_end_is_cut(
+    store: MessageStore, tmp_path: Path, kept: int
+) -> None:
     marks = ends(store, 3)
     data = store.read_log(0, marks[2])
     store.truncate(0)
@@ -51,7 +53,9 @@ def test_an_incomplete_record_at_the_end_is_cut(store: MessageStore, tmp_path: P
 
 
 @pytest.mark.parametrize("kept", [1, 7, 8, 60])
-def test_a_log_is_cut_where_a_record_starts_that_has_not_arrived_whole(store: MessageStore, kept: int) -> None:
+def test_a_log_is_cut_where_a_record_starts_that_has_not_arrived_whole(
+    store: MessageStore, kept: int
+) -> None:
     """Else such a replica could never follow a master whose log ends right there."""
     marks = ends(store, 3)
     data = store.read_log(0, marks[2])
@@ -69,7 +73,9 @@ def test_an_incomplete_end_of_file_is_cut(store: MessageStore) -> None:
     assert cut(store, CutIncompleteTail(), FILE_BYTES) == (True, marks[1])
 
 
-def test_a_log_that_cannot_be_read_in_the_middle_is_not_cut_but_refused(store: MessageStore) -> None:
+def test_a_log_that_cannot_be_read_in_the_middle_is_not_cut_but_refused(
+    store: MessageStore,
+) -> None:
     marks = ends(store, 3)
     data = bytearray(store.read_log(0, marks[2]))
     store.truncate(0)
@@ -79,17 +85,26 @@ def test_a_log_that_cannot_be_read_in_the_middle_is_not_cut_but_refused(store: M
         complete_end(store, FILE_BYTES)
 
 
-def test_a_whole_record_that_a_slave_acknowledged_is_found_and_the_first_bytes_of_one_are_not(store: MessageStore) -> None:
+def test_a_whole_record_that_a_slave_acknowledged_is_found_and_the_first_bytes_of_one_are_not(
+    store: MessageStore,
+) -> None:
     marks = ends(store, 3)
     asked = {
-        (0, marks[0]): True, (0, marks[2]): True, (marks[1], marks[2]): True,
-        (0, marks[0] - 1): False, (marks[1], marks[1] + 4): False, (marks[1], marks[2] - 1): False, (marks[1], marks[1]): False,
-    }  # fmt: skip
+        (0, marks[0]): True,
+        (0, marks[2]): True,
+        (marks[1], marks[2]): True,
+        (0, marks[0] - 1): False,
+        (marks[1], marks[1] + 4): False,
+        (marks[1], marks[2] - 1): False,
+        (marks[1], marks[1]): False,
+    }
     assert {one: has_record(store, FindRecord(2, *one), FILE_BYTES) for one in asked} == asked
 
 
 def test_where_nothing_can_be_read_a_record_counts_as_gone(store: MessageStore) -> None:
-    """No start of a record, deleted already, or beyond the end: nothing says that the slave has it."""
+    """No start of a record, deleted already, or beyond the end: nothing says that the slave has
+    it.
+    """
     marks = ends(store, 3)
     for offset, below in ((marks[0] + 1, marks[2]), (-1, marks[0]), (marks[2], marks[2] + 10)):
         assert has_record(store, FindRecord(2, offset, below), FILE_BYTES)

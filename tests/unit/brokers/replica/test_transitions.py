@@ -11,15 +11,28 @@ from brokers.replica.roles import Role, RoleNotice
 from brokers.replica.transitions import RoleTransitions
 
 
-def roles(*, clean: bool = True, epoch_seen: int = 1, none_of_seen: bool = False) -> RoleTransitions:
+def roles(
+    *, clean: bool = True, epoch_seen: int = 1, none_of_seen: bool = False
+) -> RoleTransitions:
     log = ReplicaLog(
-        epochs=EpochHistory.of((1, 0)), end_offset=100, min_offset=0, confirm_offset=90, epoch_seen=epoch_seen, none_of_seen=none_of_seen
+        epochs=EpochHistory.of((1, 0)),
+        end_offset=100,
+        min_offset=0,
+        confirm_offset=90,
+        epoch_seen=epoch_seen,
+        none_of_seen=none_of_seen,
     )
     return RoleTransitions(ReplicaConfig(file_bytes=1000), log, broker_id=1, clean=clean)
 
 
 def notice(master: int | None, epoch: int, **kwargs: object) -> RoleNotice:
-    fields = {"members": (1, 2), "set_epoch": epoch, "replicas": {1: "a:1", 2: "b:2"}, "source": "test", **kwargs}
+    fields = {
+        "members": (1, 2),
+        "set_epoch": epoch,
+        "replicas": {1: "a:1", 2: "b:2"},
+        "source": "test",
+        **kwargs,
+    }
     return RoleNotice(master, f"h:{master}", f"h:{master}9", epoch, **fields)
 
 
@@ -35,7 +48,9 @@ def test_a_promotion_writes_its_entry_before_it_is_told() -> None:
     assert kinds.index(fx.WriteEpochs) < kinds.index(fx.RoleChanged)
     (changed,) = [item for item in effects if isinstance(item, fx.RoleChanged)]
     assert kinds.count(fx.FlushLog) == 1
-    assert kinds.index(fx.WriteEpochs) < kinds.index(fx.FlushLog), "clients wait for the epoch, nobody for the log"
+    assert kinds.index(fx.WriteEpochs) < kinds.index(fx.FlushLog), (
+        "clients wait for the epoch, nobody for the log"
+    )
     assert changed == fx.RoleChanged("MASTER", 2, 1, "h:1", (1, 2), 2, {1: "a:1", 2: "b:2"}, "test")
 
 
@@ -98,9 +113,11 @@ def test_of_a_java_master_only_its_own_present_address_is_heard() -> None:
     one = roles()
     effects = one.on_notice(notice(2, 2, regent_master=False), 0)
     assert effects[-1] == fx.AskHaAddress("h:2")
-    assert one.ha_address_told("h:1", "h:77", Word.NAME_SERVER, 1) == []  # a name server that knows the old master
+    # a name server that knows the old master
+    assert one.ha_address_told("h:1", "h:77", Word.NAME_SERVER, 1) == []
     assert one.ha_address_told("h:2", "h:88", Word.NAME_SERVER, 2) == [fx.ConnectHa("h:88")]
-    assert one.on_notice(notice(2, 2, regent_master=False), 3) == []  # the controller's guess moves nothing
+    # the controller's guess moves nothing
+    assert one.on_notice(notice(2, 2, regent_master=False), 3) == []
 
 
 def test_only_another_master_than_before_can_have_written_other_bytes_under_an_old_label() -> None:
@@ -108,7 +125,8 @@ def test_only_another_master_than_before_can_have_written_other_bytes_under_an_o
     one.on_notice(notice(2, 2, regent_master=False), 0)
     assert one.slave is not None and one.slave._led_epoch == 2
     one._log.agreed()
-    one.on_notice(notice(2, 3, regent_master=False), 1)  # perhaps heard of late: its bytes may be here already
+    # perhaps heard of late: its bytes may be here already
+    one.on_notice(notice(2, 3, regent_master=False), 1)
     assert one.slave._led_epoch is None
     one.on_notice(notice(3, 4, regent_master=False), 2)
     assert one.slave._led_epoch == 4
@@ -117,7 +135,9 @@ def test_only_another_master_than_before_can_have_written_other_bytes_under_an_o
 
 
 def test_without_a_link_no_byte_of_the_epoch_is_here_whatever_happens_meanwhile() -> None:
-    """Killed between hearing of a Java master and its link: the own bytes still are the dead master's."""
+    """Killed between hearing of a Java master and its link: the own bytes still are the dead
+    master's.
+    """
     one = roles()
     one.on_notice(notice(2, 2, regent_master=False), 0)
     assert one._log.none_of_seen

@@ -10,17 +10,56 @@ from brokers.service.admin import AdminRequests, BrokerStatus, epoch_cache
 from brokers.service.clock import Clock
 
 STATUS = BrokerStatus(
-    ready=True, cluster_name="C", broker_name="b", broker_id=2, address="h:1", ha_address="h:2", incarnation="i", clean=True,
-    role="MASTER", master_id=2, master_address="h:1", master_epoch=2, epochs=((1, 0), (2, 100)), sync_state_set=(1, 2),
-    sync_state_set_epoch=3, log_min=0, log_end=200, confirm_offset=200, dispatched_offset=200, controller="c:1",
-    ack_mode="all-ack", async_learner=False, write_refusal=None, store_refusal=None, records_damaged=0, records_refused=0, records_repaired=0, slots_taken=0, queue_ends_behind=0, start_passed_over=0, waiting_sends=0, held_pulls=0, forwarded=0, events_reported=0, events_dropped=0, topics=1, started_ms=5,
-)  # fmt: skip
+    ready=True,
+    cluster_name="C",
+    broker_name="b",
+    broker_id=2,
+    address="h:1",
+    ha_address="h:2",
+    incarnation="i",
+    clean=True,
+    role="MASTER",
+    master_id=2,
+    master_address="h:1",
+    master_epoch=2,
+    epochs=((1, 0), (2, 100)),
+    sync_state_set=(1, 2),
+    sync_state_set_epoch=3,
+    log_min=0,
+    log_end=200,
+    confirm_offset=200,
+    dispatched_offset=200,
+    controller="c:1",
+    ack_mode="all-ack",
+    async_learner=False,
+    write_refusal=None,
+    store_refusal=None,
+    records_damaged=0,
+    records_refused=0,
+    records_repaired=0,
+    slots_taken=0,
+    queue_ends_behind=0,
+    start_passed_over=0,
+    waiting_sends=0,
+    held_pulls=0,
+    forwarded=0,
+    events_reported=0,
+    events_dropped=0,
+    topics=1,
+    started_ms=5,
+)
 HA = HaStatus(slaves=(SlaveSeen("h:5", 1, True, 150, 200, 7),))
 EPOCHS = EpochHistory.from_pairs([(1, 0), (2, 100)])
 
 
 def answer_to(request: RemotingCommand, status: BrokerStatus = STATUS) -> RemotingCommand:
-    admin = AdminRequests(lambda: status, lambda: EPOCHS, {"broker_name": "b", "kafka": {"sasl.password": "secret"}}, lambda: HA, Clock())
+    admin = AdminRequests(
+        lambda: status,
+        lambda: EPOCHS,
+        {"broker_name": "b", "kafka": {"sasl.password": "secret"}},
+        lambda: HA,
+        Clock(),
+    )
     answer = admin.handlers[request.code](None, request)  # type: ignore[arg-type]
     assert answer.code == 0
     return answer
@@ -33,17 +72,27 @@ def ask(code: int, status: BrokerStatus = STATUS) -> object:
 
 def test_the_epoch_cache_has_javas_shape() -> None:
     assert epoch_cache(replace(STATUS, role="SLAVE", broker_id=1), EPOCHS) == {
-        "brokerId": 1, "brokerName": "b", "clusterName": "C",
-        "epochList": [{"endOffset": 100, "epoch": 1, "startOffset": 0}, {"endOffset": 2**63 - 1, "epoch": 2, "startOffset": 100}],
+        "brokerId": 1,
+        "brokerName": "b",
+        "clusterName": "C",
+        "epochList": [
+            {"endOffset": 100, "epoch": 1, "startOffset": 0},
+            {"endOffset": 2**63 - 1, "epoch": 2, "startOffset": 100},
+        ],
         "maxOffset": 200,
-    }  # fmt: skip
+    }
     assert ask(1007) == epoch_cache(STATUS, EPOCHS) and epoch_cache(STATUS, EPOCHS)["brokerId"] == 0
 
 
 def test_the_process_status_names_role_and_offsets() -> None:
     status = ask(19002)
     assert isinstance(status, dict)
-    assert status["kind"] == "broker" and status["role_id"] == 0 and status["log_end"] == 200 and "write_refusal" not in status
+    assert (
+        status["kind"] == "broker"
+        and status["role_id"] == 0
+        and status["log_end"] == 200
+        and "write_refusal" not in status
+    )
 
 
 def test_ha_status_and_runtime_info_have_what_admin_tools_read() -> None:

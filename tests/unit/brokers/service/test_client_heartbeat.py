@@ -23,7 +23,11 @@ GO = b"""{"clientID":"ip@1","consumerDataSet":[{"groupName":"cg",
 def test_a_java_heartbeat_is_read_whole() -> None:
     heartbeat = parse(fastjson.loads(JAVA))
     (consumer,) = heartbeat.consumers
-    assert heartbeat.client_id == "10.0.0.1@123#456" and heartbeat.producer_groups == ("pg",) and heartbeat.fingerprint == 7
+    assert (
+        heartbeat.client_id == "10.0.0.1@123#456"
+        and heartbeat.producer_groups == ("pg",)
+        and heartbeat.fingerprint == 7
+    )
     assert consumer.group == "cg" and consumer.subscriptions[0].codes == {2598919, 2598920}
 
 
@@ -33,9 +37,24 @@ def test_a_go_heartbeat_with_text_hashes_is_read_too() -> None:
     assert consumer.message_model == "CLUSTERING"
 
 
-@pytest.mark.parametrize("body", [None, {}, {"clientID": ""}, {"clientID": "x" * 300}, {"clientID": "a", "consumerDataSet": {}},
-                                  {"clientID": "a", "producerDataSet": [1]}, {"clientID": "a", "producerDataSet": [{}] * 1001},
-                                  {"clientID": "a", "consumerDataSet": [{"groupName": "g", "subscriptionDataSet": [{"topic": "T", "codeSet": ["x"]}]}]}])  # fmt: skip
+@pytest.mark.parametrize(
+    "body",
+    [
+        None,
+        {},
+        {"clientID": ""},
+        {"clientID": "x" * 300},
+        {"clientID": "a", "consumerDataSet": {}},
+        {"clientID": "a", "producerDataSet": [1]},
+        {"clientID": "a", "producerDataSet": [{}] * 1001},
+        {
+            "clientID": "a",
+            "consumerDataSet": [
+                {"groupName": "g", "subscriptionDataSet": [{"topic": "T", "codeSet": ["x"]}]}
+            ],
+        },
+    ],
+)
 def test_a_body_that_is_no_heartbeat_is_refused(body: object) -> None:
     with pytest.raises(BadHeartbeat):
         parse(body)

@@ -17,10 +17,48 @@ from tests.support.brokers import send_request
 from tests.support.client_service import Desk
 
 HOST = host_bytes("127.0.0.1", 1)
-SERVED = {12, 33, 19011, 10, 310, 320, 11, 361, 14, 15, 29, 30, 31, 32, 34, 35, 38, 46, 41, 42, 17, 18, 215, 200, 21, 201, 43, 19010, 19013, 19014, 19015, 45, 402, 60, 61}
+SERVED = {
+    12,
+    33,
+    19011,
+    10,
+    310,
+    320,
+    11,
+    361,
+    14,
+    15,
+    29,
+    30,
+    31,
+    32,
+    34,
+    35,
+    38,
+    46,
+    41,
+    42,
+    17,
+    18,
+    215,
+    200,
+    21,
+    201,
+    43,
+    19010,
+    19013,
+    19014,
+    19015,
+    45,
+    402,
+    60,
+    61,
+}
 
 
-async def test_every_code_of_the_client_service_has_a_handler_and_others_are_unsupported(tmp_path: Path) -> None:
+async def test_every_code_of_the_client_service_has_a_handler_and_others_are_unsupported(
+    tmp_path: Path,
+) -> None:
     async with Desk(tmp_path) as desk:
         desk.lead()
         assert set(desk.service.handlers()) == SERVED
@@ -45,7 +83,9 @@ async def test_a_mastership_shows_in_the_tables_version(tmp_path: Path) -> None:
         assert desk.tables.topics.version.state_version == 7
 
 
-async def test_a_retry_topic_made_by_a_greeting_is_held_by_the_members_before_a_send_to_it_counts(tmp_path: Path) -> None:
+async def test_a_retry_topic_made_by_a_greeting_is_held_by_the_members_before_a_send_to_it_counts(
+    tmp_path: Path,
+) -> None:
     async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
         master.lead()
         slave.follow(master.address)
@@ -55,13 +95,24 @@ async def test_a_retry_topic_made_by_a_greeting_is_held_by_the_members_before_a_
         assert slave.tables.topics.get("%RETRY%g") is not None
 
 
-async def test_a_promotion_walks_neither_queues_nor_topics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_promotion_walks_neither_queues_nor_topics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with Desk(tmp_path) as desk:
         desk.follow("127.0.0.1:1", 1)
         names = [f"topic-{number}" for number in range(500)]
-        desk.changes.take_over(TopicTable([TopicConfig(name, 2, 2) for name in names], DataVersion(1, 1, 9)), 1)
+        desk.changes.take_over(
+            TopicTable([TopicConfig(name, 2, 2) for name in names], DataVersion(1, 1, 9)), 1
+        )
         await desk.tables.topics_file.until_saved()
-        desk.store.put_many([[MessageFields(name, queue, b"x", b"", 1, HOST, HOST)] for name in names for queue in (0, 1)], 1)
+        desk.store.put_many(
+            [
+                [MessageFields(name, queue, b"x", b"", 1, HOST, HOST)]
+                for name in names
+                for queue in (0, 1)
+            ],
+            1,
+        )
         desk.service.confirmed(desk.store.log_end)
         desk.store.put(MessageFields("topic-0", 0, b"torn", b"", 1, HOST, HOST), 1)
 
@@ -81,28 +132,43 @@ async def test_a_promotion_walks_neither_queues_nor_topics(tmp_path: Path, monke
 
 
 @pytest.mark.parametrize("group", ["my.group", "g/../../x", "g" * 249, "g" * 255])
-async def test_a_greeting_whose_retry_topic_can_have_no_name_is_answered_and_harms_no_table(tmp_path: Path, group: str) -> None:
+async def test_a_greeting_whose_retry_topic_can_have_no_name_is_answered_and_harms_no_table(
+    tmp_path: Path, group: str
+) -> None:
     async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
         master.lead()
         slave.follow(master.address)
         master.members = {2: slave.address}
         body = {"clientID": "c@1", "consumerDataSet": [{"groupName": group}, {"groupName": "fine"}]}
         assert (await master.ask(RemotingCommand.request(34, body=fastjson.dumps(body)))).code == 0
-        assert f"%RETRY%{group}" not in master.tables.topics.configs and "%RETRY%fine" in master.tables.topics.configs
-        assert (await master.ask(send_request("orders", b"x"))).code == 0 and slave.tables.topics.get("orders") is not None
+        assert (
+            f"%RETRY%{group}" not in master.tables.topics.configs
+            and "%RETRY%fine" in master.tables.topics.configs
+        )
+        assert (
+            await master.ask(send_request("orders", b"x"))
+        ).code == 0 and slave.tables.topics.get("orders") is not None
     assert "%RETRY%fine" in TableFiles(tmp_path / "m").topics.configs
 
 
-async def test_a_group_that_an_operator_made_gets_its_retry_topic_with_its_first_greeting(tmp_path: Path) -> None:
+async def test_a_group_that_an_operator_made_gets_its_retry_topic_with_its_first_greeting(
+    tmp_path: Path,
+) -> None:
     async with Desk(tmp_path) as master:
         master.lead()
-        assert (await master.ask(RemotingCommand.request(200, body=b'{"groupName":"g","retryQueueNums":3}'))).code == 0
+        assert (
+            await master.ask(
+                RemotingCommand.request(200, body=(b'{"groupName":"g","retryQueueNums":3}'))
+            )
+        ).code == 0
         master.service.ensure_groups(["g"])
         assert master.tables.topics.get("%RETRY%g") == TopicConfig("%RETRY%g", 3, 3)
 
 
 @pytest.mark.parametrize("code", [19010, 19011, 19013, 19014])
-async def test_what_replicas_tell_each_other_strangers_may_not_ask(tmp_path: Path, code: int) -> None:
+async def test_what_replicas_tell_each_other_strangers_may_not_ask(
+    tmp_path: Path, code: int
+) -> None:
     async with Desk(tmp_path) as desk:
         desk.lead()
         assert (await desk.ask(send_request("T", b"secret"))).code == 0

@@ -49,11 +49,15 @@ async def test_others_are_served_while_the_disk_is_slow_and_the_cold_pull_gets_i
         assert not cold.done() and desk.service.pulls.cold_reads.done == 0
         disk.set()
         answer = await cold
-        assert [read.fields.body for read in decode_messages(answer.body)] == [b"%d" % number for number in range(10)]
+        assert [read.fields.body for read in decode_messages(answer.body)] == [
+            b"%d" % number for number in range(10)
+        ]
         assert answer.ext["nextBeginOffset"] == "10"
 
 
-async def test_after_the_end_nothing_is_read_and_nothing_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_after_the_end_nothing_is_read_and_nothing_stays_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cold_query, "HOT_BYTES", 0)
     monkeypatch.setattr(os, "preadv", not_in_memory)
     async with Desk(tmp_path) as desk:

@@ -17,7 +17,9 @@ def test_a_topic_that_comes_again_keeps_its_mark_until_it_has_all_its_queues() -
     assert not dropped.counts
 
 
-def test_there_are_never_more_than_allowed_and_the_oldest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_there_are_never_more_than_allowed_and_the_oldest_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(dropped_queues, "TOPICS_MAX", 2)
     dropped = DroppedQueues()
     for topic in "abc":

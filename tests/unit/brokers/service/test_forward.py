@@ -12,12 +12,16 @@ from tests.support.brokers import free_port, pull_request, send_request, until
 from tests.support.client_service import Desk
 
 
-async def test_the_masters_answer_is_relayed_and_the_client_keeps_its_address(tmp_path: Path) -> None:
+async def test_the_masters_answer_is_relayed_and_the_client_keeps_its_address(
+    tmp_path: Path,
+) -> None:
     async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
         master.lead()
         slave.follow(master.address)
         answer = await slave.ask(send_request("T", b"x"))
-        assert answer.code == 0 and answer.ext["queueOffset"] == "0" and slave.forwarder.forwarded == 1
+        assert (
+            answer.code == 0 and answer.ext["queueOffset"] == "0" and slave.forwarder.forwarded == 1
+        )
         refused = send_request("T", b"x")
         refused.ext["e"] = "99"
         assert (await slave.ask(refused)).code == 29
@@ -43,7 +47,10 @@ async def test_who_becomes_master_serves_what_it_held(tmp_path: Path) -> None:
 async def test_the_wait_has_an_end(tmp_path: Path) -> None:
     async with Desk(tmp_path, hold_ms=20) as desk:
         answer = await desk.ask(send_request("T", b"x"))
-        assert (answer.code, answer.remark) == (14, NOT_MASTER_REMARK) and desk.forwarder.waiting == 0
+        assert (answer.code, answer.remark) == (
+            14,
+            NOT_MASTER_REMARK,
+        ) and desk.forwarder.waiting == 0
 
 
 async def test_a_forwarded_request_is_not_forwarded_again(tmp_path: Path) -> None:
@@ -156,7 +163,9 @@ async def test_a_client_that_is_gone_is_not_served(tmp_path: Path) -> None:
         assert desk.store.log_end == 0
 
 
-async def test_during_a_hand_over_writes_wait_for_the_next_master_and_reads_do_not(tmp_path: Path) -> None:
+async def test_during_a_hand_over_writes_wait_for_the_next_master_and_reads_do_not(
+    tmp_path: Path,
+) -> None:
     async with Desk(tmp_path / "m") as master, Desk(tmp_path / "n") as successor:
         master.lead()
         assert (await master.ask(send_request("T", b"first"))).code == 0
@@ -167,7 +176,11 @@ async def test_during_a_hand_over_writes_wait_for_the_next_master_and_reads_do_n
         assert (await master.ask(pull_request("T", 0, 0))).code == 0 and not waiting.done()
         successor.lead(2)
         master.follow(successor.address, 2)
-        assert (await waiting).code == 0 and master.store.log_end == end and master.forwarder.writing == 0
+        assert (
+            (await waiting).code == 0
+            and master.store.log_end == end
+            and master.forwarder.writing == 0
+        )
 
 
 async def test_a_hand_over_that_is_given_up_serves_what_was_held(tmp_path: Path) -> None:
@@ -180,7 +193,9 @@ async def test_a_hand_over_that_is_given_up_serves_what_was_held(tmp_path: Path)
         assert (await waiting).code == 0 and desk.forwarder.forwarded == 0
 
 
-async def test_a_held_request_of_another_broker_goes_back_when_a_third_one_leads(tmp_path: Path) -> None:
+async def test_a_held_request_of_another_broker_goes_back_when_a_third_one_leads(
+    tmp_path: Path,
+) -> None:
     async with Desk(tmp_path, hold_ms=60_000) as desk:
         request = send_request("T", b"x")
         request.ext[FORWARDED_FOR] = "10.0.0.1:1"
@@ -191,8 +206,14 @@ async def test_a_held_request_of_another_broker_goes_back_when_a_third_one_leads
         assert (answer.code, answer.remark) == (14, NOT_MASTER_REMARK) and desk.store.log_end == 0
 
 
-async def test_a_broker_that_takes_a_former_master_for_the_master_gets_its_request_back_in_time(tmp_path: Path) -> None:
-    async with Desk(tmp_path / "f") as former, Desk(tmp_path / "n") as master, Desk(tmp_path / "s") as late:
+async def test_a_broker_that_takes_a_former_master_for_the_master_gets_its_request_back_in_time(
+    tmp_path: Path,
+) -> None:
+    async with (
+        Desk(tmp_path / "f") as former,
+        Desk(tmp_path / "n") as master,
+        Desk(tmp_path / "s") as late,
+    ):
         master.lead(2)
         former.follow(master.address, 2)
         late.follow(former.address)

@@ -13,7 +13,9 @@ from tests.support.client_service import Desk
 
 
 def disabled(name: str = "g") -> RemotingCommand:
-    return RemotingCommand.request(200, body=fastjson.dumps({"groupName": name, "consumeEnable": False}))
+    return RemotingCommand.request(
+        200, body=fastjson.dumps({"groupName": name, "consumeEnable": False})
+    )
 
 
 def groups(counter: int, **retries: int) -> SubscriptionGroups:
@@ -36,11 +38,18 @@ async def test_a_group_is_on_the_members_disk_when_it_is_answered(tmp_path: Path
         slave.tables.groups.ensure("other", 1)
         master.members = {2: slave.address}
         assert (await master.ask(disabled())).code == 0
-        assert not slave.tables.groups.consume_enabled("g") and slave.tables.groups.get("other") is not None
-        assert b'"consumeEnable":false' in (tmp_path / "s" / "config" / "subscriptionGroup.json").read_bytes()
+        assert (
+            not slave.tables.groups.consume_enabled("g")
+            and slave.tables.groups.get("other") is not None
+        )
+        assert (b'"consumeEnable":false') in (
+            tmp_path / "s" / "config" / "subscriptionGroup.json"
+        ).read_bytes()
 
 
-async def test_a_member_that_does_not_answer_holds_the_group_up_until_it_leaves_the_set(tmp_path: Path) -> None:
+async def test_a_member_that_does_not_answer_holds_the_group_up_until_it_leaves_the_set(
+    tmp_path: Path,
+) -> None:
     async with Desk(tmp_path) as master:
         master.lead()
         master.members = {2: f"127.0.0.1:{free_port()}"}
@@ -55,7 +64,9 @@ async def test_a_member_that_does_not_answer_holds_the_group_up_until_it_leaves_
 async def test_a_java_member_copies_groups_by_itself(tmp_path: Path) -> None:
     async with Desk(tmp_path) as master:
         master.lead()
-        java = RemotingServer(lambda link, request: request.reply(3, remark="request type not supported"))
+        java = RemotingServer(
+            lambda link, request: request.reply(3, remark=("request type not supported"))
+        )
         await java.start()
         master.members = {2: f"127.0.0.1:{java.port}"}
         assert (await master.ask(disabled())).code == 0
@@ -69,7 +80,9 @@ async def test_an_answer_from_before_a_push_takes_it_not_back(tmp_path: Path) ->
         assert await changes.take_push(groups(7, g=3), 3)
         changes.take_over(groups(6, g=16), 3)
         assert retries(slave, "g") == 3
-        assert not await changes.take_push(groups(6, g=16), 3) and await changes.take_push(groups(6, g=3), 3)
+        assert not await changes.take_push(groups(6, g=16), 3) and await changes.take_push(
+            groups(6, g=3), 3
+        )
         changes.take_over(groups(7, g=3, h=1), 3)
         assert retries(slave, "h") == 1
         changes.take_over(groups(2, g=5), 4)  # another mastership counts anew
@@ -81,7 +94,10 @@ async def test_groups_of_an_older_mastership_or_for_a_master_are_not_taken(tmp_p
         desk.follow("127.0.0.1:1", 3)
         assert not await desk.shared.groups.take_push(groups(1, g=1), 2)
         desk.lead(4)
-        assert not await desk.shared.groups.take_push(groups(1, g=1), 9) and desk.tables.groups.get("g") is None
+        assert (
+            not await desk.shared.groups.take_push(groups(1, g=1), 9)
+            and desk.tables.groups.get("g") is None
+        )
 
 
 async def test_a_stranger_pushes_no_groups(tmp_path: Path) -> None:
@@ -89,7 +105,11 @@ async def test_a_stranger_pushes_no_groups(tmp_path: Path) -> None:
         slave.follow("127.0.0.1:1", 3)
         slave.believes = False
         body = groups(1, g=1).text()
-        assert (await slave.ask(RemotingCommand.request(19013, {"regentMasterEpoch": "3"}, body))).code == 16
+        assert (
+            await slave.ask(RemotingCommand.request(19013, {"regentMasterEpoch": "3"}, body))
+        ).code == 16
         slave.believes = True
         for told, ext, code in ((b"x", "3", 1), (body, "x", 1), (body, "2", 14), (body, "3", 0)):
-            assert (await slave.ask(RemotingCommand.request(19013, {"regentMasterEpoch": ext}, told))).code == code
+            assert (
+                await slave.ask(RemotingCommand.request(19013, {"regentMasterEpoch": ext}, told))
+            ).code == code

@@ -5,13 +5,28 @@ from brokers.service.groups import CHANNEL_EXPIRES_MS, SUBSCRIPTION_EXPIRES_MS, 
 from brokers.service.subscriptions import parse
 
 
-def heartbeat(client: str, text: str = "*", version: int = 1, *topics: str, fingerprint: int = 0, bare: bool = False) -> ClientHeartbeat:
+def heartbeat(
+    client: str,
+    text: str = "*",
+    version: int = 1,
+    *topics: str,
+    fingerprint: int = 0,
+    bare: bool = False,
+) -> ClientHeartbeat:
     subscriptions = tuple(parse(topic, text, version) for topic in topics or ("T",))
-    data = ConsumerData("g", "CONSUME_PASSIVELY", "CLUSTERING", "CONSUME_FROM_LAST_OFFSET", () if bare else subscriptions)
+    data = ConsumerData(
+        "g",
+        "CONSUME_PASSIVELY",
+        "CLUSTERING",
+        "CONSUME_FROM_LAST_OFFSET",
+        () if bare else subscriptions,
+    )
     return ClientHeartbeat(client, ("p",), (data,), fingerprint, bare)
 
 
-def beat(groups: ClientGroups, connection: int, message: ClientHeartbeat, now_ms: int = 0) -> tuple[str, ...]:
+def beat(
+    groups: ClientGroups, connection: int, message: ClientHeartbeat, now_ms: int = 0
+) -> tuple[str, ...]:
     return groups.on_heartbeat(connection, message, "JAVA", 479, now_ms).changed
 
 
@@ -61,7 +76,10 @@ def test_an_unregister_leaves_the_named_groups() -> None:
     groups = ClientGroups()
     beat(groups, 1, heartbeat("a"))
     assert groups.on_unregister(1, "p", None) == ()
-    assert groups.on_unregister(1, None, "g") == ("g",) and groups.on_unregister(1, None, "unknown") == ()
+    assert (
+        groups.on_unregister(1, None, "g") == ("g",)
+        and groups.on_unregister(1, None, "unknown") == ()
+    )
     assert groups.producers == {} and groups.client_ids("g") == []
 
 

@@ -30,7 +30,9 @@ class Bench:
         self.copied: list[tuple[str, int]] = []
         self.refusal: str | None = None
         self.not_copied: str | None = None
-        self.requests = HandOverRequests(self.roles, lambda peer: peer.startswith("10.0.0."), self._hand_over, self._copy)
+        self.requests = HandOverRequests(
+            self.roles, lambda peer: peer.startswith("10.0.0."), self._hand_over, self._copy
+        )
 
     async def _hand_over(self, target: int | None) -> Outcome:
         self.wished.append(target)
@@ -54,7 +56,10 @@ async def test_a_wish_is_answered_with_who_leads(ext: dict[str, str], target: in
     bench = Bench()
     answer = await bench.ask(RemotingCommand.request(19012, ext))
     assert bench.wished == [target] and bench.copied == []
-    assert (answer.code, answer.ext) == (0, {"masterBrokerId": str(target or 2), "masterAddress": "h:2", "masterEpoch": "7"})
+    assert (answer.code, answer.ext) == (
+        0,
+        {"masterBrokerId": str(target or 2), "masterAddress": "h:2", "masterEpoch": "7"},
+    )
 
 
 @pytest.mark.parametrize("ext", [{}, {"targetBrokerId": "3"}, {"regentMasterEpoch": "1"}])
@@ -74,13 +79,19 @@ async def test_a_refusal_is_told_with_its_reason() -> None:
 
 async def test_a_target_that_is_no_number_is_refused() -> None:
     bench = Bench()
-    assert (await bench.ask(RemotingCommand.request(19012, {"targetBrokerId": "two"}))).code == 1 and bench.wished == []
+    assert (
+        await bench.ask(RemotingCommand.request(19012, {"targetBrokerId": "two"}))
+    ).code == 1 and bench.wished == []
 
 
 async def test_a_slave_copies_the_tables_of_the_master_it_follows() -> None:
     bench = Bench()
     bench.roles.changed(RoleChanged("SLAVE", 4, 1, "master:1", (1, 2), 4))
-    assert (await bench.ask(take_tables(4))).code == 0 and bench.copied == [("master:1", 4)] and bench.wished == []
+    assert (
+        (await bench.ask(take_tables(4))).code == 0
+        and bench.copied == [("master:1", 4)]
+        and bench.wished == []
+    )
 
 
 async def test_a_slave_that_could_not_copy_every_table_says_so() -> None:

@@ -18,7 +18,9 @@ class Around:
         self.calls: list[str] = []
         self.refusing: dict[str, int] = {}
 
-    async def call(self, address: str, request: RemotingCommand, _timeout_ms: int) -> RemotingCommand:
+    async def call(
+        self, address: str, request: RemotingCommand, _timeout_ms: int
+    ) -> RemotingCommand:
         self.calls.append(address)
         left = self.refusing.get(address, 0)
         if left:

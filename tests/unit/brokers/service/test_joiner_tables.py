@@ -1,4 +1,6 @@
-"""Who may join the set: a replica whose copy of the tables holds every change that was answered as done."""
+"""Who may join the set: a replica whose copy of the tables holds every change that was answered as
+done.
+"""
 
 import asyncio
 
@@ -32,7 +34,9 @@ class Around:
     def now_ms(self) -> int:
         return self.now
 
-    async def call(self, address: str, request: RemotingCommand, _timeout_ms: int) -> RemotingCommand:
+    async def call(
+        self, address: str, request: RemotingCommand, _timeout_ms: int
+    ) -> RemotingCommand:
         self.asked.append((request.code, address, request.ext["regentMasterEpoch"]))
         await asyncio.sleep(0)
         if self.code < 0:
@@ -74,7 +78,11 @@ async def test_another_mastership_asks_anew() -> None:
     around = Around()
     assert await around.has_tables()
     around.lead(4)
-    assert not around.joiners.has_tables(2) and await around.has_tables() and around.asked[-1][2] == "4"
+    assert (
+        not around.joiners.has_tables(2)
+        and await around.has_tables()
+        and around.asked[-1][2] == "4"
+    )
 
 
 async def test_java_replicas_and_those_without_an_address_join_as_ever() -> None:
@@ -87,7 +95,9 @@ async def test_java_replicas_and_those_without_an_address_join_as_ever() -> None
 
 
 @pytest.mark.parametrize("code", [1, -1])
-async def test_a_replica_that_cannot_copy_is_asked_again_and_joins_after_a_bounded_time(code: int) -> None:
+async def test_a_replica_that_cannot_copy_is_asked_again_and_joins_after_a_bounded_time(
+    code: int,
+) -> None:
     around = Around()
     around.code = code
     for _ in range(3):

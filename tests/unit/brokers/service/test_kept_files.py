@@ -14,15 +14,25 @@ from brokers.service.kept_tables import TIMER_CHECK_POINT_FILE_BYTES
 
 GOLDEN = Path(__file__).parents[3] / "golden"
 DELAYS, MODES, METRICS, CHECK_POINT = 45, 402, 61, 60
-FILES = {DELAYS: "delayOffset.json", MODES: "messageRequestMode.json", METRICS: "timermetrics", CHECK_POINT: "timercheck"}
-MODE = b'{"messageRequestModeMap":{"T":{"g":{"consumerGroup":"g","mode":"POP","popShareQueueNum":0,"topic":"T"}}}}'
+FILES = {
+    DELAYS: "delayOffset.json",
+    MODES: ("messageRequestMode.json"),
+    METRICS: "timermetrics",
+    CHECK_POINT: "timercheck",
+}
+MODE = (
+    b'{"messageRequestModeMap":{"T":{"g":{"consumerGroup":"g","mode":"POP","popShareQueueNum":0,'
+    b'"topic":"T"}}}}'
+)
 
 
 def recorded() -> dict[int, bytes]:
     """Bodies of a Java master's last answers, by request code."""
     asked: dict[int, int] = {}
     bodies = {}
-    for line in map(json.loads, (GOLDEN / "wire" / "slave-master-metadata.jsonl").read_text().splitlines()):
+    for line in map(
+        json.loads, (GOLDEN / "wire" / ("slave-master-metadata.jsonl")).read_text().splitlines()
+    ):
         if not line["flag"] & 1:
             asked[line["opaque"]] = line["code"]
         else:
@@ -49,21 +59,36 @@ def test_a_folder_of_java_is_served(tmp_path: Path, code: int) -> None:
     (tmp_path / FILES[code]).write_bytes(found)
     kept = KeptFiles(tmp_path)
     served = kept.body(code, 5_000)
-    assert served == found[:56] if code == CHECK_POINT else fastjson.loads(served) == fastjson.loads(found)
+    assert (
+        served == found[:56]
+        if code == CHECK_POINT
+        else fastjson.loads(served) == fastjson.loads(found)
+    )
     assert not kept.unsaved
 
 
 def test_what_was_taken_is_found_again_in_javas_layouts(tmp_path: Path) -> None:
     kept = KeptFiles(tmp_path)
-    kept.take_over(DELAYS, b'{"dataVersion":{"counter":1,"stateVersion":2,"timestamp":3},"offsetTable":{1:5,18:7}}')
+    kept.take_over(
+        DELAYS,
+        b'{"dataVersion":{"counter":1,"stateVersion":2,"timestamp":3},"offsetTable":{1:5,18:7}}',
+    )
     kept.take_over(MODES, MODE)
-    kept.take_over(METRICS, b'{"dataVersion":{"timestamp":3},"timingCount":{"T":{"count":1,"timeStamp":2}}}')
+    kept.take_over(
+        METRICS, b'{"dataVersion":{"timestamp":3},"timingCount":{"T":{"count":1,"timeStamp":2}}}'
+    )
     kept.take_over(CHECK_POINT, check_point(9_000, 104, 2, 3, 1, 9_100, 4))
     kept.save()
     assert not kept.unsaved
     again = KeptFiles(tmp_path)
-    assert [again.body(code, 0) for code in again.codes] == [kept.body(code, 0) for code in kept.codes]
-    assert (tmp_path / "timercheck").stat().st_size == TIMER_CHECK_POINT_FILE_BYTES == (GOLDEN / "store" / "timercheck").stat().st_size
+    assert [again.body(code, 0) for code in again.codes] == [
+        kept.body(code, 0) for code in kept.codes
+    ]
+    assert (
+        (tmp_path / "timercheck").stat().st_size
+        == TIMER_CHECK_POINT_FILE_BYTES
+        == (GOLDEN / "store" / "timercheck").stat().st_size
+    )
     assert (tmp_path / "messageRequestMode.json").read_bytes() == MODE
 
 
@@ -78,7 +103,10 @@ def test_who_knows_nothing_wipes_out_nothing(tmp_path: Path) -> None:
     assert [knows.body(code, 5_000) for code in knows.codes] == before
 
 
-@pytest.mark.parametrize(("name", "content"), [("delayOffset.json", b"{"), ("messageRequestMode.json", b"[]"), ("timercheck", b"\0" * 55)])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("delayOffset.json", b"{"), ("messageRequestMode.json", b"[]"), ("timercheck", b"\0" * 55)],
+)
 def test_a_damaged_file_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(LogError, match=f"{name}.*restore the file"):
@@ -90,7 +118,14 @@ def test_hostile_answers_change_nothing(tmp_path: Path) -> None:
     known = {**recorded(), MODES: MODE}
     before = {code: kept.body(code, 5_000) for code in kept.codes}
     for code in kept.codes:
-        for body in (b"", b"{}", b"[]", b"null", b'{"offsetTable":[1]}', *(known[code][: chance.randrange(len(known[code]))] for _ in range(50))):
+        for body in (
+            b"",
+            b"{}",
+            b"[]",
+            b"null",
+            b'{"offsetTable":[1]}',
+            *(known[code][: chance.randrange(len(known[code]))] for _ in range(50)),
+        ):
             with pytest.raises(ValueError, match="."):
                 kept.take_over(code, body)
     assert {code: kept.body(code, 5_000) for code in kept.codes} == before

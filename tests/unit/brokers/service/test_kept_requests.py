@@ -16,7 +16,10 @@ async def test_every_replica_answers_its_slaves_questions_with_a_table(tmp_path:
         assert {answer.code for answer in answers.values()} == {0}
         assert fastjson.loads(answers[45].body) == {"offsetTable": {"3": 9}}
         assert fastjson.loads(answers[402].body) == {"messageRequestModeMap": {}}
-        assert fastjson.loads(answers[61].body) == {"dataVersion": {"counter": 0, "stateVersion": 0, "timestamp": 0}, "timingCount": {}}
+        assert fastjson.loads(answers[61].body) == {
+            "dataVersion": {"counter": 0, "stateVersion": 0, "timestamp": 0},
+            "timingCount": {},
+        }
 
 
 async def test_the_timer_check_point_begins_at_the_logs_first_message(tmp_path: Path) -> None:
@@ -26,4 +29,7 @@ async def test_the_timer_check_point_begins_at_the_logs_first_message(tmp_path: 
         assert empty[0] % 1_000 == 0 and abs(now_ms - empty[0]) < 60_000 and not any(empty[1:])
         await desk.ask(send_request("T", b"x"))
         stored_ms = desk.store.log.store_ms_at(0) or 0
-        assert struct.unpack(">7q", (await desk.ask(RemotingCommand.request(60))).body)[0] == stored_ms // 1_000 * 1_000
+        assert (
+            struct.unpack(">7q", (await desk.ask(RemotingCommand.request(60))).body)[0]
+            == stored_ms // 1_000 * 1_000
+        )

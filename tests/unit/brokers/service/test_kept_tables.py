@@ -19,7 +19,9 @@ def test_positions_in_the_own_timer_log_stay() -> None:
 
 
 def test_without_a_check_point_timers_are_read_from_the_oldest_message_on() -> None:
-    assert TimerCheckPoint().body(1_700_000_000_999) == check_point(1_700_000_000_000, 0, 0, 0, 0, 0, 0)
+    assert TimerCheckPoint().body(1_700_000_000_999) == check_point(
+        1_700_000_000_000, 0, 0, 0, 0, 0, 0
+    )
 
 
 def test_who_knows_no_check_point_wipes_out_none() -> None:
@@ -50,4 +52,6 @@ def test_a_document_too_deep_to_be_written_is_refused() -> None:
     table = KeptDocument("offsetTable")
     with pytest.raises(ValueError, match="deep"):
         table.take_over(b'{"offsetTable":' + b'{"a":' * 700 + b"1" + b"}" * 701)
-    assert table.body(0) == b'{"dataVersion":{"counter":0,"stateVersion":0,"timestamp":0},"offsetTable":{}}'
+    assert table.body(0) == (
+        b'{"dataVersion":{"counter":0,"stateVersion":0,"timestamp":0},"offsetTable":{}}'
+    )

@@ -9,7 +9,10 @@ def test_what_was_left_out_before_somebody_listens_is_told_then_and_once() -> No
     left_out.note("topics.json", "file", ("my.topic",))
     left_out.report_to(lambda kind, fields: told.append((kind, fields)))
     first = {"table": "topics.json", "source": "file", "count": 1, "names": ("my.topic",)}
-    assert told == [("TableEntriesLeftOut", first)] and "topics.json (file): 1 entries are not valid" in said[0]
+    assert (
+        told == [("TableEntriesLeftOut", first)]
+        and ("topics.json (file): 1 entries are not valid") in said[0]
+    )
     left_out.note("topics.json", "h:1", ("my.topic",))
     left_out.note("consumerOffset.json", "h:1", ())
     assert len(told) == 1

@@ -5,7 +5,9 @@ import random
 from brokers.service.long_polling import HELD_PER_CONNECTION_MAX, HeldPull, HeldPulls
 
 
-def pull(offset: int = 0, deadline_ms: int = 100, topic: str = "T", connection: int = 1) -> HeldPull:
+def pull(
+    offset: int = 0, deadline_ms: int = 100, topic: str = "T", connection: int = 1
+) -> HeldPull:
     return HeldPull(topic, 0, offset, deadline_ms, connection, None)
 
 
@@ -57,7 +59,9 @@ def test_no_pull_is_released_twice_or_forgotten_under_any_order() -> None:
     held, waiting = HeldPulls(), set()
     for step in range(3000):
         if seed.random() < 0.6:
-            each = pull(seed.randrange(50), step + seed.randrange(100), connection=seed.randrange(5))
+            each = pull(
+                seed.randrange(50), step + seed.randrange(100), connection=seed.randrange(5)
+            )
             held.hold(each)
             waiting.add(each)
         else:

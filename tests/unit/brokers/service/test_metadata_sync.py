@@ -31,7 +31,10 @@ async def test_topics_offsets_and_groups_follow_the_master(tmp_path: Path) -> No
         master.tables.offsets.commit("g", "T", 0, 2, 2)
         await until(lambda: slave.tables.offsets.query("g", "T", 0) == 2, "offsets came again")
         assert slave.tables.topics.get("T") is not None and slave.tables.groups.get("g") is not None
-        await until(lambda: all(slave.tables.kept.body(code, 0) == body for code, body in KEPT.items()), "what is kept came")
+        await until(
+            lambda: all(slave.tables.kept.body(code, 0) == body for code, body in KEPT.items()),
+            "what is kept came",
+        )
         running.cancel()
 
 
@@ -61,7 +64,15 @@ async def test_topics_that_are_the_same_already_are_not_decoded_again(tmp_path: 
         slave.follow(master.address)
         taken: list[TopicTable] = []
         take = lambda table, epoch: taken.append(table) or slave.changes.take_over(table, epoch)  # noqa: E731
-        sync = MetadataSync(slave.tables, slave.roles, slave.client, 20, take, slave.shared.groups.take_over, slave.shared.ends)
+        sync = MetadataSync(
+            slave.tables,
+            slave.roles,
+            slave.client,
+            20,
+            take,
+            slave.shared.groups.take_over,
+            slave.shared.ends,
+        )
         for rounds in (1, 1, 2):
             if rounds == 2:
                 master.tables.topics.put([TopicConfig("T")], 9)
@@ -74,11 +85,15 @@ async def test_one_entry_that_is_not_valid_stops_no_copy(tmp_path: Path) -> None
     async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
         master.lead()
         slave.follow(master.address)
-        master.tables.topics.configs["%RETRY%my.group"] = TopicConfig("%RETRY%my.group")  # as an older release let it in
+        # as an older release let it in
+        master.tables.topics.configs["%RETRY%my.group"] = TopicConfig("%RETRY%my.group")
         master.tables.topics.put([TopicConfig("T")], 9)
         told: list[object] = []
         slave.tables.left_out.report_to(lambda kind, fields: told.append(fields["names"]))
         for _ in range(2):
             await slave.shared.sync.copy_from(master.address, 1)
-        assert slave.tables.topics.get("T") is not None and "%RETRY%my.group" not in slave.tables.topics.configs
+        assert (
+            slave.tables.topics.get("T") is not None
+            and "%RETRY%my.group" not in slave.tables.topics.configs
+        )
         assert told == [("%RETRY%my.group",)]

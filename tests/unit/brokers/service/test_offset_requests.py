@@ -28,7 +28,9 @@ async def test_bounds_times_and_searches_of_a_queue(tmp_path: Path) -> None:
         assert (await desk.ask(request(32))).ext == {"timestamp": str(stored_ms)}
         assert (await desk.ask(request(29, timestamp=str(stored_ms)))).ext == {"offset": "0"}
         assert (await desk.ask(request(29, timestamp=str(2**60)))).ext == {"offset": "2"}
-        assert (await desk.ask(request(29, timestamp=str(2**60), boundaryType="UPPER"))).ext == {"offset": "1"}
+        assert (await desk.ask(request(29, timestamp=str(2**60), boundaryType="UPPER"))).ext == {
+            "offset": "1"
+        }
 
 
 async def test_a_queue_never_written_is_empty(tmp_path: Path) -> None:
@@ -58,10 +60,20 @@ async def test_commits_need_a_topic_and_may_go_back(tmp_path: Path) -> None:
         assert isinstance(table, dict) and table["offsetTable"] == {"T@cg": {"0": 3}}
 
 
-@pytest.mark.parametrize("strange", [
-    {"queueId": "99"}, {"queueId": "-1"}, {"queueId": "65534"}, {"consumerGroup": "my.group"}, {"consumerGroup": "g" * 256}, {"consumerGroup": ""},
-])  # fmt: skip
-async def test_a_commit_for_what_cannot_be_takes_no_place(tmp_path: Path, strange: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "strange",
+    [
+        {"queueId": "99"},
+        {"queueId": "-1"},
+        {"queueId": "65534"},
+        {"consumerGroup": "my.group"},
+        {"consumerGroup": "g" * 256},
+        {"consumerGroup": ""},
+    ],
+)
+async def test_a_commit_for_what_cannot_be_takes_no_place(
+    tmp_path: Path, strange: dict[str, str]
+) -> None:
     async with Desk(tmp_path) as desk:
         desk.lead()
         desk.tables.topics.put([TopicConfig("T", 4, 4)], 0)
@@ -73,7 +85,9 @@ async def test_a_commit_for_what_cannot_be_takes_no_place(tmp_path: Path, strang
         assert desk.tables.offsets.text() == empty
 
 
-async def test_what_a_pull_brings_is_committed_but_not_while_the_mastership_is_handed_over(tmp_path: Path) -> None:
+async def test_what_a_pull_brings_is_committed_but_not_while_the_mastership_is_handed_over(
+    tmp_path: Path,
+) -> None:
     async with Desk(tmp_path) as desk:
         desk.lead()
         await desk.ask(send_request("T", b"x"))

@@ -15,10 +15,20 @@ from tests.support.client_service import Desk
 
 @pytest.mark.parametrize(
     ("change", "code"),
-    [({"topic": "absent"}, 17), ({"queueId": "9"}, 29), ({"queueId": "-1"}, 29), ({"topic": "W"}, 16), ({"consumerGroup": "off"}, 16),
-     ({"queueOffset": "x"}, 1), ({"expressionType": "SQL92", "subscription": "a > 1"}, 23), ({"sysFlag": "0"}, 24)],
-)  # fmt: skip
-async def test_pulls_that_cannot_be_served_are_refused(tmp_path: Path, change: dict[str, str], code: int) -> None:
+    [
+        ({"topic": "absent"}, 17),
+        ({"queueId": "9"}, 29),
+        ({"queueId": "-1"}, 29),
+        ({"topic": "W"}, 16),
+        ({"consumerGroup": "off"}, 16),
+        ({"queueOffset": "x"}, 1),
+        ({"expressionType": "SQL92", "subscription": "a > 1"}, 23),
+        ({"sysFlag": "0"}, 24),
+    ],
+)
+async def test_pulls_that_cannot_be_served_are_refused(
+    tmp_path: Path, change: dict[str, str], code: int
+) -> None:
     async with Desk(tmp_path) as desk:
         desk.lead()
         desk.tables.topics.put([TopicConfig("T", 4, 4), TopicConfig("W", 4, 4, perm=2)], 0)
@@ -37,7 +47,9 @@ async def test_an_offset_beyond_the_queue_is_moved_back(tmp_path: Path) -> None:
 
 
 async def test_a_consumer_ahead_of_a_new_masters_confirm_offset_waits(tmp_path: Path) -> None:
-    """What the old master confirmed, a new one confirms again: until then nobody's offset is reset."""
+    """What the old master confirmed, a new one confirms again: until then nobody's offset is
+    reset.
+    """
     async with Desk(tmp_path) as desk:
         desk.lead()
         await desk.ask(send_request("T", b"x"))
@@ -53,7 +65,9 @@ async def test_a_consumer_ahead_of_a_new_masters_confirm_offset_waits(tmp_path: 
         assert (await held).code == 0 and (await send).code == 0
 
 
-async def test_who_waits_beyond_all_that_the_old_master_had_is_moved_back_before_new_messages_come(tmp_path: Path) -> None:
+async def test_who_waits_beyond_all_that_the_old_master_had_is_moved_back_before_new_messages_come(
+    tmp_path: Path,
+) -> None:
     """It would get the message at its place and miss those before it."""
     async with Desk(tmp_path) as desk:
         desk.lead()
@@ -67,23 +81,36 @@ async def test_who_waits_beyond_all_that_the_old_master_had_is_moved_back_before
         held = [asyncio.ensure_future(desk.ask(one)) for one in pulls]
         await until(lambda: desk.service.pulls.held.count == 2, "the pulls are held")
         more = [asyncio.ensure_future(desk.ask(send_request("T", b"z"))) for _ in range(5)]
-        await until(lambda: desk.store.log_end == 7 * desk.store.confirm_offset, "five more are written")
+        await until(
+            lambda: desk.store.log_end == 7 * desk.store.confirm_offset, "five more are written"
+        )
         desk.confirm_at_once = True
         desk.confirm()  # all in one step
         moved = await held[1]
         assert (moved.code, moved.ext["nextBeginOffset"]) == (21, "2")
-        assert [each.queue_offset for each in decode_messages((await held[0]).body)] == [2, 3, 4, 5, 6]
+        assert [each.queue_offset for each in decode_messages((await held[0]).body)] == [
+            2,
+            3,
+            4,
+            5,
+            6,
+        ]
         assert [answer.code for answer in await asyncio.gather(first, *more)] == [0] * 6
 
 
-async def test_an_offset_beyond_the_queue_is_moved_back_also_while_sends_are_under_way(tmp_path: Path) -> None:
+async def test_an_offset_beyond_the_queue_is_moved_back_also_while_sends_are_under_way(
+    tmp_path: Path,
+) -> None:
     async with Desk(tmp_path) as desk:
         desk.lead()
         for _ in range(5):
             await desk.ask(send_request("T", b"x"))
         desk.confirm_at_once = False
         sends = [asyncio.ensure_future(desk.ask(send_request("T", b"y"))) for _ in range(4)]
-        await until(lambda: desk.store.confirm_offset < desk.store.log_end, "messages are written and not confirmed")
+        await until(
+            lambda: desk.store.confirm_offset < desk.store.log_end,
+            "messages are written and not confirmed",
+        )
         moved = await desk.ask(pull_request("T", 0, 8, suspend_ms=20_000))
         assert (moved.code, moved.ext["nextBeginOffset"], moved.ext["maxOffset"]) == (21, "5", "5")
         await until(lambda: len(desk.waits) >= 1, "the sends wait")
@@ -94,7 +121,9 @@ async def test_an_offset_beyond_the_queue_is_moved_back_also_while_sends_are_und
         assert [each.fields.body for each in decode_messages(got.body)] == [b"y"] * 4
 
 
-async def test_a_newer_pull_of_the_same_asker_answers_the_older_and_those_of_others_stay(tmp_path: Path) -> None:
+async def test_a_newer_pull_of_the_same_asker_answers_the_older_and_those_of_others_stay(
+    tmp_path: Path,
+) -> None:
     async with Desk(tmp_path) as desk:
         desk.lead()
         await desk.ask(send_request("T", b"x"))
@@ -102,17 +131,24 @@ async def test_a_newer_pull_of_the_same_asker_answers_the_older_and_those_of_oth
         other.ext["consumerGroup"] = "other"
         passed_on = pull_request("T", 0, 1, suspend_ms=30_000)
         passed_on.ext["regentForwardedFor"] = "10.0.0.9:1"
-        waits = [asyncio.ensure_future(desk.ask(one)) for one in (pull_request("T", 0, 1, suspend_ms=30_000), other, passed_on)]
+        waits = [
+            asyncio.ensure_future(desk.ask(one))
+            for one in (pull_request("T", 0, 1, suspend_ms=30_000), other, passed_on)
+        ]
         await until(lambda: desk.service.pulls.held.count == 3, "three pulls are held")
         newer = asyncio.ensure_future(desk.ask(pull_request("T", 0, 1, suspend_ms=30_000)))
         assert (await waits[0]).code == 19
-        await until(lambda: desk.service.pulls.held.count == 3, "the newer one is held in its place")
+        await until(
+            lambda: desk.service.pulls.held.count == 3, "the newer one is held in its place"
+        )
         assert not any(one.done() for one in (newer, *waits[1:]))
         await desk.ask(send_request("T", b"y"))
         assert [answer.code for answer in await asyncio.gather(newer, *waits[1:])] == [0, 0, 0]
 
 
-async def test_many_held_pulls_are_woken_in_slices_so_that_others_are_served_between(tmp_path: Path) -> None:
+async def test_many_held_pulls_are_woken_in_slices_so_that_others_are_served_between(
+    tmp_path: Path,
+) -> None:
     count = 3 * LOOKED_AT_TOGETHER_MAX
     async with Desk(tmp_path) as desk:
         desk.lead()
@@ -130,7 +166,8 @@ async def test_many_held_pulls_are_woken_in_slices_so_that_others_are_served_bet
         while desk.service.pulls.held.count < count and turns < 100:
             turns += 1
             await asyncio.sleep(0)
-        assert turns >= 2 and not answered  # nothing new came: each is held again, a slice in each turn
+        # nothing new came: each is held again, a slice in each turn
+        assert turns >= 2 and not answered
         for wait in waits:
             wait.cancel()
 
@@ -150,11 +187,16 @@ async def test_the_subscription_of_the_heartbeat_counts(tmp_path: Path) -> None:
         desk.lead()
         for tag in ("A", "B"):
             await desk.ask(send_request("T", tag.encode(), tags=tag))
-        body = b'{"clientID":"c","consumerDataSet":[{"groupName":"cg","subscriptionDataSet":[{"topic":"T","subString":"B","codeSet":[66],"subVersion":5}]}]}'
+        body = (
+            b'{"clientID":"c","consumerDataSet":[{"groupName":"cg","subscriptionDataSet":[{"topic":'
+            b'"T","subString":"B","codeSet":[66],"subVersion":5}]}]}'
+        )
         await desk.ask(RemotingCommand.request(34, body=body))
         request = pull_request("T", 0, 0)
         request.ext["sysFlag"] = "0"
-        assert [each.fields.body for each in decode_messages((await desk.ask(request)).body)] == [b"B"]
+        assert [each.fields.body for each in decode_messages((await desk.ask(request)).body)] == [
+            b"B"
+        ]
         request.ext["subVersion"] = "6"
         assert (await desk.ask(request)).code == 25
 
@@ -173,7 +215,9 @@ async def test_a_message_of_another_tag_lets_a_held_pull_move_on(tmp_path: Path)
     async with Desk(tmp_path) as desk:
         desk.lead()
         await desk.ask(send_request("T", b"a", tags="A"))
-        held = asyncio.ensure_future(desk.ask(pull_request("T", 0, 1, suspend_ms=30_000, subscription="B")))
+        held = asyncio.ensure_future(
+            desk.ask(pull_request("T", 0, 1, suspend_ms=30_000, subscription="B"))
+        )
         await until(lambda: desk.service.pulls.held.count == 1, "the pull is held")
         await desk.ask(send_request("T", b"a", tags="A"))
         answer = await held

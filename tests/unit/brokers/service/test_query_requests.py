@@ -22,11 +22,15 @@ class Asked:
         self.offsets = []
         for number in range(count):
             properties = encode_properties({"UNIQ_KEY": f"u{number % 50}", "KEYS": "all"})
-            put = self.store.put(replace(message(body=b"%d" % number), properties=properties), NOW_MS + number)
+            put = self.store.put(
+                replace(message(body=b"%d" % number), properties=properties), NOW_MS + number
+            )
             self.offsets.append(put.physical_offset)
         self.store.dispatch_to(self.store.log_end)
         self.told: list[tuple[BadRecord, str]] = []
-        self.requests = QueryRequests(self.store, lambda bad, found_by: self.told.append((bad, found_by)))
+        self.requests = QueryRequests(
+            self.store, lambda bad, found_by: self.told.append((bad, found_by))
+        )
 
     async def ask(self, code: int, **ext: object) -> RemotingCommand:
         request = RemotingCommand.request(code, {key: str(value) for key, value in ext.items()})
@@ -34,16 +38,27 @@ class Asked:
         return answer if isinstance(answer, RemotingCommand) else await answer
 
     async def query(self, key: str, **others: object) -> RemotingCommand:
-        ext = {"topic": "T", "key": key, "maxNum": 100, "beginTimestamp": 0, "endTimestamp": 1 << 50}
+        ext = {
+            "topic": "T",
+            "key": key,
+            "maxNum": 100,
+            "beginTimestamp": 0,
+            "endTimestamp": 1 << 50,
+        }
         return await self.ask(12, **(ext | others))
 
 
-async def test_a_key_query_gives_at_most_64_newest_first_and_how_far_the_index_is(tmp_path: Path) -> None:
+async def test_a_key_query_gives_at_most_64_newest_first_and_how_far_the_index_is(
+    tmp_path: Path,
+) -> None:
     asked = Asked(tmp_path)
     answer = await asked.query("all")
     found = [int(read.fields.body) for read in decode_messages(answer.body)]
     assert (answer.code, found) == (0, list(range(69, 5, -1)))
-    assert answer.ext == {"indexLastUpdateTimestamp": str(NOW_MS + 69), "indexLastUpdatePhyoffset": str(asked.offsets[69])}
+    assert answer.ext == {
+        "indexLastUpdateTimestamp": str(NOW_MS + 69),
+        "indexLastUpdatePhyoffset": str(asked.offsets[69]),
+    }
     assert len(decode_messages((await asked.query("all", maxNum=3)).body)) == 3
 
 
@@ -56,9 +71,17 @@ async def test_a_unique_key_finds_its_message_whatever_number_was_asked_for(tmp_
 async def test_nothing_found_is_answered_22_and_a_missing_field_1(tmp_path: Path) -> None:
     asked = Asked(tmp_path)
     absent = await asked.query("absent")
-    assert (absent.code, absent.remark) == (22, "can not find message, maybe time range not correct")
+    assert (absent.code, absent.remark) == (
+        22,
+        "can not find message, maybe time range not correct",
+    )
     assert absent.ext["indexLastUpdatePhyoffset"] == str(asked.offsets[69])
-    assert (await asked.ask(12, topic="T")).code == (await asked.ask(33)).code == (await asked.ask(19011, offset=0)).code == 1
+    assert (
+        (await asked.ask(12, topic="T")).code
+        == (await asked.ask(33)).code
+        == (await asked.ask(19011, offset=0)).code
+        == 1
+    )
 
 
 async def test_without_an_index_there_is_nothing_to_find(tmp_path: Path) -> None:
@@ -70,21 +93,32 @@ async def test_a_message_is_viewed_by_its_place(tmp_path: Path) -> None:
     answer = await asked.ask(33, offset=asked.offsets[7], topic="T")
     assert (answer.code, [read.fields.body for read in decode_messages(answer.body)]) == (0, [b"7"])
     wrong = await asked.ask(33, offset=asked.offsets[7] + 1)
-    assert (wrong.code, wrong.remark) == (1, f"can not find message by the offset, {asked.offsets[7] + 1}")
+    assert (wrong.code, wrong.remark) == (
+        1,
+        f"can not find message by the offset, {asked.offsets[7] + 1}",
+    )
 
 
 async def test_damage_is_told_and_never_given(tmp_path: Path) -> None:
     asked = Asked(tmp_path, count=3)
     flip(tmp_path, asked.offsets[1] + 88)
-    assert [read.fields.body for read in decode_messages((await asked.query("all")).body)] == [b"2", b"0"]
+    assert [read.fields.body for read in decode_messages((await asked.query("all")).body)] == [
+        b"2",
+        b"0",
+    ]
     assert (await asked.ask(33, offset=asked.offsets[1])).code == 1
-    assert [(bad.place.offset, by) for bad, by in asked.told] == [(asked.offsets[1], "query"), (asked.offsets[1], "view")]
+    assert [(bad.place.offset, by) for bad, by in asked.told] == [
+        (asked.offsets[1], "query"),
+        (asked.offsets[1], "view"),
+    ]
 
 
 async def test_replicas_get_confirmed_bytes_only(tmp_path: Path) -> None:
     asked = Asked(tmp_path, count=3)
     size = asked.offsets[1]
-    assert (await asked.ask(19011, offset=size, count=size)).body == asked.store.read_log(size, size)
+    assert (await asked.ask(19011, offset=size, count=size)).body == asked.store.read_log(
+        size, size
+    )
     asked.store.put(message(), NOW_MS)
     beyond = asked.store.log_end - 1
     for offset, count in ((beyond, 2), (-1, 2), (0, 0), (0, 1 << 40)):

@@ -35,7 +35,9 @@ def copy_log(source: Desk, target: Desk) -> None:
     target.store.dispatch_to(target.store.log_end)
 
 
-async def test_a_replica_that_copied_only_what_is_left_goes_on_behind_what_expired(tmp_path: Path) -> None:
+async def test_a_replica_that_copied_only_what_is_left_goes_on_behind_what_expired(
+    tmp_path: Path,
+) -> None:
     async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
         fill_until_expired(master)
         master.lead()
@@ -64,7 +66,9 @@ async def test_it_stays_so_through_a_restart(tmp_path: Path) -> None:
         copy_log(master, slave)
         await slave.shared.sync.copy_from(master.address, 1)
         slave.store.checkpoint()
-    assert QueueEnds(tmp_path / "s").ends == {("Idle", 0): (5, -1)} | {("Busy", 0): slave_end(tmp_path)}
+    assert QueueEnds(tmp_path / "s").ends == {("Idle", 0): (5, -1)} | {
+        ("Busy", 0): slave_end(tmp_path)
+    }
     async with Desk(tmp_path / "s") as slave:
         slave.lead(2)
         assert slave.store.put(message("Idle"), NOW_MS).queue_offset == 5
@@ -87,18 +91,24 @@ async def test_what_consumers_have_read_tells_where_no_master_did(tmp_path: Path
         desk.store.put(message("Busy"), NOW_MS)
         desk.store.dispatch_to(desk.store.log_end)
         desk.lead()
-        assert [desk.store.put(message(topic), NOW_MS).queue_offset for topic in ("Idle", "Busy")] == [5, 1]
+        assert [
+            desk.store.put(message(topic), NOW_MS).queue_offset for topic in ("Idle", "Busy")
+        ] == [5, 1]
         assert sorted(desk.store.queue_ids()) == [("Busy", 0), ("Idle", 0)]
 
 
-async def test_a_master_that_begins_again_at_the_front_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_master_that_begins_again_at_the_front_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async with Desk(tmp_path) as slave:
         slave.store.ends.note(slave.store.queues, {("Idle", 0): 5, ("Idle", 1): 2})
         told = encode(Remembered(100, {("Idle", 0): QueueEnd(3, -1), ("Idle", 1): QueueEnd(2, -1)}))
         await slave.shared.ends.take_over(told, 1)
         assert "in front of what was given before: Idle/0 at 3 instead of 5" in caplog.text
         fields = {"queues": 1, "topic": "Idle", "queue_id": 0, "master_slot": 3, "own_slot": 5}
-        assert slave.reported == [("QueueEndsBehind", fields)] and slave.service.queue_ends_behind == 1
+        assert (
+            slave.reported == [("QueueEndsBehind", fields)] and slave.service.queue_ends_behind == 1
+        )
         assert slave.store.queue_bounds("Idle", 0) == (5, 5)
         with pytest.raises(ValueError, match="cannot be read"):
             await slave.shared.ends.take_over(told[:-1], 1)
@@ -115,7 +125,13 @@ async def test_only_a_master_tells_and_the_same_text_only_once(tmp_path: Path) -
         assert await slave.shared.sync.copy_from(master.address, 2) is None
         told = slave.shared.ends.text
         assert (await master.ask(question)).body == told
-        has_it = RemotingCommand.request(19015, {"regentTableFrom": str(len(told)), "regentTableDigest": (await master.ask(question)).ext["regentTableDigest"]})
+        has_it = RemotingCommand.request(
+            19015,
+            {
+                "regentTableFrom": str(len(told)),
+                "regentTableDigest": (await master.ask(question)).ext["regentTableDigest"],
+            },
+        )
         assert (await master.ask(has_it)).body == b""
 
 

@@ -1,6 +1,12 @@
 """Locks for orderly consumers."""
 
-from brokers.service.queue_locks import EXPIRE_EVERY_MS, LOCK_EXPIRES_MS, LOCKS_PER_CONNECTION_MAX, LOCKS_PER_GROUP_MAX, QueueLocks
+from brokers.service.queue_locks import (
+    EXPIRE_EVERY_MS,
+    LOCK_EXPIRES_MS,
+    LOCKS_PER_CONNECTION_MAX,
+    LOCKS_PER_GROUP_MAX,
+    QueueLocks,
+)
 
 QUEUE, OTHER = ("b", "T", 0), ("b", "T", 1)
 
@@ -16,7 +22,9 @@ def test_a_held_queue_is_refused_to_others_until_it_expires() -> None:
 def test_the_holder_renews_and_another_group_has_its_own_locks() -> None:
     locks = QueueLocks()
     locks.lock("g", "a", [QUEUE], 0)
-    assert locks.lock("g", "a", [QUEUE], 50_000) == [QUEUE] and locks.lock("h", "b", [QUEUE], 50_000) == [QUEUE]
+    assert locks.lock("g", "a", [QUEUE], 50_000) == [QUEUE] and locks.lock(
+        "h", "b", [QUEUE], 50_000
+    ) == [QUEUE]
     assert locks.lock("g", "b", [QUEUE], LOCK_EXPIRES_MS + 1) == []
 
 
@@ -35,10 +43,17 @@ def queues(first: int, count: int) -> list[tuple[str, str, int]]:
 
 def test_one_group_takes_no_more_than_its_share_and_others_get_theirs() -> None:
     locks = QueueLocks()
-    assert len(locks.lock("hog", "a", queues(0, LOCKS_PER_GROUP_MAX + 100), 0, 1)) == LOCKS_PER_GROUP_MAX
-    assert locks.lock("hog", "b", [OTHER], 1, 2) == [] and locks.lock("g", "b", [OTHER], 1, 2) == [OTHER]
+    assert (
+        len(locks.lock("hog", "a", queues(0, LOCKS_PER_GROUP_MAX + 100), 0, 1))
+        == LOCKS_PER_GROUP_MAX
+    )
+    assert locks.lock("hog", "b", [OTHER], 1, 2) == [] and locks.lock("g", "b", [OTHER], 1, 2) == [
+        OTHER
+    ]
     locks.unlock("hog", "a", [QUEUE])
-    assert locks.lock("hog", "a", queues(LOCKS_PER_GROUP_MAX, 2), 2, 1) == queues(LOCKS_PER_GROUP_MAX, 1)
+    assert locks.lock("hog", "a", queues(LOCKS_PER_GROUP_MAX, 2), 2, 1) == queues(
+        LOCKS_PER_GROUP_MAX, 1
+    )
 
 
 def test_one_connection_takes_no_more_than_its_share_whatever_groups_it_names() -> None:
@@ -55,4 +70,6 @@ def test_locks_that_are_over_make_room_and_are_looked_for_once_in_a_while_only()
     assert locks.lock("g", "b", queues(LOCKS_PER_GROUP_MAX, 1), LOCK_EXPIRES_MS) == []
     assert locks.lock("g", "b", queues(LOCKS_PER_GROUP_MAX, 1), LOCK_EXPIRES_MS + 1) == []
     after = LOCK_EXPIRES_MS + EXPIRE_EVERY_MS
-    assert locks.lock("g", "b", queues(LOCKS_PER_GROUP_MAX, LOCKS_PER_GROUP_MAX), after) == queues(LOCKS_PER_GROUP_MAX, LOCKS_PER_GROUP_MAX)
+    assert locks.lock("g", "b", queues(LOCKS_PER_GROUP_MAX, LOCKS_PER_GROUP_MAX), after) == queues(
+        LOCKS_PER_GROUP_MAX, LOCKS_PER_GROUP_MAX
+    )

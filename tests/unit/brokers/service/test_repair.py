@@ -1,4 +1,6 @@
-"""Damaged messages are fetched from another replica; until then nobody gets them, nor what stands behind them."""
+"""Damaged messages are fetched from another replica; until then nobody gets them, nor what stands
+behind them.
+"""
 
 import asyncio
 import shutil
@@ -34,24 +36,33 @@ def patient_readers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Pair:
-    """A replica with a damaged message and another that has it. `java`: the other one knows 33 only."""
+    """A replica with a damaged message and another that has it. `java`: the other one knows 33
+    only.
+    """
 
     def __init__(self, root: Path, *, java: bool = False) -> None:
         self.root = root
         self.stores = []
         for name in ("own", "other"):
             store = small_store(root / name)
-            self.offsets = [store.put(message(body=b"%d" % number), NOW_MS).physical_offset for number in range(COUNT)]
+            self.offsets = [
+                store.put(message(body=b"%d" % number), NOW_MS).physical_offset
+                for number in range(COUNT)
+            ]
             store.dispatch_to(store.log_end)
             self.stores.append(store)
         handlers = dict(QueryRequests(self.stores[1], lambda bad, found_by: None).handlers)
         if java:
             del handlers[19011]
         self.asked: list[int] = []
-        self.server = RemotingServer(Dispatcher({code: self._counted(handler) for code, handler in handlers.items()}))
+        self.server = RemotingServer(
+            Dispatcher({code: self._counted(handler) for code, handler in handlers.items()})
+        )
         self.client, self.events = RemotingClient(), []
         self.sources: list[str] = []
-        self.repairs = Repairs(self.stores[0], self.client, lambda: self.sources, self._report, Clock())
+        self.repairs = Repairs(
+            self.stores[0], self.client, lambda: self.sources, self._report, Clock()
+        )
 
     def _counted(self, handler):  # type: ignore[no-untyped-def]
         def handle(connection: Connection, request: RemotingCommand) -> RemotingCommand:
@@ -87,13 +98,18 @@ async def test_a_damaged_message_is_told_and_put_back(tmp_path: Path) -> None:
         assert bodies(pair.stores[0]) == [b"0", b"1", b"2", b"3", b"4"]
         refused, repaired = pair.events
         where = {"offset": pair.offsets[2], "size": bad.place.size}
-        assert refused == ("RecordRefused", {**where, "topic": "T", "queue_id": 0, "reason": bad.reason, "found_by": "pull"})
+        assert refused == (
+            "RecordRefused",
+            {**where, "topic": "T", "queue_id": 0, "reason": bad.reason, "found_by": "pull"},
+        )
         assert repaired == ("RecordRepaired", {**where, "source": pair.sources[0]})
         assert (pair.repairs.refused, pair.repairs.repaired, pair.repairs.damaged) == (1, 1, 0)
 
 
 @pytest.mark.parametrize("damaged", [[0], [4], [0, 1], [*range(COUNT)]])
-async def test_a_message_that_was_passed_over_when_its_queue_was_made_gets_its_entry(tmp_path: Path, damaged: list[int]) -> None:
+async def test_a_message_that_was_passed_over_when_its_queue_was_made_gets_its_entry(
+    tmp_path: Path, damaged: list[int]
+) -> None:
     async with Pair(tmp_path) as pair:
         pair.stores[0].close()
         for number in damaged:
@@ -102,7 +118,9 @@ async def test_a_message_that_was_passed_over_when_its_queue_was_made_gets_its_e
         store = pair.stores[0] = small_store(tmp_path / "own")
         store.dispatch_to(store.log_end)
         repairs = Repairs(store, pair.client, lambda: pair.sources, pair._report, Clock())
-        assert [await repairs.waited(bad, "start") for bad in store.recovery.damaged] == [True] * len(damaged)
+        assert [await repairs.waited(bad, "start") for bad in store.recovery.damaged] == [
+            True
+        ] * len(damaged)
         assert (store.queue_bounds("T", 0), bodies(store)) == ((0, COUNT), bodies(pair.stores[1]))
         assert store.put(message(), NOW_MS).queue_offset == COUNT
 
@@ -114,12 +132,20 @@ async def test_every_place_that_shows_damage_is_healed(tmp_path: Path) -> None:
         assert len(bodies(pair.stores[0])) == COUNT
 
 
-async def test_an_entry_that_leads_elsewhere_is_put_right_from_the_log_and_nobody_is_asked(tmp_path: Path) -> None:
+async def test_an_entry_that_leads_elsewhere_is_put_right_from_the_log_and_nobody_is_asked(
+    tmp_path: Path,
+) -> None:
     async with Pair(tmp_path) as pair:
         store = pair.stores[0]
         queue = store.queues.get("T", 0)
         assert queue is not None
-        for wrong in ((pair.offsets[3], 1, 0), (pair.offsets[3] + 1, 150, 0), (1 << 40, 150, 0), (0, 0, 0), (pair.offsets[2], 1 << 30, 0)):
+        for wrong in (
+            (pair.offsets[3], 1, 0),
+            (pair.offsets[3] + 1, 150, 0),
+            (1 << 40, 150, 0),
+            (0, 0, 0),
+            (pair.offsets[2], 1 << 30, 0),
+        ):
             queue.overwrite(2, pack_entry(*wrong))
             refused = store.query("T", 0, 2, 32).refused
             assert refused is not None and await pair.repairs.waited(refused, "pull")
@@ -127,7 +153,9 @@ async def test_an_entry_that_leads_elsewhere_is_put_right_from_the_log_and_nobod
         assert pair.asked == [] and pair.repairs.damaged == 0
 
 
-async def test_an_entry_is_put_right_behind_a_message_whose_length_is_wrong_and_that_nobody_has(tmp_path: Path) -> None:
+async def test_an_entry_is_put_right_behind_a_message_whose_length_is_wrong_and_that_nobody_has(
+    tmp_path: Path,
+) -> None:
     """It says that it goes on beyond the place where the next sound one begins."""
     async with Pair(tmp_path) as pair:
         pair.sources.clear()
@@ -140,7 +168,9 @@ async def test_an_entry_is_put_right_behind_a_message_whose_length_is_wrong_and_
         assert queue.read(2, 1)[0].physical_offset == pair.offsets[2]
 
 
-async def test_a_slot_that_no_message_has_is_passed_over_once_the_log_was_asked(tmp_path: Path) -> None:
+async def test_a_slot_that_no_message_has_is_passed_over_once_the_log_was_asked(
+    tmp_path: Path,
+) -> None:
     """Numbers that were never given: what another broker's log may hold."""
     async with Pair(tmp_path) as pair:
         store = pair.stores[0]
@@ -151,11 +181,18 @@ async def test_a_slot_that_no_message_has_is_passed_over_once_the_log_was_asked(
         answer = store.query("T", 0, COUNT, 32)
         assert answer.refused is not None and answer.next_offset == COUNT
         assert await pair.repairs.waited(answer.refused, "pull")
-        assert bodies(store)[COUNT:] == [b"late"] and store.query("T", 0, COUNT, 32).next_offset == COUNT + 3
+        assert (
+            bodies(store)[COUNT:] == [b"late"]
+            and store.query("T", 0, COUNT, 32).next_offset == COUNT + 3
+        )
 
 
-@pytest.mark.parametrize("entry", [bytes(20), b"\xff" * 20, pack_entry(10**12, 100, 0), pack_entry(0, 100, 0)])
-async def test_a_destroyed_entry_hides_no_message_and_is_put_right(tmp_path: Path, entry: bytes) -> None:
+@pytest.mark.parametrize(
+    "entry", [bytes(20), b"\xff" * 20, pack_entry(10**12, 100, 0), pack_entry(0, 100, 0)]
+)
+async def test_a_destroyed_entry_hides_no_message_and_is_put_right(
+    tmp_path: Path, entry: bytes
+) -> None:
     async with Pair(tmp_path) as pair:
         own = pair.stores[0]
         with (tmp_path / "own" / "consumequeue" / "T" / "0" / f"{0:020d}").open("r+b") as queue:
@@ -167,7 +204,9 @@ async def test_a_destroyed_entry_hides_no_message_and_is_put_right(tmp_path: Pat
         assert bodies(own) == [b"0", b"1", b"2", b"3", b"4"] and pair.asked == []
 
 
-async def test_a_damaged_message_behind_a_wrong_entry_comes_back_too(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+async def test_a_damaged_message_behind_a_wrong_entry_comes_back_too(
+    tmp_path: Path, monkeypatch
+) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(repair, "RETRY_MS", 0)
     async with Pair(tmp_path) as pair:
         store = pair.stores[0]
@@ -178,7 +217,8 @@ async def test_a_damaged_message_behind_a_wrong_entry_comes_back_too(tmp_path: P
         queue.overwrite(2, pack_entry(right.physical_offset + 1, right.size, 0))
         refused = store.query("T", 0, 2, 32).refused
         assert refused is not None and not await pair.repairs.waited(refused, "pull")
-        assert await pair.repairs.waited(BadRecord(Place(pair.offsets[2], 0), "its body"), "scrub")  # as the scrub will find it
+        # as the scrub will find it
+        assert await pair.repairs.waited(BadRecord(Place(pair.offsets[2], 0), "its body"), "scrub")
         assert await pair.repairs.waited(refused, "pull") and len(bodies(store)) == COUNT
 
 
@@ -189,7 +229,9 @@ async def test_a_java_replica_is_asked_for_the_message_by_its_place(tmp_path: Pa
         assert len(bodies(pair.stores[0])) == COUNT
 
 
-async def test_a_replica_that_is_damaged_too_or_away_helps_nothing_and_is_not_asked_all_the_time(tmp_path: Path) -> None:
+async def test_a_replica_that_is_damaged_too_or_away_helps_nothing_and_is_not_asked_all_the_time(
+    tmp_path: Path,
+) -> None:
     async with Pair(tmp_path) as pair:
         bad = pair.damage(1)
         flip(tmp_path / "other", pair.offsets[1] + 89)
@@ -208,7 +250,9 @@ async def test_a_repair_many_wait_for_is_done_once(tmp_path: Path) -> None:
         assert pair.asked == [19011]
 
 
-async def test_a_slow_replica_keeps_nobody_longer_than_a_moment(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+async def test_a_slow_replica_keeps_nobody_longer_than_a_moment(
+    tmp_path: Path, monkeypatch
+) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(repair, "WAIT_MS", 20)
     never = asyncio.Event()
 
@@ -221,7 +265,9 @@ async def test_a_slow_replica_keeps_nobody_longer_than_a_moment(tmp_path: Path, 
         assert pair.repairs.damaged == 1
 
 
-async def test_consumers_get_what_is_in_front_then_the_repaired_message_and_miss_nothing(tmp_path: Path) -> None:
+async def test_consumers_get_what_is_in_front_then_the_repaired_message_and_miss_nothing(
+    tmp_path: Path,
+) -> None:
     async with Pair(tmp_path) as pair, Desk(tmp_path / "desk") as desk:
         desk.lead()
         desk.tables.topics.put([TopicConfig("T", 1, 1)], 0)
@@ -263,7 +309,9 @@ async def test_a_header_that_asks_for_another_place_is_put_back_after_a_start(
         assert bodies(store) == bodies(pair.stores[1]) and sorted(store.queue_ids()) == [("T", 0)]
 
 
-async def test_a_message_that_another_queue_leads_to_as_well_is_not_taken_from_its_own(tmp_path: Path) -> None:
+async def test_a_message_that_another_queue_leads_to_as_well_is_not_taken_from_its_own(
+    tmp_path: Path,
+) -> None:
     async with Pair(tmp_path) as pair:
         store = pair.stores[0]
         flip(tmp_path / "own", pair.offsets[2] + 15)

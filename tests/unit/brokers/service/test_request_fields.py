@@ -6,12 +6,17 @@ from brokers.remoting.command import RemotingCommand
 from brokers.service.request_fields import BadField, flag, number, reading_fields, text
 
 
-@pytest.mark.parametrize(("value", "result"), [("0", 0), ("-1", -1), (str(2**63 - 1), 2**63 - 1), (str(-(2**63)), -(2**63))])
+@pytest.mark.parametrize(
+    ("value", "result"),
+    [("0", 0), ("-1", -1), (str(2**63 - 1), 2**63 - 1), (str(-(2**63)), -(2**63))],
+)
 def test_numbers_reach_over_the_whole_of_64_bits(value: str, result: int) -> None:
     assert number({"n": value}, "n") == result
 
 
-@pytest.mark.parametrize("value", ["", "x", "1_0", str(2**63), "9" * 5000, "1.0", " 1", "1\n", "+-1"])
+@pytest.mark.parametrize(
+    "value", ["", "x", "1_0", str(2**63), "9" * 5000, "1.0", " 1", "1\n", "+-1"]
+)
 def test_anything_else_is_no_number(value: str) -> None:
     with pytest.raises(BadField):
         number({"n": value}, "n")
@@ -19,7 +24,11 @@ def test_anything_else_is_no_number(value: str) -> None:
 
 def test_missing_fields_take_their_default_or_are_refused() -> None:
     assert number({}, "n", 7) == 7 and number({"n": ""}, "n", 7) == 7
-    assert flag({}, "f") is False and flag({"f": "TRUE"}, "f") is True and flag({"f": "1"}, "f") is False
+    assert (
+        flag({}, "f") is False
+        and flag({"f": "TRUE"}, "f") is True
+        and flag({"f": "1"}, "f") is False
+    )
     with pytest.raises(BadField):
         text({}, "t")
 

@@ -24,7 +24,10 @@ def made(request: RemotingCommand) -> list:
 
 
 def test_hosts_are_packed_as_stored() -> None:
-    assert packed_peer("10.0.0.1:1234").hex() == "0a000001000004d2" and len(packed_peer("[::1]:1")) == 20
+    assert (
+        packed_peer("10.0.0.1:1234").hex() == "0a000001000004d2"
+        and len(packed_peer("[::1]:1")) == 20
+    )
     assert packed_peer("nonsense").hex() == packed_peer("127.0.0.1:0").hex()
 
 
@@ -32,7 +35,9 @@ def test_a_message_is_born_at_its_client_and_stored_here() -> None:
     (message,) = made(send_request("T", b"body"))
     assert message.body == b"body" and message.queue_id == 3
     assert (message.born_host, message.store_host) == (packed_peer("10.0.0.1:1234"), STORE_HOST)
-    assert message.properties.endswith(b"MSG_REGION\x01DefaultRegion\x02TRACE_ON\x01true\x02CLUSTER\x01c\x02")
+    assert message.properties.endswith(
+        b"MSG_REGION\x01DefaultRegion\x02TRACE_ON\x01true\x02CLUSTER\x01c\x02"
+    )
 
 
 def test_a_forwarded_message_keeps_where_it_was_born() -> None:

@@ -15,7 +15,15 @@ def test_tags_are_split_and_hashed_as_in_java() -> None:
     assert parse("T", "标签").codes == {857175}
 
 
-@pytest.mark.parametrize(("text", "kind"), [("a > 1", "SQL92"), ("||", "TAG"), ("||".join(map(str, range(2000))), "TAG"), ("x" * 70000, "TAG")])
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("a > 1", "SQL92"),
+        ("||", "TAG"),
+        ("||".join(map(str, range(2000))), "TAG"),
+        ("x" * 70000, "TAG"),
+    ],
+)
 def test_what_cannot_be_evaluated_is_refused(text: str, kind: str) -> None:
     with pytest.raises(BadExpression):
         parse("T", text, 0, kind)

@@ -23,7 +23,10 @@ async def test_tables_are_found_again(tmp_path: Path) -> None:
     files.groups_file.save_now()
     await files.offsets_saved()
     again = TableFiles(tmp_path)
-    assert again.topics.get("T") == TopicConfig("T", 4, 4) and again.topics.version == files.topics.version
+    assert (
+        again.topics.get("T") == TopicConfig("T", 4, 4)
+        and again.topics.version == files.topics.version
+    )
     assert again.groups.get("g") is not None and again.offsets.query("g", "T", 0) == 7
 
 
@@ -39,7 +42,9 @@ def test_a_torn_file_is_read_from_its_backup(tmp_path: Path) -> None:
 
 def test_java_files_with_unquoted_keys_are_read(tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
-    (tmp_path / "config" / "consumerOffset.json").write_text('{\n\t"offsetTable":{"T@g":{0:5,1:7\n\t\t}\n\t}\n}')
+    (tmp_path / "config" / ("consumerOffset.json")).write_text(
+        '{\n\t"offsetTable":{"T@g":{0:5,1:7\n\t\t}\n\t}\n}'
+    )
     assert TableFiles(tmp_path).offsets.query("g", "T", 1) == 7
 
 
@@ -52,14 +57,18 @@ async def test_what_is_written_is_plain_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b'{"topicConfig', b'{"topicConfigTable": 7}'])
-def test_a_damaged_table_without_a_copy_is_refused_and_never_taken_for_an_empty_one(tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_table_without_a_copy_is_refused_and_never_taken_for_an_empty_one(
+    tmp_path: Path, content: bytes
+) -> None:
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "topics.json").write_bytes(content)
     with pytest.raises(LogError, match="topics.json.*restore the file"):
         TableFiles(tmp_path)
 
 
-async def test_what_a_full_disk_put_off_is_written_later_and_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_a_full_disk_put_off_is_written_later_and_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files = TableFiles(tmp_path)
     files.topics.put([TopicConfig("T")], 5)
     files.groups.ensure("g", 5)
@@ -69,12 +78,17 @@ async def test_what_a_full_disk_put_off_is_written_later_and_at_the_end(tmp_path
 
     with monkeypatch.context() as patched:
         patched.setattr(JsonFile, "save", full)
-        with pytest.raises(OSError, match="planted"):  # a topic is acknowledged only when it is durable
+        # a topic is acknowledged only when it is durable
+        with pytest.raises(OSError, match="planted"):
             await files.topics_file.save()
         files.groups_file.save_soon()
         with pytest.raises(OSError, match="planted"):
             await files.close()
-    assert TableFiles(tmp_path).groups.get("g") is None and files.topics_file.unsaved and files.groups_file.unsaved
+    assert (
+        TableFiles(tmp_path).groups.get("g") is None
+        and files.topics_file.unsaved
+        and files.groups_file.unsaved
+    )
     files.save_late()
     await files.topics_file.until_saved()
     assert TableFiles(tmp_path).topics.get("T") is not None and not files.topics_file.unsaved
@@ -87,7 +101,8 @@ async def test_offsets_are_durable_as_they_are_when_somebody_asks_also_while_old
 ) -> None:
     files, begun, go_on = TableFiles(tmp_path), threading.Event(), threading.Event()
     await files.offsets_saved()
-    assert not files.offsets_file.unsaved and not list(tmp_path.rglob("consumerOffset.json"))  # nothing changed
+    # nothing changed
+    assert not files.offsets_file.unsaved and not list(tmp_path.rglob("consumerOffset.json"))
     save = JsonFile.save
 
     def slow(file: JsonFile, document: bytes) -> None:
@@ -109,7 +124,9 @@ async def test_offsets_are_durable_as_they_are_when_somebody_asks_also_while_old
     assert TableFiles(tmp_path).offsets.query("g", "T", 0) == 8 and not files.offsets.dirty
 
 
-async def test_offsets_that_the_disk_refused_are_written_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_offsets_that_the_disk_refused_are_written_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files = TableFiles(tmp_path)
     files.offsets.commit("g", "T", 0, 7, 5)
 
@@ -125,7 +142,9 @@ async def test_offsets_that_the_disk_refused_are_written_later(tmp_path: Path, m
     assert TableFiles(tmp_path).offsets.query("g", "T", 0) == 7
 
 
-def test_what_an_older_release_stored_and_is_not_valid_is_left_out_and_named(tmp_path: Path) -> None:
+def test_what_an_older_release_stored_and_is_not_valid_is_left_out_and_named(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "config").mkdir()
     for name, text in (
         ("topics.json", '{"topicConfigTable":{"T":{},"%RETRY%my.group":{},"U":7}}'),
@@ -137,11 +156,15 @@ def test_what_an_older_release_stored_and_is_not_valid_is_left_out_and_named(tmp
     files.left_out.report_to(lambda kind, fields: told.append((fields["table"], fields["names"])))
     assert files.topics.get("T") and files.groups.get("g") and files.offsets.query("g", "T", 0) == 5
     assert dict(told) == {
-        "topics.json": ("%RETRY%my.group", "U"), "subscriptionGroup.json": ("my.group",), "consumerOffset.json": ("T@my.group",),
-    }  # fmt: skip
+        "topics.json": ("%RETRY%my.group", "U"),
+        ("subscriptionGroup.json"): ("my.group",),
+        "consumerOffset.json": ("T@my.group",),
+    }
 
 
-async def test_one_table_that_cannot_be_written_costs_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_table_that_cannot_be_written_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files = TableFiles(tmp_path)
     files.offsets.commit("g", "T", 0, 7, 5)
     files.groups.ensure("g", 5)
@@ -156,9 +179,14 @@ async def test_one_table_that_cannot_be_written_costs_no_other(tmp_path: Path, m
     assert TableFiles(tmp_path).offsets.query("g", "T", 0) == 7
 
 
-def test_a_file_of_which_only_the_older_copy_can_be_read_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_of_which_only_the_older_copy_can_be_read_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     file = JsonFile(tmp_path / "topics.json")
     for _ in range(2):
         file.save({"topicConfigTable": {}})
     (tmp_path / "topics.json").write_bytes(b"{")
-    assert JsonFile(tmp_path / "topics.json").load() is not None and "older copy topics.json.bak" in caplog.text
+    assert (
+        JsonFile(tmp_path / "topics.json").load() is not None
+        and ("older copy topics.json.bak") in caplog.text
+    )

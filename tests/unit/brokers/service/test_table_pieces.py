@@ -46,10 +46,15 @@ def test_a_java_master_tells_all_at_once() -> None:
     assert pieces.take(asked(pieces).reply(body=b"whole")) == b"whole"
 
 
-@pytest.mark.parametrize("ext", [
-    {FROM: "0", BYTES: str(2**40), DIGEST: "x"}, {FROM: "5", BYTES: "9", DIGEST: "x"}, {FROM: "0", BYTES: "1", DIGEST: "x"},
-    {FROM: "x", BYTES: "1"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "ext",
+    [
+        {FROM: "0", BYTES: str(2**40), DIGEST: "x"},
+        {FROM: "5", BYTES: "9", DIGEST: "x"},
+        {FROM: "0", BYTES: "1", DIGEST: "x"},
+        {FROM: "x", BYTES: "1"},
+    ],
+)
 def test_pieces_that_make_no_text_are_an_error(ext: dict[str, str]) -> None:
     pieces = PiecesCopied(b"{}")
     with pytest.raises(ValueError):

@@ -65,14 +65,19 @@ async def test_a_change_during_a_write_is_unsaved_until_the_next_write(tmp_path:
     assert len(file.writes) == 2
 
 
-async def test_who_waits_for_a_disk_that_refuses_is_told_and_it_stays_unsaved(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_who_waits_for_a_disk_that_refuses_is_told_and_it_stays_unsaved(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     writer, file, _ = made(tmp_path)
     file.go.set()
     file.refuses = True
     for _ in range(2):
         with pytest.raises(OSError, match="planted"):
             await writer.save()
-    assert writer.unsaved and len([record for record in caplog.records if "planted" in record.message]) == 1
+    assert (
+        writer.unsaved
+        and len([record for record in caplog.records if "planted" in record.message]) == 1
+    )
     with pytest.raises(OSError, match="planted"):
         await writer.until_saved()
     file.refuses = False
@@ -92,7 +97,9 @@ async def test_the_end_waits_for_the_write_under_way_and_writes_the_rest(tmp_pat
     assert JsonFile(file.path).load() == {"n": 5} and not writer.is_writing
 
 
-async def test_before_there_is_anything_to_wait_for_it_writes_on_its_own_thread(tmp_path: Path) -> None:
+async def test_before_there_is_anything_to_wait_for_it_writes_on_its_own_thread(
+    tmp_path: Path,
+) -> None:
     writer, file, _ = made(tmp_path)
     file.go.set()
     writer.save_now()

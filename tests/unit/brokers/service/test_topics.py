@@ -6,7 +6,14 @@ from brokers.namesrv_client import RouteEntry, register_request
 from brokers.remoting import fastjson
 from brokers.remoting.codec import FRAME_BYTES_MAX, encode
 from brokers.service.data_version import DataVersion
-from brokers.service.topics import DEFAULT_TOPIC, TOPICS_MAX, TopicConfig, TopicTable, name_refusal, system_topics
+from brokers.service.topics import (
+    DEFAULT_TOPIC,
+    TOPICS_MAX,
+    TopicConfig,
+    TopicTable,
+    name_refusal,
+    system_topics,
+)
 
 
 def table() -> TopicTable:
@@ -18,7 +25,9 @@ def test_valid_names(name: str) -> None:
     assert name_refusal(name) is None
 
 
-@pytest.mark.parametrize("name", ["", " ", "a b", "T\n", "ü", "x" * 128, "%DLQ%" + "g" * 251, "a/../b"])
+@pytest.mark.parametrize(
+    "name", ["", " ", "a b", "T\n", "ü", "x" * 128, "%DLQ%" + "g" * 251, "a/../b"]
+)
 def test_invalid_names(name: str) -> None:
     assert name_refusal(name) is not None
 
@@ -39,7 +48,9 @@ def test_a_broker_starts_with_more_than_one_topic_and_the_default_one_can_be_inh
         ("%RETRY%g", 4, False, TopicConfig("%RETRY%g", 1, 1, 6)),
     ],
 )
-def test_a_first_send_creates_the_topic_from_the_default_one(topic: str, queues: int, unit: bool, expected: TopicConfig) -> None:
+def test_a_first_send_creates_the_topic_from_the_default_one(
+    topic: str, queues: int, unit: bool, expected: TopicConfig
+) -> None:
     assert table().for_first_send(topic, DEFAULT_TOPIC, queues, unit) == expected
 
 
@@ -82,16 +93,22 @@ def test_a_table_reads_what_it_writes_and_is_taken_over_once() -> None:
 def test_the_text_of_a_table_is_its_document_after_any_change() -> None:
     topics = table()
     changes = [
-        lambda: topics.put([TopicConfig("T", attributes={"k": "\u00e9"}), TopicConfig("U")], 1), lambda: topics.put([TopicConfig("U", 3, 3)], 2),
-        lambda: topics.mastership_began(7, 3), lambda: topics.remove("T", 4),
+        lambda: topics.put([TopicConfig("T", attributes={"k": "\u00e9"}), TopicConfig("U")], 1),
+        lambda: topics.put([TopicConfig("U", 3, 3)], 2),
+        lambda: topics.mastership_began(7, 3),
+        lambda: topics.remove("T", 4),
         lambda: topics.take_over(TopicTable([TopicConfig("U"), TopicConfig("V")])),
-    ]  # fmt: skip
+    ]
     for change in changes:
         change()
         assert fastjson.loads(topics.text().document()) == topics.to_wire()
         copy = TopicTable(reversed(topics.configs.values()))
         copy.dropped = topics.dropped
-        assert copy.text().digest == topics.text().digest != TopicTable(list(topics.configs.values())[1:]).text().digest
+        assert (
+            copy.text().digest
+            == topics.text().digest
+            != TopicTable(list(topics.configs.values())[1:]).text().digest
+        )
 
 
 @pytest.mark.parametrize("body", [None, [], {}, {"topicConfigTable": []}])
@@ -100,7 +117,9 @@ def test_a_body_that_is_no_table_is_refused(body: object) -> None:
         TopicTable.from_wire(body)
 
 
-@pytest.mark.parametrize("entry", [{"U": 1}, {"a b": {}}, {"U": {"perm": 99}}, {"U": {"readQueueNums": "4"}}])
+@pytest.mark.parametrize(
+    "entry", [{"U": 1}, {"a b": {}}, {"U": {"perm": 99}}, {"U": {"readQueueNums": "4"}}]
+)
 def test_an_entry_that_is_no_topic_is_left_out_and_named(entry: dict[str, object]) -> None:
     table = TopicTable.from_wire({"topicConfigTable": {"T": {}, **entry}})
     assert list(table.configs) == ["T"] and table.left_out == tuple(entry)
@@ -108,7 +127,10 @@ def test_an_entry_that_is_no_topic_is_left_out_and_named(entry: dict[str, object
 
 def test_the_largest_table_fits_one_frame_of_a_registration() -> None:
     """Else a stranger who names enough topics would push the whole broker out of the routes."""
-    configs = [TopicConfig(f"%RETRY%{number:0248d}", 65_535, 65_535, 15, 2**31 - 1) for number in range(TOPICS_MAX)]
+    configs = [
+        TopicConfig(f"%RETRY%{number:0248d}", 65_535, 65_535, 15, 2**31 - 1)
+        for number in range(TOPICS_MAX)
+    ]
     entry = RouteEntry("c", "b", 0, "h:1", "h:2", 1, TopicTable(configs).text())
     assert len(encode(register_request(entry))) <= FRAME_BYTES_MAX
 
@@ -117,7 +139,9 @@ def test_a_name_that_no_replica_would_take_does_not_enter_the_table() -> None:
     table = TopicTable()
     with pytest.raises(ValueError, match="my.topic"):
         table.put([TopicConfig("fine"), TopicConfig("my.topic")], 1)
-    assert not table.configs and [config.name for config in table.missing_for([("my.topic", 0), ("T", 0)])] == ["T"]
+    assert not table.configs and [
+        config.name for config in table.missing_for([("my.topic", 0), ("T", 0)])
+    ] == ["T"]
 
 
 def test_attributes_and_filter_types_have_their_bounds() -> None:

@@ -30,7 +30,9 @@ def test_a_question_that_is_not_answered_is_asked_again(tmp_path: Path) -> None:
     assert faults.require_view(Told(tmp_path, None, WITHOUT, WHOLE)) == WHOLE
 
 
-def test_a_set_that_has_no_master_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_set_that_has_no_master_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(faults, "VIEW_LIMIT_S", 0.0)
     with pytest.raises(Problem, match="names a master"):
         faults.require_view(Told(tmp_path, WITHOUT))

@@ -14,24 +14,42 @@ def verdicts(*places: Place) -> list[str]:
     return [one.verdict for one in addresses.told(places)]
 
 
-@pytest.mark.parametrize(("address", "loopback"), [("127.0.0.1:1", True), ("localhost:1", True), ("[::1]:1", True), ("10.0.0.1:1", False), ("h:1", False)])
+@pytest.mark.parametrize(
+    ("address", "loopback"),
+    [
+        ("127.0.0.1:1", True),
+        ("localhost:1", True),
+        ("[::1]:1", True),
+        ("10.0.0.1:1", False),
+        ("h:1", False),
+    ],
+)
 def test_loopback_is_known(address: str, loopback: bool) -> None:
     assert addresses.is_loopback(address) is loopback
 
 
 def test_a_cluster_on_one_machine_is_fine_and_said_so() -> None:
-    (one,) = addresses.told([Place("c1", "127.0.0.1:1", "127.0.0.1:1"), Place("b1", "0.0.0.0:2", "127.0.0.1:2")])
+    (one,) = addresses.told(
+        [Place("c1", "127.0.0.1:1", "127.0.0.1:1"), Place("b1", "0.0.0.0:2", "127.0.0.1:2")]
+    )
     assert one.verdict == OK and "nobody outside of this machine" in one.text
 
 
 def test_what_listens_on_loopback_is_not_found_where_others_are_sent() -> None:
     (one,) = addresses.told([Place("c1", "127.0.0.1:1", "10.0.0.1:1")])
-    assert one.verdict == FAIL and one.text == "c1 tells others 10.0.0.1:1 but listens on 127.0.0.1:1 only"
+    assert one.verdict == FAIL and one.text == (
+        "c1 tells others 10.0.0.1:1 but listens on 127.0.0.1:1 only"
+    )
 
 
 def test_loopback_among_real_addresses_is_a_failure() -> None:
-    (one,) = addresses.told([Place("c1", "0.0.0.0:1", "10.0.0.1:1"), Place("b1", "0.0.0.0:2", "127.0.0.1:2")])
-    assert one.verdict == FAIL and "which is each machine itself, while c1 is at 10.0.0.1:1" in one.text
+    (one,) = addresses.told(
+        [Place("c1", "0.0.0.0:1", "10.0.0.1:1"), Place("b1", "0.0.0.0:2", "127.0.0.1:2")]
+    )
+    assert (
+        one.verdict == FAIL
+        and ("which is each machine itself, while c1 is at 10.0.0.1:1") in one.text
+    )
 
 
 def test_an_address_that_nobody_can_call_is_a_failure() -> None:
@@ -39,7 +57,9 @@ def test_an_address_that_nobody_can_call_is_a_failure() -> None:
 
 
 def test_addresses_of_several_machines_are_fine() -> None:
-    assert verdicts(Place("c1", "0.0.0.0:1", "10.0.0.1:1"), Place("b1", "10.0.0.2:2", "10.0.0.2:2")) == [OK]
+    assert verdicts(
+        Place("c1", "0.0.0.0:1", "10.0.0.1:1"), Place("b1", "10.0.0.2:2", "10.0.0.2:2")
+    ) == [OK]
     assert verdicts() == []
 
 

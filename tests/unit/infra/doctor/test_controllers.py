@@ -10,7 +10,10 @@ from tests.support.controller_document import broker_set, document, replica
 from tests.support.scripted_leader import ScriptedLeader
 
 
-@pytest.mark.parametrize(("off_ms", "verdict"), [(0, OK), (900, OK), (-5_000, WARN), (5_000, WARN), (-3_600_000, FAIL), (3_600_000, FAIL)])
+@pytest.mark.parametrize(
+    ("off_ms", "verdict"),
+    [(0, OK), (900, OK), (-5_000, WARN), (5_000, WARN), (-3_600_000, FAIL), (3_600_000, FAIL)],
+)
 def test_a_clock_is_compared_with_ours(off_ms: int, verdict: str) -> None:
     (one,) = controllers.skew("c1", 1_000_000_000 + off_ms, 1_000_000_000, 1_000_000_000)
     assert one.verdict == verdict
@@ -31,7 +34,10 @@ def test_a_leader_that_is_told_but_not_reached_is_what_a_broker_would_see() -> N
     with ScriptedLeader().serving() as one:
         one.answers[1005] = (0, {"controllerLeaderAddress": gone}, "")
         (found,) = controllers.leaders({"c1": one.address})
-    assert found.verdict == FAIL and f"brokers to {gone}, which is not reached from here" in found.text
+    assert (
+        found.verdict == FAIL
+        and (f"brokers to {gone}, which is not reached from here") in found.text
+    )
     assert "advertise" in found.way_out
 
 
@@ -39,15 +45,21 @@ def test_leaders_that_differ_and_leaders_that_lack_are_told() -> None:
     with ScriptedLeader().serving() as one, ScriptedLeader().serving() as two:
         one.answers[1005] = (0, {"controllerLeaderAddress": one.address}, "")
         two.answers[1005] = (0, {"controllerLeaderAddress": two.address}, "")
-        assert [found.verdict for found in controllers.leaders({"c1": one.address, "c2": two.address})] == [OK, OK, WARN]
+        assert [
+            found.verdict for found in controllers.leaders({"c1": one.address, "c2": two.address})
+        ] == [OK, OK, WARN]
         two.answers[1005] = (0, {}, "")
         found = controllers.leaders({"c1": one.address, "c2": two.address})
-    assert [entry.verdict for entry in found] == [OK, FAIL] and found[1].text == "c2 name(s) no leader"
+    assert [entry.verdict for entry in found] == [OK, FAIL] and found[1].text == (
+        "c2 name(s) no leader"
+    )
 
 
 def test_mixed_releases_are_a_warning_and_missing_rules_a_failure() -> None:
     mixed = controllers.releases(document())
-    assert [one.verdict for one in mixed] == [WARN] and "c1 0.2.0 (rules 1,2); c2 0.1.0 (rules 1)" in mixed[0].text
+    assert [one.verdict for one in mixed] == [WARN] and (
+        "c1 0.2.0 (rules 1,2); c2 0.1.0 (rules 1)"
+    ) in mixed[0].text
     assert [one.verdict for one in controllers.releases(document(rules_version=2))] == [FAIL, WARN]
 
 
@@ -62,8 +74,14 @@ def test_rules_that_everybody_has_may_be_activated() -> None:
 def test_sets_without_a_living_master_fail_and_smaller_trouble_warns() -> None:
     well = broker_set(replicas=[replica(1), replica(2)], repeated_refusals=[])
     assert [one.verdict for one in controllers.sets(document(sets={"a": well}))] == [OK]
-    assert [one.verdict for one in controllers.sets(document(sets={"a": {**well, "master": None}}))] == [FAIL]
-    (one,) = controllers.sets(document(sets={"a": {**well, "replicas": [*well["replicas"], replica(3, registered=False)]}}))
+    assert [
+        one.verdict for one in controllers.sets(document(sets={"a": {**well, "master": None}}))
+    ] == [FAIL]
+    (one,) = controllers.sets(
+        document(
+            sets={"a": {**well, "replicas": [*well["replicas"], replica(3, registered=False)]}}
+        )
+    )
     assert one.verdict == WARN and "regent controller ids a" in one.way_out
 
 
@@ -82,6 +100,10 @@ def test_a_controller_that_is_none_of_ours_is_told_apart_from_a_silent_one() -> 
 
 
 def test_an_address_of_another_kind_of_server_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_status, "ask_all", lambda addresses, sets: {one: {"kind": "namesrv", "ready": True} for one in addresses})
+    monkeypatch.setattr(
+        process_status,
+        "ask_all",
+        lambda addresses, sets: {one: {"kind": "namesrv", "ready": True} for one in addresses},
+    )
     (found,) = controllers.check({"n1": "127.0.0.1:1"})
     assert (found.verdict, found.text) == (FAIL, "n1 at 127.0.0.1:1 is a namesrv")

@@ -16,7 +16,11 @@ from tests.support.mock_kafka import mock_kafka
 def test_a_kafka_that_is_not_there_is_one_failure(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(log, "ASK_TIMEOUT_S", 0.5)
     (one,) = log.check({"bootstrap.servers": f"127.0.0.1:{free_port()}"}, local_cluster=True)
-    assert one.verdict == FAIL and "is not reachable" in one.text and "bootstrap.servers" in one.way_out
+    assert (
+        one.verdict == FAIL
+        and "is not reachable" in one.text
+        and "bootstrap.servers" in one.way_out
+    )
 
 
 def test_without_an_address_it_is_not_looked_at() -> None:
@@ -65,6 +69,14 @@ def test_a_log_that_is_shorter_than_a_controller_had_applied_is_told(tmp_path: P
         assert producer.flush(10) == 0
         found = log.lost(kafka, [tmp_path / "a-broker", short, fine])
         sound = log.lost(kafka, [fine])
-    assert [one.verdict for one in found] == [FAIL] and str(short) in found[0].text and "ends at offset 2" in found[0].text
-    assert "regent controller rebuild" in found[0].way_out and [one.verdict for one in sound] == [OK]
-    assert not [one for one in (tmp_path / "a-broker").iterdir()], "nothing is written into a broker's folder"
+    assert (
+        [one.verdict for one in found] == [FAIL]
+        and str(short) in found[0].text
+        and "ends at offset 2" in found[0].text
+    )
+    assert ("regent controller rebuild") in found[0].way_out and [one.verdict for one in sound] == [
+        OK
+    ]
+    assert not [one for one in (tmp_path / "a-broker").iterdir()], (
+        "nothing is written into a broker's folder"
+    )

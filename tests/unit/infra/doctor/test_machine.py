@@ -23,7 +23,9 @@ def test_this_python_is_new_enough() -> None:
 
 
 def test_libraries_as_locked_are_fine_however_their_names_are_written(lock: Path) -> None:
-    assert machine.libraries(lock, {"some-lib": "1.2", "other": "3.0", "more": "1"}).text == "2 packages as locked"
+    assert machine.libraries(lock, {"some-lib": "1.2", "other": "3.0", "more": "1"}).text == (
+        "2 packages as locked"
+    )
 
 
 def test_another_version_is_a_warning_and_a_missing_library_a_failure(lock: Path) -> None:
@@ -37,7 +39,9 @@ def test_without_a_list_nothing_is_compared(tmp_path: Path) -> None:
     assert machine.libraries(tmp_path / "none").verdict == WARN
 
 
-@pytest.mark.parametrize(("limit", "verdict"), [(100, FAIL), (1_024, WARN), (8_192, OK), (resource.RLIM_INFINITY, OK)])
+@pytest.mark.parametrize(
+    ("limit", "verdict"), [(100, FAIL), (1_024, WARN), (8_192, OK), (resource.RLIM_INFINITY, OK)]
+)
 def test_few_open_files_are_noticed(limit: int, verdict: str) -> None:
     assert machine.open_files(limit).verdict == verdict
 
@@ -47,13 +51,18 @@ def test_a_disk_without_room_is_noticed(free: int, verdict: str) -> None:
     assert machine.disk(Path("/d"), free).verdict == verdict
 
 
-def test_folders_on_one_file_system_are_one_line_also_when_they_are_not_made_yet(tmp_path: Path) -> None:
+def test_folders_on_one_file_system_are_one_line_also_when_they_are_not_made_yet(
+    tmp_path: Path,
+) -> None:
     assert len(machine.disks([tmp_path / "a" / "b", tmp_path / "c"])) == 1
 
 
 def test_java_is_needed_only_where_kafka_or_spark_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine.java, "find_java", _none)
-    assert machine.java_found(needed=True).verdict == FAIL and machine.java_found(needed=False).verdict == WARN
+    assert (
+        machine.java_found(needed=True).verdict == FAIL
+        and machine.java_found(needed=False).verdict == WARN
+    )
 
 
 def _none() -> None:

@@ -11,18 +11,27 @@ from infra.doctor.findings import FAIL, OK, WARN
 from tests.support import remoting_thread
 from tests.support.brokers import free_port
 
-SOUND = {"kind": "broker", "records_damaged": 0, "slots_taken": 0, "queue_ends_behind": 0, "start_passed_over": 0}
+SOUND = {
+    "kind": "broker",
+    "records_damaged": 0,
+    "slots_taken": 0,
+    "queue_ends_behind": 0,
+    "start_passed_over": 0,
+}
 
 
 @pytest.mark.parametrize(
     ("field", "verdict", "text"),
     [
-        ("records_damaged", WARN, "a/1 holds 3 damaged message(s)"), ("start_passed_over", WARN, "a/1's last start passed over 3 damaged"),
+        ("records_damaged", WARN, "a/1 holds 3 damaged message(s)"),
+        ("start_passed_over", WARN, "a/1's last start passed over 3 damaged"),
         ("queue_ends_behind", FAIL, "a/1 has seen more of 3 queue(s) than its master"),
         ("slots_taken", FAIL, "a/1 has 3 message(s) that no queue shows"),
     ],
-)  # fmt: skip
-def test_each_kind_of_damage_is_a_finding_with_a_way_out(field: str, verdict: str, text: str) -> None:
+)
+def test_each_kind_of_damage_is_a_finding_with_a_way_out(
+    field: str, verdict: str, text: str
+) -> None:
     (one,) = stores.told_by("a/1", {**SOUND, field: 3})
     assert one.verdict == verdict and one.text.startswith(text) and one.way_out
 

@@ -39,13 +39,23 @@ def write(folder: Path, name: str, text: str) -> Path:
 def test_a_controllers_file_names_its_peers_and_its_kafka(tmp_path: Path) -> None:
     found = target.of_file(write(tmp_path, "c.toml", CONTROLLER))
     assert found.controllers == {"c1": "10.0.0.1:9878", "c2": "10.0.0.2:9878"}
-    assert found.kafka == {"bootstrap.servers": "k:9092"} and not found.local_cluster and not found.starts_kafka
-    assert [(one.owner, one.advertised) for one in found.places] == [("c1", "10.0.0.1:9878"), ("c1 HTTP", "10.0.0.1:5557")]
+    assert (
+        found.kafka == {"bootstrap.servers": "k:9092"}
+        and not found.local_cluster
+        and not found.starts_kafka
+    )
+    assert [(one.owner, one.advertised) for one in found.places] == [
+        ("c1", "10.0.0.1:9878"),
+        ("c1 HTTP", "10.0.0.1:5557"),
+    ]
 
 
 def test_a_brokers_file_names_controllers_and_name_servers(tmp_path: Path) -> None:
     found = target.of_file(write(tmp_path, "b.toml", BROKER))
-    assert list(found.controllers.values()) == ["10.0.0.1:9878", "10.0.0.9:9878"] and found.name_servers == ["n:9876"]
+    assert list(found.controllers.values()) == [
+        "10.0.0.1:9878",
+        "10.0.0.9:9878",
+    ] and found.name_servers == ["n:9876"]
     assert [one.advertised for one in found.places] == ["10.0.0.3:10911", "10.0.0.3:10912"]
 
 
@@ -60,13 +70,31 @@ def test_a_folder_holds_the_files_of_a_whole_cluster(tmp_path: Path) -> None:
     assert len(found.places) == 4 and found.folders == [tmp_path]
 
 
-@pytest.mark.parametrize(("name", "text"), [
-    ("ns.toml", 'listen = "127.0.0.1:9876"\nenableControllerInNamesrv = true\n[controller]\ncontroller_id = "c1"\ndata_dir = "d"\n[controller.kafka]\n"bootstrap.servers" = "k:1"\n'),
-    ("ns.properties", "enableControllerInNamesrv=true\nlistenPort=9876\nbindAddress=127.0.0.1\ncontroller_id=c1\ndata_dir=d\nkafka.bootstrap.servers=k:1\n"),
-])  # fmt: skip
-def test_a_name_servers_file_names_the_controller_inside(tmp_path: Path, name: str, text: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "ns.toml",
+            'listen = "127.0.0.1:9876"\nenableControllerInNamesrv = '
+            'true\n[controller]\ncontroller_id = "c1"\ndata_dir = '
+            '"d"\n[controller.kafka]\n"bootstrap.servers" = "k:1"\n',
+        ),
+        (
+            "ns.properties",
+            "enableControllerInNamesrv=true\nlistenPort=9876\nbindAddress=127.0.0."
+            "1\ncontroller_id=c1\ndata_dir=d\nkafka.bootstrap.servers=k:1\n",
+        ),
+    ],
+)
+def test_a_name_servers_file_names_the_controller_inside(
+    tmp_path: Path, name: str, text: str
+) -> None:
     found = target.of_file(write(tmp_path, name, text))
-    assert found.name_servers == ["127.0.0.1:9876"] and list(found.controllers) == ["c1"] and found.kafka == {"bootstrap.servers": "k:1"}
+    assert (
+        found.name_servers == ["127.0.0.1:9876"]
+        and list(found.controllers) == ["c1"]
+        and found.kafka == {"bootstrap.servers": "k:1"}
+    )
 
 
 @pytest.mark.parametrize("name", ["none.toml", "torn.toml"])

@@ -6,13 +6,19 @@ from brokers.remoting.command import RemotingCommand
 from brokers.remoting.server import Dispatcher, RemotingServer
 from infra.workload.client import CallFailed, WorkloadClient, decode_route
 
-ROUTE = {"brokerDatas": [{"brokerAddrs": {"0": "h:1", "2": "h:2"}, "brokerName": "b", "cluster": "c"}],
-         "queueDatas": [{"brokerName": "b", "writeQueueNums": 4, "readQueueNums": 4, "perm": 6}]}
+ROUTE = {
+    "brokerDatas": [{"brokerAddrs": {"0": "h:1", "2": "h:2"}, "brokerName": "b", "cluster": "c"}],
+    "queueDatas": [{"brokerName": "b", "writeQueueNums": 4, "readQueueNums": 4, "perm": 6}],
+}
 
 
 def test_a_route_names_the_master_by_id_0() -> None:
     route = decode_route(fastjson.dumps(ROUTE))
-    assert route is not None and (route.master, route.queues, route.addresses[2]) == ("h:1", 4, "h:2")
+    assert route is not None and (route.master, route.queues, route.addresses[2]) == (
+        "h:1",
+        4,
+        "h:2",
+    )
     assert decode_route(b"{}") is None
 
 
@@ -30,8 +36,14 @@ class OneNode:
         self.code = 0
         self.address = ""
         self.server = RemotingServer(
-            Dispatcher({RequestCode.GET_ROUTEINFO_BY_TOPIC: self.route, RequestCode.SEND_MESSAGE_V2: self.send}),
-            host="127.0.0.1", port=0,
+            Dispatcher(
+                {
+                    RequestCode.GET_ROUTEINFO_BY_TOPIC: self.route,
+                    RequestCode.SEND_MESSAGE_V2: self.send,
+                }
+            ),
+            host="127.0.0.1",
+            port=0,
         )
 
     async def start(self) -> None:
@@ -46,7 +58,9 @@ class OneNode:
 
     def send(self, connection: object, request: RemotingCommand) -> RemotingCommand:
         self.sends.append(request)
-        return request.reply(self.code, {"queueId": request.ext["e"], "queueOffset": "7", "msgId": "M"}, remark="r")
+        return request.reply(
+            self.code, {"queueId": request.ext["e"], "queueOffset": "7", "msgId": "M"}, remark="r"
+        )
 
 
 async def test_a_new_topic_is_sent_over_the_default_topics_route() -> None:
@@ -56,7 +70,11 @@ async def test_a_new_topic_is_sent_over_the_default_topics_route() -> None:
         stored = await client.send("5", b"body", 3)
         await node.server.close()
     assert (stored.queue, stored.queue_offset, stored.address) == (3, 7, node.address)
-    assert node.sends[0].ext["b"] == "new" and "KEYS\x015\x02" in node.sends[0].ext["i"] and node.sends[0].body == b"body"
+    assert (
+        node.sends[0].ext["b"] == "new"
+        and "KEYS\x015\x02" in node.sends[0].ext["i"]
+        and node.sends[0].body == b"body"
+    )
 
 
 async def test_anything_but_code_0_is_a_failed_call() -> None:

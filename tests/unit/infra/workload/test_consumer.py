@@ -38,7 +38,9 @@ class Scripted:
         self.committed[queue] = offset
 
 
-async def test_it_writes_down_what_came_goes_on_after_a_failure_and_shows_changed_bytes(tmp_path: Path) -> None:
+async def test_it_writes_down_what_came_goes_on_after_a_failure_and_shows_changed_bytes(
+    tmp_path: Path,
+) -> None:
     network = Scripted()
     consumer = Consumer(network, tmp_path / "c", 1)  # type: ignore[arg-type]
     task = asyncio.create_task(consumer.read_queue(0))
@@ -48,4 +50,6 @@ async def test_it_writes_down_what_came_goes_on_after_a_failure_and_shows_change
     with (tmp_path / "c").open("ab") as file:
         file.write(b"0 3")  # torn
     assert list(read_records(tmp_path / "c")) == [(0, 0, 4), (0, 1, 8), (0, 2, CORRUPT)]
-    assert consumer.figures()["corrupt"] == 1 and network.refreshed == 1 and network.committed[0] >= 0
+    assert (
+        consumer.figures()["corrupt"] == 1 and network.refreshed == 1 and network.committed[0] >= 0
+    )

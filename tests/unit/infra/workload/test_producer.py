@@ -28,7 +28,9 @@ class Scripted:
         return Stored(queue, len(self.sent[queue]) - 1, "M", "h:1")
 
 
-async def test_each_queue_gets_its_numbers_in_order_and_the_ledger_says_what_became_of_each(tmp_path: Path) -> None:
+async def test_each_queue_gets_its_numbers_in_order_and_the_ledger_says_what_became_of_each(
+    tmp_path: Path,
+) -> None:
     network, ledger, stop = Scripted(), Ledger(tmp_path / "l"), asyncio.Event()
     producer = Producer(network, ledger, 4, 1e6, 64)  # type: ignore[arg-type]
     task = asyncio.create_task(producer.run(stop))

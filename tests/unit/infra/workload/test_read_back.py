@@ -19,7 +19,9 @@ def message(offset: int, body: bytes) -> StoredMessage:
 
 
 class Queue:
-    """A queue that ends at 3; pulls answer from a script by offset, a number means so many failures first."""
+    """A queue that ends at 3; pulls answer from a script by offset, a number means so many failures
+    first.
+    """
 
     def __init__(self, answers: dict[int, Pulled], failures: int = 0) -> None:
         self.answers, self.failures, self.refreshed = answers, failures, 0
