@@ -39,8 +39,8 @@ from brokers.remoting.connection import Connection, Limits, split_address
 from brokers.remoting.server import Dispatcher, RemotingServer
 from brokers.replica.core import ReplicaCore
 from brokers.replica.hooks import ReplicaHooks
-from brokers.role_switch import RoleSwitch
 from brokers.retention_task import make_retention
+from brokers.role_switch import RoleSwitch
 from brokers.send_parts import make_sends
 from brokers.service.admin import AdminRequests, BrokerStatus
 from brokers.service.client_service import ClientService

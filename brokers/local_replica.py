@@ -125,7 +125,7 @@ class LocalReplica:
         if (
             not reason
             and held.epoch >= 0
-            and 0 < held.offset
+            and held.offset > 0
             and (last is None or last.epoch < held.epoch)
         ):
             reason = "epochs_went_back"

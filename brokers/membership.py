@@ -21,8 +21,8 @@ from brokers.controller_client import ControllerClient
 from brokers.identity_file import IdentityFiles
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
-from brokers.replica.hooks import AlterResult
 from brokers.replica.effects import ProposeSyncSet
+from brokers.replica.hooks import AlterResult
 from brokers.replica.roles import RoleNotice
 from brokers.role_notices import RoleNotices
 from brokers.service.clock import Clock

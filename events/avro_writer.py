@@ -102,7 +102,8 @@ class _Source:
             *self._lines,
             f"    return b''.join(({', '.join([*first, *parts])},))",
         ]
-        exec("\n".join(lines), self._globals)  # noqa: S102 - the text comes from our own schemas only.
+        # The text comes from our own schemas only.
+        exec("\n".join(lines), self._globals)
         made: Writer = self._globals["write"]
         return made
 

@@ -116,8 +116,10 @@ VERBS: dict[str, Verb] = {
         (
             "regent timeline broker-a",
             "regent timeline broker-a --out broker-a.svg",
-            "regent timeline broker-a --from 2026-11-21T10:00 --to 2026-11-21T10:05 "
-            "--out minutes.svg",
+            (
+                "regent timeline broker-a --from 2026-11-21T10:00 --to 2026-11-21T10:05 "
+                "--out minutes.svg"
+            ),
         ),
     ),
     "sql": Verb(
@@ -190,13 +192,17 @@ def overview() -> str:
         [
             "usage: regent VERB [options]",
             "",
-            "RocketMQ-compatible broker sets with automatic failover, where every control "
-            "decision is an event.",
+            (
+                "RocketMQ-compatible broker sets with automatic failover, where every control "
+                "decision is an event."
+            ),
             "",
             *lines,
             "",
-            "'regent VERB --help' explains one verb. Exit codes: 0 done, 1 failed, 2 wrong usage, "
-            "130 interrupted.",
+            (
+                "'regent VERB --help' explains one verb. Exit codes: 0 done, 1 failed, 2 wrong "
+                "usage, 130 interrupted."
+            ),
         ]
     )
 

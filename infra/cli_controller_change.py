@@ -190,7 +190,7 @@ def transfer(admin: ControllerAdmin, arguments: argparse.Namespace) -> Result:
     before = admin.state(sets=False)
     known = [one["id"] for one in before["controllers"]]
     wanted = arguments.name
-    if arguments.id is not None or wanted is not None and wanted not in known:
+    if arguments.id is not None or (wanted is not None and wanted not in known):
         document = admin.state(wanted)
         if arguments.id is not None or wanted in document["sets"]:
             return set_transfer.transfer(admin, document, wanted, arguments.id)

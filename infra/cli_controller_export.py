@@ -303,8 +303,10 @@ def _check(arguments: argparse.Namespace, java: JavaControllers, timeout_ms: int
         for name, found in checks.items():
             facts = _facts(there[name])
             lines += [
-                f"set {name}: {len(arrived[name])} brokers have arrived, master "
-                f"{facts.get('master') or 'none yet'}",
+                (
+                    f"set {name}: {len(arrived[name])} brokers have arrived, master "
+                    f"{facts.get('master') or 'none yet'}"
+                ),
                 *check_lines(found, True),
             ]
         print("\n".join(lines))

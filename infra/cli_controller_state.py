@@ -186,8 +186,10 @@ def status_lines(view: Document) -> list[str]:
     leader = f"{view['leader']} at {view['leader_address']}" if view["leader"] else "nobody"
     lines = (
         [
-            f"cluster {view['cluster_id']}, term {view['term']}: {leader} leads; rules "
-            f"{view['rules_version'] or '?'}, applied offset {view['applied_offset']}"
+            (
+                f"cluster {view['cluster_id']}, term {view['term']}: {leader} leads; rules "
+                f"{view['rules_version'] or '?'}, applied offset {view['applied_offset']}"
+            )
         ]
         if view["cluster_id"]
         else ["no controller of a cluster answers"]
@@ -312,10 +314,14 @@ def set_lines(name: str, one: Document) -> list[str]:
     """One set with every replica and every refusal that was asked for again and again."""
     master = "no master" if one["master"] is None else f"master {one['master']}"
     lines = [
-        f"set {name} of cluster {one['cluster']}: {master}, epoch {one['master_epoch']} (highest "
-        f"ever seen {one['highest_epoch_seen']})",
-        f"in sync {ids_text(one['sync_state_set'])}, set epoch {one['sync_state_set_epoch']}, "
-        f"next id {one['next_broker_id']}",
+        (
+            f"set {name} of cluster {one['cluster']}: {master}, epoch {one['master_epoch']} "
+            f"(highest ever seen {one['highest_epoch_seen']})"
+        ),
+        (
+            f"in sync {ids_text(one['sync_state_set'])}, set epoch {one['sync_state_set_epoch']}, "
+            f"next id {one['next_broker_id']}"
+        ),
         *(f"note: {note}" for note in notes_of(one)),
         *(["note: imported; nothing was decided about it since"] if one.get("imported") else []),
     ]

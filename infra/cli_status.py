@@ -36,8 +36,10 @@ def render(view: Mapping[str, Any]) -> list[str]:
     """The document as lines of text."""
     lines = [
         f"cluster {view['cluster_id']}  {view['state']}  {view['dir']}",
-        f"name server {','.join(view['name_servers'])}   controllers "
-        f"{','.join(view['controllers'])}",
+        (
+            f"name server {','.join(view['name_servers'])}   controllers "
+            f"{','.join(view['controllers'])}"
+        ),
         "",
     ]
     rows = [("PROCESS", "KIND", "PID", "ADDRESS", "STATE", "ROLE", "RESTARTS")]
@@ -104,8 +106,10 @@ def _store_lines(name: str, status: Mapping[str, Any]) -> list[str]:
     taken, passed = status.get("slots_taken"), status.get("start_passed_over")
     lines += (
         [
-            f"{name} has {taken} messages that no queue shows: others have their places, 'regent "
-            "doctor' says more"
+            (
+                f"{name} has {taken} messages that no queue shows: others have their places, "
+                "'regent doctor' says more"
+            )
         ]
         if taken
         else []

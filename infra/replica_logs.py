@@ -33,9 +33,7 @@ class LogFiles:
 
     def __init__(self, directory: Path) -> None:
         found = {start_of_name(path.name): path for path in directory.iterdir() if path.is_file()}
-        self._files = {
-            start: path for start, path in sorted((s, p) for s, p in found.items() if s is not None)
-        }
+        self._files = dict(sorted((s, p) for s, p in found.items() if s is not None))
 
     @property
     def start(self) -> int:

@@ -59,8 +59,10 @@ def availability_text(model: Mapping[str, Any]) -> str:
         )
     unmeasured = model["total"]["unmeasured"]
     notes = [
-        "unavailable: without a master, or between the last message of one and the first "
-        "acknowledged of the next; at most so long, because time in which nobody sent is in it"
+        (
+            "unavailable: without a master, or between the last message of one and the first "
+            "acknowledged of the next; at most so long, because time in which nobody sent is in it"
+        )
     ]
     if unmeasured:
         notes.append(

@@ -101,6 +101,7 @@ class CommitLocks:
                 if time.monotonic() >= until:
                     raise _busy(table, wait_s) from None
                 time.sleep(POLL_S)
+        return None
 
     def _unlock_file(self, table: str) -> None:
         if table in self._files:

@@ -75,9 +75,11 @@ def diff_text(model: Mapping[str, Any]) -> str:
     """The difference for people."""
     first, last = model["from"], model["to"]
     lines = [
-        f"from command {first['offset']} of {wording.moment(first['at_ms'])} to command "
-        f"{last['offset']} of {wording.moment(last['at_ms'])} UTC: {model['commands']} commands, "
-        f"{model['refused']} refused"
+        (
+            f"from command {first['offset']} of {wording.moment(first['at_ms'])} to command "
+            f"{last['offset']} of {wording.moment(last['at_ms'])} UTC: {model['commands']} "
+            f"commands, {model['refused']} refused"
+        )
     ]
     lines += [f"  {line}" for line in _field_lines(model["cluster"])]
     lines += [f"  setting {line}" for line in _field_lines(model["settings"])]

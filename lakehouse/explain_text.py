@@ -79,8 +79,10 @@ def _reason_lines(election: Mapping[str, Any]) -> list[str]:
         before = f"master {previous['master_broker_id']} in epoch {previous['master_epoch']}"
     lines = [
         f"  before:  {before}, set {wording.members(previous['sync_state_set'])}",
-        f"  cause:   {election['cause'] or '-'}; decided in term {election['term']}, "
-        f"published by {election['decided_by'] or '-'}",
+        (
+            f"  cause:   {election['cause'] or '-'}; decided in term {election['term']}, "
+            f"published by {election['decided_by'] or '-'}"
+        ),
     ]
     request = election["request"]
     if request is None:
@@ -194,6 +196,8 @@ def _client_lines(clients: Mapping[str, Any] | None) -> list[str]:
     acknowledged = wording.duration(clients["acknowledged_again_after_ms"])
     whole = wording.duration(clients["set_whole_after_ms"])
     return [
-        f"  clients: a message was acknowledged again after {acknowledged}, set whole again after "
-        f"{whole}, {clients['requests_forwarded']} requests forwarded to the master"
+        (
+            f"  clients: a message was acknowledged again after {acknowledged}, set whole again "
+            f"after {whole}, {clients['requests_forwarded']} requests forwarded to the master"
+        )
     ]

@@ -25,12 +25,18 @@ from lakehouse.lake import Lake
 from lakehouse.tables import BY_NAME
 
 LIMITS = (
-    "It speaks of the moment at which the newest decision landed; who lives and how long each log "
-    "is, is what was last told, see the times.",
-    "How long it takes is what it took before, with the clients and the load of then; time in "
-    "which nobody sent is in it.",
-    "A Java master counts as all-ack here: without allAckInSyncStateSet=true and "
-    "minInSyncReplicas=2 acknowledged messages are at risk too.",
+    (
+        "It speaks of the moment at which the newest decision landed; who lives and how long each "
+        "log is, is what was last told, see the times."
+    ),
+    (
+        "How long it takes is what it took before, with the clients and the load of then; time in "
+        "which nobody sent is in it."
+    ),
+    (
+        "A Java master counts as all-ack here: without allAckInSyncStateSet=true and "
+        "minInSyncReplicas=2 acknowledged messages are at risk too."
+    ),
 )
 """What the answer cannot know; it is part of the answer."""
 

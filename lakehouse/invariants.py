@@ -16,8 +16,8 @@ import msgspec
 from events.changes import (
     BrokerIdApplied,
     BrokerRegistered,
-    BrokerSetImported,
     BrokersCleaned,
+    BrokerSetImported,
     LeadershipClaimed,
     MasterCleared,
     MasterElected,

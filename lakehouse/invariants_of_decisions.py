@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from events.changes import (
     BrokerIdApplied,
-    BrokerSetImported,
     BrokersCleaned,
+    BrokerSetImported,
     Change,
     LeadershipClaimed,
     MasterCleared,

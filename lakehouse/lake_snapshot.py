@@ -48,8 +48,10 @@ class Written:
         )
         return "\n".join(
             [
-                f"{self.path}: state after command {self.offset} of {wording.moment(self.at_ms)} "
-                f"UTC, {self.size_bytes} bytes",
+                (
+                    f"{self.path}: state after command {self.offset} of "
+                    f"{wording.moment(self.at_ms)} UTC, {self.size_bytes} bytes"
+                ),
                 f"cluster {self.cluster_id}  digest {self.digest[:16]}…, {compared}",
                 self._use(),
             ]

@@ -33,8 +33,8 @@ from lakehouse.errors import LakehouseError
 from lakehouse.high_water import HighWater
 from lakehouse.kafka_settings import spark_options
 from lakehouse.lake import Lake
-from lakehouse.landing_beside import beside
 from lakehouse.lander import DETAILS, FIRST, Lander
+from lakehouse.landing_beside import beside
 from lakehouse.late_schemas import LateSchemas
 from lakehouse.maintain import lake_locks
 from lakehouse.session import build_session, java_errors, stop_session, wait_for_executors

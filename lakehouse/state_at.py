@@ -128,10 +128,15 @@ def last_offset_at(lake: Lake, at_ms: int) -> int:
 def state_text(model: Mapping[str, Any]) -> str:
     """The state for people."""
     lines = [
-        f"after command {model['offset']} of {wording.moment(model['at_ms'])} UTC, "
-        f"digest {model['digest'][:16]}…",
-        f"cluster {model['cluster_id']}  term {model['term']}  leader {model['leader_id'] or '-'}"
-        f" at {model['leader_address'] or '-'}  rules {model['rules_version']}",
+        (
+            f"after command {model['offset']} of {wording.moment(model['at_ms'])} UTC, "
+            f"digest {model['digest'][:16]}…"
+        ),
+        (
+            f"cluster {model['cluster_id']}  term {model['term']}  leader "
+            f"{model['leader_id'] or '-'} at {model['leader_address'] or '-'}  rules "
+            f"{model['rules_version']}"
+        ),
     ]
     if model["folded_from"]:
         lines.append(

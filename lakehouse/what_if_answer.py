@@ -28,12 +28,18 @@ from processors.heartbeat_gaps import REPORTED_SHARE
 SILENCES = BY_NAME["silver/heartbeat_gap"]
 SHARE, OF = REPORTED_SHARE
 LIMITS = (
-    "Each incident is judged by itself, from the state that history had then: what follows from "
-    "another decision is not played on.",
-    f"Silences are known above {SHARE}/{OF} of the timeout that was in force: a timeout below "
-    "that would have called for elections that stand nowhere.",
-    "While a master is silent it counts as not serving anybody; if its clients reached it all the "
-    "time, an avoided election wins more and an added one costs more than is said here.",
+    (
+        "Each incident is judged by itself, from the state that history had then: what follows "
+        "from another decision is not played on."
+    ),
+    (
+        f"Silences are known above {SHARE}/{OF} of the timeout that was in force: a timeout below "
+        "that would have called for elections that stand nowhere."
+    ),
+    (
+        "While a master is silent it counts as not serving anybody; if its clients reached it all "
+        "the time, an avoided election wins more and an added one costs more than is said here."
+    ),
     "Offsets are those of the last heartbeat before: bytes at risk are as exact as that.",
 )
 """What the answer cannot know; it is part of the answer."""

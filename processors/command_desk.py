@@ -19,7 +19,7 @@ from events.commands import ClaimLeadership, ClusterFormed, Command, ElectMaster
 from events.outcomes import Outcome
 from processors import effects as fx
 from processors import gateway, responses
-from processors.admin_requests import ADMIN_BUILDERS, COMMAND_BUILDERS
+from processors.admin_requests import COMMAND_BUILDERS
 from processors.admission import QUEUED_MAX_MS, Admission
 from processors.core_context import CoreContext
 from processors.decide_refusals import RESPONSE_CODES, Refusal

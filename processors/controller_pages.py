@@ -18,8 +18,8 @@ from processors.admin_desk import LOG_LEVELS
 from processors.config import ControllerConfig
 from processors.controller_log import ControllerLog
 from processors.core import ControllerCore
-from processors.figures import Figures
 from processors.effect_runner import monotonic_ms
+from processors.figures import Figures
 from processors.http_front import HttpAnswer, HttpFront, Route, text
 from processors.metrics import Metrics
 from processors.metrics_text import CONTENT_TYPE, Disk, render

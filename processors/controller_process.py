@@ -22,6 +22,7 @@ from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection, Limits, split_address
 from brokers.remoting.server import RemotingServer
+from events.last_resort import EXIT_STUCK, STOP_MAX_S, LastResort, on_stop_signals
 from processors import effects as fx
 from processors import folder_lock, log_levels
 from processors.config import ControllerConfig
@@ -32,7 +33,6 @@ from processors.core_context import CoreConfig
 from processors.effect_runner import EffectRunner, monotonic_ms, monotonic_us, wall_ms
 from processors.fact_reporter import FactReporter
 from processors.fold import Folder
-from events.last_resort import EXIT_STUCK, STOP_MAX_S, LastResort, on_stop_signals
 from processors.log_reader import LogBroken, LogUnreachable
 from processors.metrics import SUCCESS, RequestMeter
 from processors.own_identity import random_ids, release

@@ -21,7 +21,8 @@ from processors.liveness import REASON_STALE, Liveness
 from processors.metrics import Metrics
 from processors.patience import Patience
 from processors.peer_book import PeerBook
-from processors.state import SUPPORTED_RULES, BrokerSet, ControllerState, Replica
+from processors.rules import SUPPORTED_RULES
+from processors.state import BrokerSet, ControllerState, Replica
 
 REQUEST_DEADLINE_MS = 2_500
 """Below the 3 s that brokers wait (controller.md 10.4)."""

@@ -131,10 +131,7 @@ def clean_broker_data(state: ControllerState, command: CleanBrokerData) -> Decis
 
 
 def _any_too_long(*texts: str | None) -> bool:
-    for text in texts:
-        if text is not None and len(text) > TEXT_CHARS_MAX:
-            return True
-    return False
+    return any(text is not None and len(text) > TEXT_CHARS_MAX for text in texts)
 
 
 def _is_new_start(replica: Replica, command: RegisterBroker) -> bool:

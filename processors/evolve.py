@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from events.changes import (
     BrokerIdApplied,
     BrokerRegistered,
-    BrokerSetImported,
     BrokersCleaned,
+    BrokerSetImported,
     Change,
     ClusterStarted,
     LeadershipClaimed,

@@ -337,8 +337,10 @@ def steps(
         Step(
             "Drive the Java controller there (no broker hears of it).",
             (
-                f"regent controller export --to {to_address} --sets {names} --controller "
-                f"'{';'.join(regent)}'",
+                (
+                    f"regent controller export --to {to_address} --sets {names} --controller "
+                    f"'{';'.join(regent)}'"
+                ),
             ),
             "every set is 'exported' or 'there already'",
         ),

@@ -32,7 +32,8 @@ from processors.decide_refusals import SUCCESS_CODE, UNDECIDED, Decision, Refusa
 from processors.evolve import evolve_all
 from processors.fold_repeats import FirstOutcome, RecentCommands
 from processors.fold_schemas import ActiveSchemas, Read
-from processors.state import SUPPORTED_RULES, ControllerState
+from processors.rules import SUPPORTED_RULES
+from processors.state import ControllerState
 from processors.state_digest import StateDigests, has_state_digest
 
 ZERO_DIGEST = bytes(DIGEST_BYTES)

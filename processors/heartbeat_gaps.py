@@ -24,7 +24,7 @@ TOLD_PER_S, TOLD_AT_ONCE = 1, 5
 def is_worth_telling(gap_ms: int, timeout_ms: int) -> bool:
     """Whether a silence comes near the timeout, or is above it."""
     share, of = REPORTED_SHARE
-    return 0 < timeout_ms and gap_ms * of > timeout_ms * share
+    return timeout_ms > 0 and gap_ms * of > timeout_ms * share
 
 
 class HeartbeatGaps:

@@ -415,8 +415,10 @@ def steps(
         Step(
             "Write the sets here (nobody decides differently because of it).",
             (
-                f"regent controller import --from {from_address} --sets {names} --controller "
-                f"'{target}'",
+                (
+                    f"regent controller import --from {from_address} --sets {names} --controller "
+                    f"'{target}'"
+                ),
             ),
             "every set is 'imported' or 'here already'",
         ),

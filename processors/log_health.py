@@ -73,16 +73,20 @@ class LogHealth:
                 "anew",
                 anew,
                 ODD_FOR_S,
-                f"{COMMANDS_TOPIC} was deleted and made anew (topic id {named}, here {known}): "
-                f"{RESTORE}",
+                (
+                    f"{COMMANDS_TOPIC} was deleted and made anew (topic id {named}, here {known}): "
+                    f"{RESTORE}"
+                ),
             ),
             ("first", look.first > 0, ODD_FOR_S, beginning_lost(look.first)),
             (
                 "changed",
                 changed,
                 ODD_FOR_S,
-                f"{COMMANDS_TOPIC} was cut and written anew: a record that was applied here is "
-                f"another one now; {RESTORE}",
+                (
+                    f"{COMMANDS_TOPIC} was cut and written anew: a record that was applied here is "
+                    f"another one now; {RESTORE}"
+                ),
             ),
             ("behind", look.end < look.applied, BEHIND_FOR_S, too_short(look.end, look.applied)),
         )

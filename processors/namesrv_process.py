@@ -17,9 +17,9 @@ from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection, Limits, split_address
 from brokers.remoting.server import Dispatcher, RemotingServer
+from events.last_resort import LastResort, on_stop_signals
 from processors.controller_process import run_until
 from processors.known_tables import KnownTables
-from events.last_resort import LastResort, on_stop_signals
 from processors.namesrv_config import NameServerConfig
 from processors.registration_body import BadRegistration, decode_data_version, decode_registration
 from processors.route_records import LiveBroker, TopicQueues, Verdict

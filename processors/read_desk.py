@@ -17,8 +17,8 @@ from processors import gateway, read_answers, responses
 from processors.command_desk import busy
 from processors.core_context import CoreContext
 from processors.effects import Effect
-from processors.metrics import TIMEOUT
 from processors.log_access import LogAccess
+from processors.metrics import TIMEOUT
 from processors.pending import Waiter
 from processors.read_barrier import ReadBarrier
 

@@ -106,8 +106,18 @@ class Rules(NamedTuple):
 
 # The schemas of the release that brought rules 2.
 _SECOND_FINGERPRINTS = frozenset(
-    "008a046b9097202f 04ba089d6025c2bd 0e86fe55b6f0493e 11aa51d0463146f9 1772970eb863f8ef "
-    "410186e74ca90cd3 49ecb515f786e26c 4f0a1349cc1ffc82 a9422f668330db81 b874548e82f23959".split()
+    [
+        "008a046b9097202f",
+        "04ba089d6025c2bd",
+        "0e86fe55b6f0493e",
+        "11aa51d0463146f9",
+        "1772970eb863f8ef",
+        "410186e74ca90cd3",
+        "49ecb515f786e26c",
+        "4f0a1349cc1ffc82",
+        "a9422f668330db81",
+        "b874548e82f23959",
+    ]
 )
 _SECOND = {
     "imports_sets": True,

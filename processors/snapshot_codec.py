@@ -17,7 +17,8 @@ from msgspec.structs import astuple, replace
 from events.envelope import DIGEST_BYTES
 from processors.fold import Folder
 from processors.fold_repeats import FirstOutcome, RecentCommands
-from processors.state import SUPPORTED_RULES, BrokerSet, ControllerState
+from processors.rules import SUPPORTED_RULES
+from processors.state import BrokerSet, ControllerState
 
 SNAPSHOT_VERSION = 2
 SNAPSHOT_BYTES_MAX = 256 * 1024 * 1024

@@ -17,7 +17,6 @@ from processors.rules import (
     SETTING_AT_RISK_WAIT_MS,
     SETTING_DEDUPE_WINDOW,
     SETTING_UNCLEAN,
-    SUPPORTED_RULES,
     rules_of,
 )
 

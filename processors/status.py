@@ -14,7 +14,6 @@ from processors.liveness import Liveness
 from processors.operator_needed import operator_needed
 from processors.state import BrokerSet, Replica
 
-
 SETS_MAX = 1_000
 """Of more sets only the number is told, unless one is named: all would make the loop stand still.
 19003 tells them in parts.

@@ -23,8 +23,8 @@ from brokers.log.consume_queue import pack_entry
 from brokers.log.consume_queues import ConsumeQueues
 from brokers.log.index import MessageIndex
 from brokers.log.integrity import BadRecord, Place
-from brokers.log.records import SYS_FLAG_PREPARED, SYS_FLAG_TRANSACTION_MASK, Record
 from brokers.log.queue_entries import ENTRY
+from brokers.log.records import SYS_FLAG_PREPARED, SYS_FLAG_TRANSACTION_MASK, Record
 from brokers.log.scan import LogWalk
 
 if TYPE_CHECKING:

@@ -224,7 +224,7 @@ class MessageIndex:
 
     # -- asking
 
-    def find(self, topic: str, key: str, begin_ms: int, end_ms: int) -> "KeySearch":
+    def find(self, topic: str, key: str, begin_ms: int, end_ms: int) -> KeySearch:
         """Log offsets of messages that may have the key, newest first; who reads them has to look.
         OSError.
 

@@ -229,7 +229,7 @@ class IndexFile:
     def _entry(self, number: int) -> Row:
         return _row(self._fd, self._entries_at, number)
 
-    def chain(self, key_hash: int) -> "Chain":
+    def chain(self, key_hash: int) -> Chain:
         """The entries of the slot of a hash as they are now, newest first, with a descriptor of its
         own. OSError.
         """

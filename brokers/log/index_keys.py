@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from brokers.log.properties import java_string_hash
-from brokers.log.records import SYS_FLAG_ROLLBACK, SYS_FLAG_TRANSACTION_MASK, Record
+from brokers.log.records import SYS_FLAG_ROLLBACK, Record
 
 _NAMED = re.compile(rb"(?<![^\x02])(?:UNIQ_KEY\x01([^\x02]+)|KEYS\x01([^\x02]+))").findall
 

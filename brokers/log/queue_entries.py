@@ -230,7 +230,7 @@ def kept_below(read: Read, first: int, end: int, physical_offset: int) -> Kept:
     filled, behind, newest = first, first, -1
     for slot, (physical, size, _) in _from_the_end(read, first, end):
         if newest >= 0 and (
-            size == FILLER_SIZE or 0 <= physical < newest and (physical > 0 or size > 0)
+            size == FILLER_SIZE or (0 <= physical < newest and (physical > 0 or size > 0))
         ):
             # in order with the one before it: an entry that lost its first bytes points too far to
             # the front

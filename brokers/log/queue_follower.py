@@ -78,8 +78,7 @@ class QueueFollower:
         if (
             self._closed
             or not self.lag_bytes
-            or self._under_way is not None
-            and self.lag_bytes <= LAG_BYTES_MAX
+            or (self._under_way is not None and self.lag_bytes <= LAG_BYTES_MAX)
         ):
             return
         soon = self.lag_bytes >= PIECE_BYTES or self._hurried()

@@ -17,20 +17,21 @@ from brokers.log.errors import is_unreadable
 from brokers.log.open_files import sync_files
 from brokers.log.queue_ends import QueueEnd, lacks_from
 from brokers.log.queue_repair import Misplaced, cut_queues, last_dispatched
-from brokers.log.recovery_damage import Written
-from brokers.log.recovery_read import read_to_the_end
 from brokers.log.records import MAGIC_V1, MAGIC_V2, MESSAGE_BYTES_MIN, size_and_magic
+from brokers.log.recovery_damage import Written
 from brokers.log.recovery_plan import (
     DAMAGED_MAX,
     Confirmed,
     FileFacts,
     Known,
+    Plan,
     RecoveryReport,
     plan,
     scan_from,
     settle,
     settle_empty,
 )
+from brokers.log.recovery_read import read_to_the_end
 from brokers.log.scan import LogWalk
 
 __all__ = ["RecoveryReport", "recover"]
@@ -71,16 +72,7 @@ def recover(
     lacking = _cut_queues_back(log, queues, made.queues_valid_below, ends, ends_offset)
     dispatched = last_dispatched(log, queues)
     start = scan_from(made, files, dispatched, min(lacking, default=None))
-    walk = LogWalk(
-        log.read,
-        start,
-        log.capacity_end,
-        log.file_bytes,
-        check_body=True,
-        written_end=made.written_end,
-        torn_from=made.flushed_offset if made.power_lost else None,
-    )
-    read = Confirmed(walk, made, dispatched)
+    read = Confirmed(_walk(log, start, made), made, dispatched)
     dispatcher.restart_at(start)
     dispatcher.misplaced = partial(_noted, Misplaced(log, queues), read)
     read_to_the_end(log, read, dispatcher, Written(made.flushed_offset, made.written_end))
@@ -100,6 +92,18 @@ def recover(
         log_min=log.min_offset,
         file_bytes=log.file_bytes,
         cut_bytes=cut,
+    )
+
+
+def _walk(log: CommitLog, start: int, made: Plan) -> LogWalk:
+    return LogWalk(
+        log.read,
+        start,
+        log.capacity_end,
+        log.file_bytes,
+        check_body=True,
+        written_end=made.written_end,
+        torn_from=made.flushed_offset if made.power_lost else None,
     )
 
 

@@ -20,7 +20,6 @@ from brokers.log import segments
 from brokers.log.integrity import BadRecord, Place
 from brokers.log.records import Record
 
-
 # So many damaged records are told; the others are found when they are read.
 DAMAGED_MAX = 1000
 # Beyond every log.

@@ -29,7 +29,8 @@ from brokers.log.checkpoint import (
 )
 from brokers.log.cold_query import ColdRead, read_or_cold
 from brokers.log.commit_log import FILE_BYTES_DEFAULT, CommitLog, FileRange
-from brokers.log.consume_queues import FILE_BYTES_DEFAULT as QUEUE_FILE_BYTES_DEFAULT, ConsumeQueues
+from brokers.log.consume_queues import FILE_BYTES_DEFAULT as QUEUE_FILE_BYTES_DEFAULT
+from brokers.log.consume_queues import ConsumeQueues
 from brokers.log.disk import PAGE_BYTES
 from brokers.log.disk_space import Spare, full_disk_told
 from brokers.log.dispatch import Dispatcher, QueueGrowth

@@ -13,10 +13,10 @@ from dataclasses import replace
 
 from brokers.ha.frames import ProtocolError
 from brokers.ha.slave_link import (
+    MASTER_BEGINS_LATER,
     AckDue,
     BytesReceived,
     ConfirmHeard,
-    MASTER_BEGINS_LATER,
     CutWanted,
     EpochsLearned,
     HandshakeAgreed,

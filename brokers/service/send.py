@@ -378,7 +378,7 @@ def _forbidden(topic: str) -> Refusal | None:
 
 
 def _answer_later(each: Pending, answer: Answer) -> None:
-    if answer is None or each.request.is_oneway and isinstance(answer, RemotingCommand):
+    if answer is None or (each.request.is_oneway and isinstance(answer, RemotingCommand)):
         return
     if isinstance(answer, RemotingCommand):
         each.connection.send(answer)

@@ -58,8 +58,10 @@ def render(document: Document) -> list[str]:
         found = document["history"]["expected"]
         lines += [
             "",
-            f"Outcomes in Delta: {sum(one['ok'] for one in found)} of {len(found)} kinds as the "
-            "steps caused them",
+            (
+                f"Outcomes in Delta: {sum(one['ok'] for one in found)} of {len(found)} kinds as "
+                "the steps caused them"
+            ),
         ]
         lines += [
             (f"  {'ok  ' if one['ok'] else 'MISSING'} {one['name']}: {one['found']}")
@@ -74,8 +76,10 @@ def verdict_lines(document: Document) -> list[str]:
     seconds = f"{document['seconds']:.0f} s" if "seconds" in document else "?"
     if not wrong:
         return [
-            "GOOD: nothing acknowledged was lost, the replicas are equal, history proves itself "
-            f"({seconds})."
+            (
+                "GOOD: nothing acknowledged was lost, the replicas are equal, history proves "
+                f"itself ({seconds})."
+            )
         ]
     return [f"NOT GOOD ({seconds}):", *(f"  {line}" for line in wrong)]
 
@@ -129,13 +133,19 @@ def _message_lines(messages: Document, load: Document) -> list[str]:
             f"{load['latency_p99_ms']:.1f} ms (p99)"
         )
     return [
-        f"Messages: {messages['messages']} sent in {messages['calls']} calls, "
-        f"{messages['acknowledged']} acknowledged{latency}",
-        f"  lost {messages['lost']}, duplicated {messages['duplicated']} (retries of unknown "
-        f"outcome), out of order {messages['out_of_order']}, changed {messages['corrupt']}, not "
-        f"where promised {messages['misplaced']}",
-        f"  read back {messages['stored']}; consumed while it happened {messages['consumed']} "
-        f"different, of the acknowledged not consumed {messages['acknowledged_not_consumed']}",
+        (
+            f"Messages: {messages['messages']} sent in {messages['calls']} calls, "
+            f"{messages['acknowledged']} acknowledged{latency}"
+        ),
+        (
+            f"  lost {messages['lost']}, duplicated {messages['duplicated']} (retries of unknown "
+            f"outcome), out of order {messages['out_of_order']}, changed {messages['corrupt']}, "
+            f"not where promised {messages['misplaced']}"
+        ),
+        (
+            f"  read back {messages['stored']}; consumed while it happened {messages['consumed']} "
+            f"different, of the acknowledged not consumed {messages['acknowledged_not_consumed']}"
+        ),
     ]
 
 

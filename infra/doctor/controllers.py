@@ -89,8 +89,10 @@ def _silent(name: str, address: str) -> Finding:
             ControllerAdmin([address], ALIEN_TIMEOUT_MS).metadata(address)
             why, way_out = (
                 ("it is a controller, but none of Regent's"),
-                "Its brokers and sets can be read: 'regent controller import --from ... "
-                "--dry-run'.",
+                (
+                    "Its brokers and sets can be read: 'regent controller import --from ... "
+                    "--dry-run'."
+                ),
             )
         except Problem:
             why = "it takes connections and does not answer"

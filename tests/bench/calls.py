@@ -6,6 +6,7 @@ Refuses to know what was called.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -41,7 +42,7 @@ def longest_gap_ms(calls: Iterable[Call], from_ns: int, to_ns: int) -> float:
     window.
     """
     answers = sorted(call.ended_ns for call in calls if call.ok)
-    pairs = zip(answers, answers[1:], strict=False)
+    pairs = itertools.pairwise(answers)
     return max(((b - a) / NS_PER_MS for a, b in pairs if b >= from_ns and a <= to_ns), default=0.0)
 
 

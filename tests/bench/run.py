@@ -26,14 +26,14 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from infra.problems import Problem  # noqa: E402
-from tests.bench import report  # noqa: E402
-from tests.bench.apart import ChildFailed  # noqa: E402
-from tests.bench.cluster import BenchFailed  # noqa: E402
-from tests.bench.figure import Figure, exit_code  # noqa: E402
-from tests.bench.registry import ROWS  # noqa: E402
-from tests.bench.run_context import Bench, Row  # noqa: E402
-from tests.support.interruptible import interruptible, uninterruptible  # noqa: E402
+from infra.problems import Problem
+from tests.bench import report
+from tests.bench.apart import ChildFailed
+from tests.bench.cluster import BenchFailed
+from tests.bench.figure import Figure, exit_code
+from tests.bench.registry import ROWS
+from tests.bench.run_context import Bench, Row
+from tests.support.interruptible import interruptible, uninterruptible
 
 EXIT_BROKEN, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 

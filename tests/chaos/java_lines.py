@@ -41,11 +41,10 @@ def java_power(stage: BrokerStage) -> str:
             with armed.killed(master):
                 stage.wait_for(1.0)
         stage.flows(20)
-        told = (
+        return (
             f"replica {javas.broker_id}, of Java, lost {UNFLUSHED} messages with its power and had "
             f"to leave, {master} died then"
         )
-    return told
 
 
 @contextmanager

@@ -32,7 +32,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from infra.cli_status import table  # noqa: E402
+from infra.cli_status import table
 from tests.chaos import (
     broker_lines,
     broker_run,
@@ -41,15 +41,15 @@ from tests.chaos import (
     landing_lines,
     landing_run,
     network,
-)  # noqa: E402
-from tests.chaos.broker_stage import CLIENT, HEARTBEAT_MS, SILENCE_MS  # noqa: E402
-from tests.chaos.control_run import BLOWS, Blow  # noqa: E402
-from tests.chaos.landing_lines import LandingLine  # noqa: E402
-from tests.chaos.line import Line  # noqa: E402
-from tests.chaos.progress import Progress  # noqa: E402
-from tests.chaos.stage import RATE, SEND_TIMEOUT_MS  # noqa: E402
-from tests.chaos.verdict import HEAD, Row  # noqa: E402
-from tests.support.interruptible import interruptible  # noqa: E402
+)
+from tests.chaos.broker_stage import CLIENT, HEARTBEAT_MS, SILENCE_MS
+from tests.chaos.control_run import BLOWS, Blow
+from tests.chaos.landing_lines import LandingLine
+from tests.chaos.line import Line
+from tests.chaos.progress import Progress
+from tests.chaos.stage import RATE, SEND_TIMEOUT_MS
+from tests.chaos.verdict import HEAD, Row
+from tests.support.interruptible import interruptible
 
 BROKERS, CONTROL, LANDING = "brokers", "control", "landing"
 ABOUT = {

@@ -146,6 +146,7 @@ class Recorder:
         kind = FOLDER_SYNCED if os.path.isdir(self._root + name) else SYNCED
         with self._lock:
             self._note(kind, name, until)
+        return None
 
 
 def _content(path: Any) -> bytes | None:

@@ -2,6 +2,7 @@
 it.
 """
 
+import itertools
 import json
 
 import pytest
@@ -84,7 +85,7 @@ def _() -> bool:
     rig.join(4)
     rig.elect(4)
     epochs.append(rig.state.sets[SET].master_epoch)
-    return all(before < after for before, after in zip(epochs, epochs[1:], strict=False))
+    return all(before < after for before, after in itertools.pairwise(epochs))
 
 
 BROKERS.shown("8-first-heartbeat-may-come-late", f"{LIVENESS}::test_liveness")

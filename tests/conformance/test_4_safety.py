@@ -7,7 +7,6 @@ of one product function (`BROKEN`). A rule whose breaking nobody sees would not 
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -37,7 +36,7 @@ from processors.decide_refusals import ACCEPTED_WITHOUT_CHANGE
 from tests.support.broken_on_purpose import Bug, Patch, Rule, cases, is_seen, name_of
 from tests.support.brokers import free_port, send_request
 from tests.support.client_service import Desk
-from tests.support.control_history import History, seen, with_master, with_replicas
+from tests.support.control_history import seen, with_master, with_replicas
 from tests.support.replica_world import RECORD_BYTES, World
 
 H = EpochHistory.of
@@ -420,7 +419,7 @@ def acknowledgements_of_old_links_count(patch: Patch) -> None:
 
     def remembering(self: SyncSet, log_end: int, acked: Mapping[int, int]) -> int | None:
         ever.update(acked)
-        return candidate(self, log_end, {member: log_end for member in ever})
+        return candidate(self, log_end, dict.fromkeys(ever, log_end))
 
     patch.setattr(SyncSet, "confirm_candidate", remembering)
 

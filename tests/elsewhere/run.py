@@ -25,11 +25,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from infra.cli import EXIT_INTERRUPTED  # noqa: E402
-from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE  # noqa: E402
-from tests.interop.run import broken, show  # noqa: E402
-from tests.interop.stage import Row, Stage  # noqa: E402
-from tests.support.interruptible import interruptible  # noqa: E402
+from infra.cli import EXIT_INTERRUPTED
+from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE
+from tests.interop.run import broken, show
+from tests.interop.stage import Row, Stage
+from tests.support.interruptible import interruptible
 
 Play = Callable[[Stage], list[Row]]
 

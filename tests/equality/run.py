@@ -33,17 +33,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from infra.lake_spark import spark_for  # noqa: E402
-from infra.problems import Problem  # noqa: E402
-from lakehouse.errors import LakehouseError  # noqa: E402
-from tests.bench.cluster import BenchFailed  # noqa: E402
-from tests.equality.comparison import Comparison  # noqa: E402
-from tests.equality.stage import NotAsItShouldBe, Sizes, Stage  # noqa: E402
-from tests.support.controller_answers import ControllerAnswers  # noqa: E402
-from tests.support.interruptible import interruptible  # noqa: E402
-from tests.support.lake_questions import questions_about  # noqa: E402
-from tests.support.table_answers import by_fold, by_proof, by_spark, by_sql  # noqa: E402
-from tests.support.verb_answers import VerbAnswers, ask_verb  # noqa: E402
+from infra.lake_spark import spark_for
+from infra.problems import Problem
+from lakehouse.errors import LakehouseError
+from tests.bench.cluster import BenchFailed
+from tests.equality.comparison import Comparison
+from tests.equality.stage import NotAsItShouldBe, Sizes, Stage
+from tests.support.controller_answers import ControllerAnswers
+from tests.support.interruptible import interruptible
+from tests.support.lake_questions import questions_about
+from tests.support.table_answers import by_fold, by_proof, by_spark, by_sql
+from tests.support.verb_answers import VerbAnswers, ask_verb
 
 COMMANDS, SETS = 200_000, 50
 COMMANDS_MIN = 500

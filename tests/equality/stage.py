@@ -26,9 +26,9 @@ from tests.bench.lone_controller import LoneController
 from tests.support.generated_blows import Blow
 from tests.support.generated_history import CLUSTER_ID, GeneratedHistory, generate
 from tests.support.interruptible import held_back
+from tests.support.lake_questions import KnownLog
 from tests.support.landed_topics import whole_topics
 from tests.support.landing_stage import Job, ends_of, make_topics
-from tests.support.lake_questions import KnownLog
 
 NETWORK = "127.1"
 """Whoever begins to lead asks the ports of masters that it does not hear: these addresses never

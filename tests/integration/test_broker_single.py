@@ -11,8 +11,8 @@ import pytest
 
 from brokers.boot import BootMarker
 from brokers.broker_process import BrokerProcess
-from brokers.log.commit_log import LogError
 from brokers.log.batch_units import BatchUnit, encode_batch
+from brokers.log.commit_log import LogError
 from brokers.log.records import decode_messages
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient

@@ -189,7 +189,7 @@ def test_the_tables_tell_what_the_running_controllers_hold(
     answers.ask("Spark", by_spark(spark, lake))
     answers.ask("Spark's proof", by_proof(spark, lake))
     empty = {one.question for one in answers.compared if not one.rows and not one.different}
-    assert answers.is_equal or empty <= {"refusals"} and len(answers.why()) == len(empty), (
+    assert answers.is_equal or (empty <= {"refusals"} and len(answers.why()) == len(empty)), (
         answers.why()
     )
 

@@ -111,7 +111,7 @@ def test_killed_at_any_moment_gold_ends_up_as_made_at_once(tmp_path: Path) -> No
             enough = merges(lake) + 1 + chance.randrange(MERGES_MAX)
             # Commands with their outcomes: gold waits for what was not published yet.
             land(lake, records[: len(pairs) * piece // PIECES * 2])
-            process.wait_until(lambda: merges(lake) >= enough, f"merge number {enough}")  # noqa: B023
+            process.wait_until(lambda: merges(lake) >= enough, f"merge number {enough}")
         finally:
             process.kill()
         marks.append(read_mark(lake))

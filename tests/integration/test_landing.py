@@ -195,8 +195,10 @@ def test_what_landed_is_proven_and_a_flipped_byte_is_named(landed: Landed, spark
     # The outcome that is no outcome is told; all others agree.
     assert verdict.verified_up_to == len(landed.history.records) - 1
     assert verdict.problems == [
-        "regent.outcomes offset 0: unreadable: MalformedRecord: no single-object marker and "
-        "fingerprint"
+        (
+            "regent.outcomes offset 0: unreadable: MalformedRecord: no single-object marker and "
+            "fingerprint"
+        )
     ]
     flip_value_byte(lake, 77)
     verdict = verify_in(spark, lake)

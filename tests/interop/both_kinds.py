@@ -21,7 +21,7 @@ from brokers.log.records import Record
 from brokers.log.scan import LogWalk
 from infra.controller_admin import ControllerAdmin, Refused
 from infra.problems import Problem
-from tests.interop.java_rocketmq import BROKER_SETTINGS, JavaBroker
+from tests.interop.java_rocketmq import BROKER_SETTINGS
 from tests.interop.java_set import (
     ASK_MS,
     ROLE_WITHIN_S,

@@ -11,8 +11,8 @@ from __future__ import annotations
 import shutil
 import time
 
-from brokers.remoting.codes import RequestCode
 from brokers.remoting import fastjson
+from brokers.remoting.codes import RequestCode
 from infra.controller_admin import ControllerAdmin
 from infra.problems import Problem
 from tests.interop.java_set import JavaSet, equal_row, loss_row, on_regent

@@ -8,6 +8,7 @@ Refuses to know: who is killed, and what stands behind the name server's address
 from __future__ import annotations
 
 import bisect
+import itertools
 import os
 import signal
 import subprocess
@@ -15,7 +16,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from infra import children
@@ -69,7 +69,7 @@ def outage_after(
     window = [row for row in rows if begun_ms - 2_000 <= row[1] < ended_ms]
     failed = sorted(row[1:] for row in window if row[3] != "SEND_OK" and row[2] >= begun_ms)
     answers = sorted(row[2] for row in window if row[3] == "SEND_OK" and row[2] >= begun_ms - 500)
-    gap = max((b - a for a, b in zip(answers, answers[1:], strict=False)), default=0)
+    gap = max((b - a for a, b in itertools.pairwise(answers)), default=0)
     if not failed:
         return Outage(name, 0, 0, "", gap)
     first = failed[0][0]

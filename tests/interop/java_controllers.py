@@ -11,8 +11,8 @@ from __future__ import annotations
 from infra import children, process_status
 from infra.problems import Problem
 from tests.interop.java_client import PATIENT, Producer
-from tests.interop.ledger import LedgerRow
 from tests.interop.java_set import JavaSet, equal_row, loss_row, on_regent
+from tests.interop.ledger import LedgerRow
 from tests.interop.stage import Row, Stage
 from tests.support.local_cluster import LocalCluster
 

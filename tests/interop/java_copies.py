@@ -10,6 +10,7 @@ Refuses to know: who decides about masters.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
@@ -229,7 +230,7 @@ def _flowed(tail: Producer, before: int) -> Row:
     """No send failed meanwhile; with one member more, they go on."""
     sent = tail.rows()[before:]
     tail.flows()
-    gap = max((b.end_ms - a.end_ms for a, b in zip(sent, sent[1:], strict=False)), default=0)
+    gap = max((b.end_ms - a.end_ms for a, b in itertools.pairwise(sent)), default=0)
     failed = sum(row.outcome != "SEND_OK" for row in sent)
     return Row(
         "messages sent during that copy",

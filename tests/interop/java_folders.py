@@ -28,8 +28,8 @@ from tests.interop.java_client import (
     found_by_key,
     read_back_all,
 )
-from tests.interop.java_set import ASK_MS, JavaSet
 from tests.interop.java_rocketmq import FAST_BROKER_SETTINGS
+from tests.interop.java_set import ASK_MS, JavaSet
 from tests.interop.ledger import LedgerRow, acknowledged_of, read_received
 from tests.interop.program import Replica
 from tests.interop.regent_broker import RegentBroker

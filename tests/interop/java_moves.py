@@ -8,6 +8,7 @@ Refuses to know: how either way works inside.
 
 from __future__ import annotations
 
+import itertools
 import json
 import shlex
 import time
@@ -301,7 +302,7 @@ def _failed_sends(producer: Producer, since_ms: int, most: int | None) -> Row:
     rows = [row for row in producer.rows() if row[2] >= since_ms]
     failed = [row for row in rows if row[3] != "SEND_OK"]
     answers = sorted(row[2] for row in rows if row[3] == "SEND_OK")
-    gap = max((b - a for a, b in zip(answers, answers[1:], strict=False)), default=0)
+    gap = max((b - a for a, b in itertools.pairwise(answers)), default=0)
     return Row(
         "sends while the brokers moved",
         f"{len(failed)} failed of {len(rows)}, longest gap {gap} ms",

@@ -8,6 +8,7 @@ Refuses to know: who wins an election that names nobody.
 
 from __future__ import annotations
 
+import itertools
 import time
 from contextlib import ExitStack
 
@@ -128,5 +129,5 @@ class _Turns:
 
 def _sends(rows: list[LedgerRow]) -> str:
     answers = sorted(row.end_ms for row in rows if row.outcome == "SEND_OK")
-    gap = max((b - a for a, b in zip(answers, answers[1:], strict=False)), default=0)
+    gap = max((b - a for a, b in itertools.pairwise(answers)), default=0)
     return f"{len(rows) - len(answers)} of {len(rows)} sends failed, longest gap {gap} ms"

@@ -53,12 +53,11 @@ def acknowledged_of(rows: Sequence[LedgerRow]) -> set[int]:
 
 def read_received(path: Path) -> list[Received]:
     """(sequence, queue, offset) of each complete line."""
-    rows = [
+    return [
         tuple(int(part) for part in line.split(",")[:3])
         for line in _whole_lines(path)
         if line.count(",") == 3
     ]
-    return rows  # type: ignore[return-value]
 
 
 def _whole_lines(path: Path) -> list[str]:

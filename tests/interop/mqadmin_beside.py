@@ -205,16 +205,15 @@ class _Side:
         key that is refused.
         """
         shown = self._stage.java.mqadmin("getControllerConfig", "-a", self.controllers).text
-        found = {
-            key: value
-            for key, value in re.findall(
+        found = dict(
+            re.findall(
                 r"^(\S+)\s+=\s+(."
                 r"*)$",
                 shown,
                 re.MULTILINE,
             )
-        }
-        fast = {**found, **{key: "as configured" for key in FAST_CONTROLLER_SETTINGS}}
+        )
+        fast = {**found, **dict.fromkeys(FAST_CONTROLLER_SETTINGS, "as configured")}
         self.played.append(
             Played("getControllerConfig", [(f"{key} = {fast.get(key, 'MISSING')}") for key in KEYS])
         )

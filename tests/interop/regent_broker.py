@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from infra import toml_text
-from infra.ports import pick_block
 from infra.cluster_plan import OWN_DISK
+from infra.ports import pick_block
 from tests.interop.java_rocketmq import BROKER_SETTINGS, JavaWorld
 from tests.interop.program import Replica
 

@@ -27,8 +27,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from infra.problems import Problem  # noqa: E402
-from tests.interop.stage import NO_COMPILER, Row, Scenario, Stage  # noqa: E402
+from infra.problems import Problem
+from tests.interop.stage import NO_COMPILER, Row, Scenario, Stage
 
 SCENARIOS = (
     Scenario(

@@ -4,6 +4,7 @@ come.
 What a reading sees is settled when its table is opened, so commits are put in front of openings.
 """
 
+import itertools
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -125,12 +126,12 @@ def drawn(whole: Whole, chance: Random, openings_max: int) -> list[tuple[int, Co
     order.
     """
     cuts = [0, *sorted(chance.sample(range(1, LAST), 3)), LAST + 1]
-    commands = [whole.commands(first, end) for first, end in zip(cuts, cuts[1:], strict=False)]
+    commands = [whole.commands(first, end) for first, end in itertools.pairwise(cuts)]
     offsets = list(range(LAST + 1))
     late = chance.sample(offsets, chance.randrange(6))
     in_time = [
         [one for one in offsets[first:end] if one not in late]
-        for first, end in zip(cuts, cuts[1:], strict=False)
+        for first, end in itertools.pairwise(cuts)
     ]
     outcomes = [whole.outcomes(some) for some in in_time if some]
     for one in late:
@@ -200,7 +201,7 @@ def test_whatever_lands_between_two_readings_an_answer_is_of_one_moment(
     with empty_lake() as lake:
         landing = Landing(lake, drawn(whole, chance, 40))
         first = chance.randrange(3, len(landing.waiting))
-        while landing.waiting and (first := first - 1) > 0 or not _decided(landing):
+        while (landing.waiting and (first := first - 1) > 0) or not _decided(landing):
             landing.commit(*landing.waiting.pop(0)[1])
         if with_gold:
             bring_up(job_of(lake))

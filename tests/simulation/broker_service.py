@@ -205,8 +205,7 @@ class BrokerService:
         if (
             put.request is None
             or put.confirmed is None
-            or put.confirmed is Confirmation.CONFIRMED
-            and put.flushed is None
+            or (put.confirmed is Confirmation.CONFIRMED and put.flushed is None)
         ):
             return
         code, remark = put_rules.code_of(

@@ -19,7 +19,6 @@ from tests.simulation.network import End, Network
 from tests.simulation.strays import Strays
 from tests.simulation.world import World
 
-
 NO_PRIORITY = 2_147_483_647
 
 

@@ -111,10 +111,8 @@ class Holders:
         """
         promise = self._promises.get((offset, data))
         return (
-            promise is not None
-            and not promise.holders
-            or offset < self.cluster.checkers.ledger.gone_below
-        )
+            promise is not None and not promise.holders
+        ) or offset < self.cluster.checkers.ledger.gone_below
 
     def of(self, offset: int, data: bytes) -> str:
         """Who should have them, for people."""

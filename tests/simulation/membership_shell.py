@@ -139,11 +139,8 @@ class ControllerLinks:
                 return
             self._leader = address or self._leader
             if (
-                address
-                and answer is not None
-                and answer.ext.get("isLeader") == "true"
-                or not waiting
-            ):
+                address and answer is not None and answer.ext.get("isLeader") == "true"
+            ) or not waiting:
                 found = True
                 then()
 

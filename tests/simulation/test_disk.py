@@ -4,6 +4,8 @@ rest.
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from tests.simulation.blocks import BLOCK_BYTES, Blocks, PowerCut, SmallFiles
@@ -38,7 +40,7 @@ def test_synced_blocks_survive_and_others_are_kept_lost_or_torn_in_any_order() -
         fates |= {
             "kept" if len(part) == BLOCK_BYTES else "torn" if part else "lost" for part in kept
         }
-        holes += any(not early and late for early, late in zip(kept, kept[1:], strict=False))
+        holes += any(not early and late for early, late in itertools.pairwise(kept))
     assert fates == {"kept", "lost", "torn"}
     assert holes, "no later block ever outlived an earlier one"
 

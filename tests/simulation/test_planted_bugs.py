@@ -225,7 +225,7 @@ def acknowledgements_of_old_links_count(patch: Patch) -> None:
         seen: dict[int, int] = self.__dict__.setdefault("_seen", {})
         for member, offset in acked.items():
             seen[member] = max(offset, seen.get(member, -1))
-        return candidate(self, log_end, {member: log_end for member in seen})
+        return candidate(self, log_end, dict.fromkeys(seen, log_end))
 
     patch.setattr(SyncSet, "confirm_candidate", remembering)
 

@@ -29,6 +29,6 @@ async def is_seen(rule: Rule, bug: Bug, folder: Path) -> None:
     """The rule's test fails by an assertion of its own while the bug is planted."""
     with pytest.MonkeyPatch.context() as patch:
         bug(patch)
-        with pytest.raises(BaseException) as caught:  # noqa: PT011 - which check sees it is the rule's own affair
+        with pytest.raises(BaseException) as caught:
             await rule(folder)
     assert isinstance(caught.value, (AssertionError, pytest.fail.Exception)), caught.value

@@ -14,8 +14,8 @@ from heapq import heapify, heapreplace
 from random import Random
 
 from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, OUTCOMES_TOPIC
-from tests.support.generated_leaders import NETWORK, Leaders, LogIsFull
 from tests.support.generated_blows import Blow, SetLife
+from tests.support.generated_leaders import NETWORK, Leaders, LogIsFull
 
 CLUSTER_ID = "generated"
 BEGAN_MS = 1_767_225_600_000

@@ -19,8 +19,8 @@ from events.codec import COMMAND_FINGERPRINTS, encode
 from events.commands import ClaimLeadership, ClusterFormed, Command
 from events.envelope import Envelope
 from events.outcomes import Outcome
-from processors.fold import Folder
 from processors.fact_headers import FactHeaders
+from processors.fold import Folder
 from processors.heartbeat_gaps import HeartbeatGaps
 from processors.pulse import Heartbeat, Pulse
 from processors.state import RULES_VERSION, BrokerSet

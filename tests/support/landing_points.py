@@ -46,6 +46,7 @@ class Point:
             real(spark, lake, table, rows)
         if self._point == AFTER_COMMIT:
             self._die()
+        return None
 
     def _append_watched(self, real: Any, spark: Any, lake: Any, table: Any, rows: Any) -> None:
         done = threading.Event()

@@ -137,7 +137,7 @@ class Load:
         self._producer.produce(BROKER_EVENTS_TOPIC, GARBAGE, partition=3)
         for i, (command, outcome) in enumerate(zip(self.commands, self.outcomes, strict=True)):
             with self._changed:
-                self._changed.wait_for(lambda: self._ended or self._up_to > i)  # noqa: B023
+                self._changed.wait_for(lambda: self._ended or self._up_to > i)
                 if self._ended:
                     break
             self._producer.produce(COMMANDS_TOPIC, command)

@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 from infra.problems import Problem
 from tests.bench import cluster
-from tests.bench.cluster import BenchCluster
 from tests.bench.figure import Figure, at_most, not_measured
 from tests.bench.java_brokers import all_java
 from tests.bench.own_set import create_topic

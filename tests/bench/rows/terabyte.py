@@ -8,6 +8,7 @@ record to its end; what the blank record passes over takes no room on the disk.
 
 from __future__ import annotations
 
+import itertools
 import os
 import resource
 import shutil
@@ -106,9 +107,7 @@ def live(root: Path, files: int, queues: int, file_bytes: int, descriptors_max: 
     read = sum(_read(store, queue) for queue in range(0, queues, queues // files))
     times, most = [*times, time.perf_counter()], max(most, open_count())
     store.close()
-    start, sends, rolls, reads = (
-        after - before for before, after in zip(times, times[1:], strict=False)
-    )
+    start, sends, rolls, reads = (after - before for before, after in itertools.pairwise(times))
     return Life(start, sends, rolls, reads, most, read)
 
 

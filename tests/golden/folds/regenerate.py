@@ -19,8 +19,8 @@ from msgspec.structs import replace
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[2]))
 
-from events.codec import COMMAND_FINGERPRINTS  # noqa: E402
-from events.commands import (  # noqa: E402
+from events.codec import COMMAND_FINGERPRINTS
+from events.commands import (
     ActivateRules,
     ApplyBrokerId,
     ChangeSettings,
@@ -28,9 +28,9 @@ from events.commands import (  # noqa: E402
     ElectMaster,
     RegisterBroker,
 )
-from processors import canonical  # noqa: E402
-from processors.state import SETTING_DEDUPE_WINDOW, SETTING_UNCLEAN  # noqa: E402
-from tests.support.control_history import (  # noqa: E402
+from processors import canonical
+from processors.state import SETTING_DEDUPE_WINDOW, SETTING_UNCLEAN
+from tests.support.control_history import (
     CLUSTER,
     FIRST_FINGERPRINTS,
     NAME,

@@ -9,18 +9,17 @@ set is whole. Refuses to know: what the processes do about it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import cycle
 from typing import TYPE_CHECKING
 
-from processors.state import SUPPORTED_RULES
+from processors.rules import SUPPORTED_RULES
 from tests.simulation.control import files
+from tests.simulation.control.brokers import BrokerNode
 from tests.simulation.control.lines import Process
 from tests.simulation.control.operators import OperatorNode
 from tests.simulation.control.topics import LOG
-
-from tests.simulation.control.brokers import BrokerNode
 from tests.simulation.world import InvariantBroken
 
 if TYPE_CHECKING:

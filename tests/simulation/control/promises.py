@@ -12,12 +12,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from brokers.remoting.command import RemotingCommand
-from events.codec import decode
 from events.changes import BrokerIdApplied, BrokersCleaned, MasterElected, RulesActivated
+from events.codec import decode
 from events.commands import ElectMaster
 from events.outcomes import LABEL_AT_RISK, LABEL_DESIGNATED, LABEL_REPEAT, LABEL_UNCLEAN
 from processors.core_context import REQUEST_DEADLINE_MS
-from processors.state import SUPPORTED_RULES, BrokerSet, ControllerState, check_invariants
+from processors.rules import SUPPORTED_RULES
+from processors.state import BrokerSet, ControllerState, check_invariants
 from tests.simulation.control.calls import Calls
 from tests.simulation.control.hearing import Hearing
 from tests.simulation.control.history import shared

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from processors.state import SETTING_DEDUPE_WINDOW, SUPPORTED_RULES, ControllerState
+from processors.rules import SUPPORTED_RULES
+from processors.state import SETTING_DEDUPE_WINDOW, ControllerState
 from tests.simulation.control.brokers import BrokerNode
 from tests.simulation.control.controllers import ControllerNode
 from tests.simulation.control.lines import Lines, Process
 from tests.simulation.control.promises import Promises
-from tests.simulation.control.replicas import ReplicaSet
 from tests.simulation.control.readers import ReaderNode
+from tests.simulation.control.replicas import ReplicaSet
 from tests.simulation.control.topics import Topics
 from tests.simulation.world import World
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from processors.state import SUPPORTED_RULES
+from processors.rules import SUPPORTED_RULES
 from tests.simulation.control.history import end_of, grown, shared, up_to
 from tests.simulation.control.intact import Intact
 

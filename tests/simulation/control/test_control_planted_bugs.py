@@ -179,7 +179,7 @@ def a_snapshot_of_another_version_is_accepted(patch: Patch) -> None:
     load = snapshot_codec.load
 
     def trusting(data: bytes, *args: Any) -> Folder:
-        head, digest, body = (data.split(b"\n", 2) + [b"", b""])[:3]
+        head, digest, body = ([*data.split(b"\n", 2), b"", b""])[:3]
         magic, _, version = head.rpartition(b" ")
         if version.isdigit():
             data = b"\n".join((b"%s %d" % (magic, snapshot_codec.SNAPSHOT_VERSION), digest, body))

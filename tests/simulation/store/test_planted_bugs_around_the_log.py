@@ -17,8 +17,8 @@ from brokers.log import (
     commit_log,
     consume_queue,
     disk,
-    queue_entries,
     query,
+    queue_entries,
     recovery,
     recovery_plan,
     recovery_read,
@@ -32,7 +32,7 @@ from brokers.log.side_reader import side_read
 from brokers.service import repair
 from tests.simulation.store import realm as realm_of_stores
 from tests.simulation.store.faults import Mix
-from tests.simulation.store.mixes import BYTES, FILES, LIVES, ODDS, ORDINARY
+from tests.simulation.store.mixes import FILES, LIVES, ORDINARY
 from tests.simulation.store.realm import Shape
 from tests.simulation.store.run import run_world
 from tests.simulation.test_simulation import say

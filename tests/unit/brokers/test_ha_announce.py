@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from tests.support.brokers import free_port, until
-
 from brokers import ha_announce
 from brokers.ha_announce import TOLD_FOR_MS, Announcements, Mastership
 from brokers.remoting.client import RemotingClient
@@ -14,6 +12,7 @@ from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.remoting.server import RemotingServer
 from brokers.service.clock import Clock
+from tests.support.brokers import free_port, until
 
 LEADS = Mastership(4, "m:1", "m:7", {2: "b:1", 3: "c:1", 4: ""}, linked=())
 

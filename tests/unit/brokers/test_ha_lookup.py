@@ -6,8 +6,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.support.brokers import broker_config, free_port, start_broker, until
-from tests.support.scripted_controller import ScriptedController
 
 from brokers.controller_messages import usual_ha_address
 from brokers.ha_lookup import HaLookup
@@ -18,6 +16,8 @@ from brokers.remoting.server import RemotingServer
 from brokers.replica.ha_address import Word
 from processors.namesrv_config import NameServerConfig
 from processors.namesrv_process import NameServer
+from tests.support.brokers import broker_config, free_port, start_broker, until
+from tests.support.scripted_controller import ScriptedController
 
 
 class Asked:

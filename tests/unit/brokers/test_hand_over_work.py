@@ -52,7 +52,7 @@ class Around:
             ha_status=lambda: HaStatus(self.slaves),
         )
         self.told: list[tuple[str, dict[str, object]]] = []
-        told = lambda kind, fields: self.told.append((kind, fields))  # noqa: E731
+        told = lambda kind, fields: self.told.append((kind, fields))
         parts: list[object] = [
             self.roles,
             replica,

@@ -86,7 +86,7 @@ async def test_the_route_to_a_former_master_stays_for_a_moment(
     switch, roles, replica = switch_of(tmp_path)
     told = Told()
     switch.wire(told, None, told)  # type: ignore[arg-type]
-    switch.attach(replica.make(2), lambda: {}, lambda kind, fields: None)
+    switch.attach(replica.make(2), dict, lambda kind, fields: None)
     await switch.changed(RoleChanged("SLAVE", 1, 1, "h:1", (1, 2), 1))
     assert told.routes == 1
     roles.changed(RoleChanged("MASTER", 2, 2, "h:2", (1, 2), 2))

@@ -117,7 +117,7 @@ async def looked_at(store: MessageStore) -> list[tuple[str, dict[str, object]]]:
     told: list[tuple[str, dict[str, object]]] = []
     client = RemotingClient()
     repairs = Repairs(
-        store, client, lambda: [], lambda kind, fields: told.append((kind, fields)), Clock()
+        store, client, list, lambda kind, fields: told.append((kind, fields)), Clock()
     )
     await asyncio.wait_for(Scrubber(store, repairs, 1 << 40, 0).look_through(), 60)
     await repairs.close()
@@ -190,7 +190,7 @@ async def test_several_records_whose_lengths_are_wrong_come_back_one_after_the_o
 
 async def test_nothing_is_written_where_only_a_search_found_a_record(tmp_path: Path) -> None:
     async with Pair(tmp_path) as pair:
-        own, other = pair.stores
+        own, _other = pair.stores
         for root in ("own", "other"):
             flip(tmp_path / root, pair.offsets[1] + 2)  # nobody has it: its length stays unknown
         flip(tmp_path / "own", pair.offsets[3] + 88)

@@ -10,6 +10,7 @@ from msgspec import structs
 import schemas
 from events import codec
 from events.broker_events import BROKER_EVENTS, BrokerEventHeader, SyncStateSetProposed
+from events.changes import BrokerSetImported, MasterAtRisk, MasterElected, MembersRemembered
 from events.codec import (
     COMMAND_BYTES_MAX,
     COMMAND_FINGERPRINTS,
@@ -21,7 +22,6 @@ from events.codec import (
     encode,
     fingerprint_of,
 )
-from events.changes import BrokerSetImported, MasterAtRisk, MasterElected, MembersRemembered
 from events.commands import (
     COMMANDS,
     AlterSyncStateSet,

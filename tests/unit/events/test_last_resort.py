@@ -30,8 +30,10 @@ sys.exit(asyncio.run(run()))
 HANGS = {
     "the way down": ("pass", "await asyncio.Event().wait()"),
     "the loop": (
-        "asyncio.get_running_loop().call_later(0, lambda: [time.sleep(0.01) for _ in "
-        "range(60_000)])",
+        (
+            "asyncio.get_running_loop().call_later(0, lambda: [time.sleep(0.01) for _ in "
+            "range(60_000)])"
+        ),
         "pass",
     ),
     ("a thread of the loop"): (

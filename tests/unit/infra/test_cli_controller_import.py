@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import pytest
+
 from infra.cli import main
 from infra.ports import pick_block
 from processors.export_requests import Goal, drive_requests
-
 from tests.support.controller_document import document, replica
 from tests.support.java_side import BrokerStub, JavaSide
 from tests.support.scripted_leader import ScriptedLeader

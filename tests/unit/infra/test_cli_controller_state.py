@@ -77,7 +77,23 @@ def test_one_set_shows_each_replica_and_each_repeated_refusal() -> None:
     text = set_lines("broker-a", broker_set())
     assert text[0] == "set broker-a of cluster regent: master 1, epoch 4 (highest ever seen 4)"
     rows = {row.split()[0]: row.split() for row in text if row.startswith("  ")}
-    assert rows["1"] == "1 master h:1 h:1001 yes heartbeat 0.2 s yes yes 4 900 880 - regent".split()
+    assert rows["1"] == [
+        "1",
+        "master",
+        "h:1",
+        "h:1001",
+        "yes",
+        "heartbeat",
+        "0.2",
+        "s",
+        "yes",
+        "yes",
+        "4",
+        "900",
+        "880",
+        "-",
+        "regent",
+    ]
     assert rows["3"][1] == "unclaimed" and rows["3"][6] == "never"
     assert text[-1] == (
         "refused 17 times and recorded once: INVALID_REPLICAS, code 2003, last at "

@@ -12,7 +12,7 @@ from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE
 from lakehouse import maintain
 from lakehouse.tables import BRONZE
 from tests.support.judged_history import sound_history
-from tests.support.landed_log import command_records, land, lake_in
+from tests.support.landed_log import command_records, lake_in, land
 
 RECORDS = command_records(sound_history().records)
 

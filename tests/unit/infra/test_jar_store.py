@@ -31,7 +31,7 @@ def test_a_missing_jar_is_fetched_checked_and_fetched_only_once(
     cache = tmp_path / "cache"
     fetch = lambda: jar_store.fetch_lock(
         lock(tmp_path), cache, lambda: [repository.as_uri()], said.append
-    )  # noqa: E731
+    )
     assert fetch() == 1 and (cache / "thing-1.0.jar").read_bytes() == DATA
     assert "1/1" in said[-1]
     assert fetch() == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from brokers.remoting.command import RemotingCommand
 from infra import java_controller
 from infra.controller_calls import Refused
@@ -12,7 +13,6 @@ from infra.java_controller import JavaControllers, JavaLink
 from infra.ports import pick_block
 from infra.problems import Problem
 from processors.export_requests import Ask, Goal, drive_requests
-
 from tests.support import remoting_thread
 from tests.support.java_side import BrokerStub, JavaSide
 

@@ -8,7 +8,7 @@ from infra.problems import Problem
 
 def test_a_picked_block_is_free_and_below_the_range_of_outgoing_connections() -> None:
     first = ports.pick_block(5)
-    assert ports.PORT_FIRST <= first and first + 5 <= ports.PORT_LAST
+    assert first >= ports.PORT_FIRST and first + 5 <= ports.PORT_LAST
     assert all(ports.is_free(f"127.0.0.1:{port}") for port in range(first, first + 5))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from lakehouse.aggregates import AGGREGATES, CAUGHT_UP, FELL_BEHIND
 from lakehouse.checks import first_broken
-from lakehouse.tables import ELECTIONS, TIMESTAMP, TableSpec
+from lakehouse.tables import ELECTIONS, TableSpec
 
 pytestmark = pytest.mark.spark
 RATES, LAG = AGGREGATES

@@ -10,7 +10,7 @@ from lakehouse.lake import Lake
 from tests.support.control_history import NAME, History
 from tests.support.generated_history import generate
 from tests.support.generated_lake import land_generated
-from tests.support.landed_log import command_records, land, lake_in, outcome_records
+from tests.support.landed_log import command_records, lake_in, land, outcome_records
 
 HISTORY = generate(1_500, 4, seed=3)
 

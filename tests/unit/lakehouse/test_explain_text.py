@@ -3,10 +3,9 @@ import re
 import pytest
 from msgspec.structs import asdict
 
+import schemas
 from events.outcomes import Outcome
 from lakehouse.explain_text import VERDICT_WORDS, explain_text
-
-import schemas
 from tests.support.control_history import History, seen, with_master
 
 REFUSED = {

@@ -3,9 +3,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import polars
+import pyarrow.compute as pc
 import pytest
 
 import lakehouse

@@ -15,8 +15,8 @@ from lakehouse import check_report, check_store, lake_check
 from lakehouse.alarms import AHEAD, GAP
 from lakehouse.check_store import alarms
 from lakehouse.errors import NotLanded
-from lakehouse.lake_check import AHEAD_MAX_MS, check, check_step, standing_alarms
 from lakehouse.lake import Lake
+from lakehouse.lake_check import AHEAD_MAX_MS, check, check_step, standing_alarms
 from tests.support.judged_history import (
     Voices,
     altered,

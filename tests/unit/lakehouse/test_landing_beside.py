@@ -24,8 +24,8 @@ from tests.support.judged_history import sound_history
 from tests.support.landed_log import (
     append_to_bronze,
     command_records,
-    land,
     lake_in,
+    land,
     outcome_records,
 )
 

@@ -40,8 +40,10 @@ def test_a_file_that_is_no_schema_is_left_until_it_is_one(tmp_path: Path) -> Non
     for text in (
         "{",
         '{"name": "HaLinkUp"}',
-        '{"name": "HaLinkUp", "type": "record", "fields": [{"name": "a", "type": '
-        '"regent.Nobody"}]}',
+        (
+            '{"name": "HaLinkUp", "type": "record", "fields": [{"name": "a", "type": '
+            '"regent.Nobody"}]}'
+        ),
     ):
         path.write_text(text)
         assert late.of(LATE) is None

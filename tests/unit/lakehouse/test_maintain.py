@@ -20,7 +20,7 @@ from lakehouse.lake import Lake
 from lakehouse.maintain import MS_PER_DAY, TableCare, lake_locks, maintain
 from lakehouse.tables import BRONZE, DECISIONS, TABLES
 from tests.support.judged_history import sound_history
-from tests.support.landed_log import command_records, land, lake_in, outcome_records
+from tests.support.landed_log import command_records, lake_in, land, outcome_records
 from tests.support.made_gold import bring_up, job_of, rows_of
 
 RECORDS = sound_history().records

@@ -186,7 +186,7 @@ def test_garbage_is_refused_as_the_controllers_refused_it() -> None:
 def test_what_was_not_published_is_counted_as_such() -> None:
     [one] = told(commands() + said()[:-2])
     assert (one.proven, one.unsaid, one.unsaid_after) == (LAST - 2, 2, 2)
-    [one] = told(commands() + [*said()[:3], *said()[5:]])
+    [one] = told([*commands(), *said()[:3], *said()[5:]])
     assert (one.proven, one.unsaid, one.unsaid_after) == (LAST, 2, 0)
 
 

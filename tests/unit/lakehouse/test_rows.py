@@ -1,7 +1,7 @@
-from msgspec.structs import replace
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from events.broker_events import BrokerEventHeader, HaLinkUp
 from events.codec import decode, encode

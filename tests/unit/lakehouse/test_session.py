@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from lakehouse.errors import LakehouseError
 from lakehouse import session
+from lakehouse.errors import LakehouseError
 from lakehouse.session import (
     SparkSettings,
     build_session,

@@ -17,8 +17,10 @@ pytestmark = pytest.mark.spark
 PAST, OFFSET = failed_over()
 QUERIES = (
     "SELECT * FROM gold.failovers ORDER BY new_epoch",
-    "SELECT f.broker_name, d.kind, b.topic FROM gold.failovers f JOIN silver.decisions d ON "
-    "d.command_offset = f.offset JOIN bronze.records b ON b.offset = f.offset ORDER BY b.topic",
+    (
+        "SELECT f.broker_name, d.kind, b.topic FROM gold.failovers f JOIN silver.decisions d ON "
+        "d.command_offset = f.offset JOIN bronze.records b ON b.offset = f.offset ORDER BY b.topic"
+    ),
     "SELECT kind, count(*) AS n FROM silver.decisions GROUP BY kind ORDER BY kind",
 )
 

@@ -1,3 +1,4 @@
+import itertools
 import json
 from typing import Any
 
@@ -41,7 +42,7 @@ def test_roles_follow_from_one_another_without_holes() -> None:
     assert roles(model, 3)[-2:] == [IN_SET, MASTER]
     for lane in model["replicas"]:
         ends = [(one["from_ms"], one["to_ms"]) for one in lane["stretches"]]
-        assert all(end == begin for (_, end), (begin, _) in zip(ends, ends[1:], strict=False))
+        assert all(end == begin for (_, end), (begin, _) in itertools.pairwise(ends))
         assert ends[-1][1] == model["to_ms"]
     assert [one["members"] for one in model["sync_state_sets"]][-2:] == [[2, 3], [1, 2, 3]]
     assert [one["master_epoch"] for one in model["elections"]] == [1, 2]

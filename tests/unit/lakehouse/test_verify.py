@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from msgspec.structs import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
 from events.broker_events import BrokerEventHeader, RoleChanged
 from events.codec import decode, encode

@@ -45,7 +45,7 @@ def judged(
     policy: str = RECORDED,
     silences: tuple[Silence, ...] = (),
     *rows: dict[str, Any],
-    **window: int,  # noqa: B008
+    **window: int,
 ) -> list[Incident]:
     return list(
         Replay(timers, POLICIES[policy], {NAME: silences}, rows, **window).incidents(landed(past))

@@ -40,7 +40,7 @@ def results(
 def test_silences_are_those_that_controllers_reported(lake: Lake) -> None:
     found = silences(lake)
     assert sum(map(len, found.values())) == len(gaps(HISTORY)) > 50
-    assert {name for name in found} == set(HISTORY.sets)
+    assert set(found) == set(HISTORY.sets)
 
 
 def test_half_the_timeout_halves_what_silence_costs(lake: Lake) -> None:

@@ -1,11 +1,11 @@
 import pytest
 
 from events.changes import (
+    CHANGES,
     BrokerIdApplied,
     BrokerRegistered,
-    BrokerSetImported,
     BrokersCleaned,
-    CHANGES,
+    BrokerSetImported,
     ClusterStarted,
     LeadershipClaimed,
     MasterAtRisk,

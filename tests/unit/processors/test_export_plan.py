@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from processors import export_plan
 from processors.export_plan import DONE, EPOCH_MARGIN, FRESH, OCCUPIED
 from processors.move_plan import BrokerFacts, JavaReplica, JavaSet
-
 from tests.support.controller_document import broker_set, replica
 from tests.support.java_controller_model import JavaControllerModel
 

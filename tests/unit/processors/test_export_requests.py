@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
+
 from processors.export_requests import (
     BEAT_EVERY,
     Goal,
@@ -11,7 +12,6 @@ from processors.export_requests import (
     drive_requests,
     forget_requests,
 )
-
 from tests.support.java_controller_model import JavaControllerModel
 
 NOW = 1_700_000_000_000

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from processors import import_plan
 from processors.import_plan import AGAIN, CONFLICT, NEW, SAME, HaFacts
 from processors.move_plan import BrokerFacts, JavaReplica, JavaSet

@@ -150,8 +150,10 @@ def test_a_setting_in_the_file_that_the_log_overrules_is_said_once() -> None:
     assert second.core.is_active
     said = [note.text for note in second.take(fx.Note) if "settings" in note.text]
     assert said == [
-        "the log's settings count: enableElectUncleanMaster is false, this controller's file says "
-        "true"
+        (
+            "the log's settings count: enableElectUncleanMaster is false, this controller's file "
+            "says true"
+        )
     ]
 
 

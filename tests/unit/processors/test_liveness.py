@@ -1,10 +1,9 @@
 """Pulses, closed connections, probes, evidence (controller.md 4.2, 8; design D8)."""
 
 import pytest
-
-from processors import liveness as module
 from msgspec.structs import replace
 
+from processors import liveness as module
 from processors.liveness import (
     DEFAULT_TIMEOUT_MS,
     OWN_STALL_MS,

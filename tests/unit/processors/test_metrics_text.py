@@ -71,15 +71,14 @@ def test_every_series_of_the_java_controller_is_there_with_its_labels() -> None:
 
 
 def test_latencies_have_the_borders_of_the_java_controller() -> None:
-    java = [
-        border
-        for border in re.findall(
+    java = list(
+        re.findall(
             r"^dledger_op_latency_microseconds_bucket\{."
             r'*le="([^"]+)"',
             JAVA.read_text("utf-8"),
             re.MULTILINE,
         )
-    ]
+    )
     ours = re.findall(
         r"^dledger_op_latency_microseconds_bucket\{."
         r'*le="([^"]+)"',
@@ -135,7 +134,9 @@ def test_refusals_carry_rule_and_code() -> None:
 def test_who_and_where_stands_on_javas_series() -> None:
     line = next(line for line in page().splitlines() if line.startswith("election_total"))
     assert line == (
-        'election_total{address="127.0.0.1:30038",broker_set="a",cluster="C",election_result="new_master_elected",group="interop",otel_scope_name="controller",peer_id="n0",rack="7",zone="a"} '
+        'election_total{address="127.0.0.1:30038",broker_set="a",cluster="C",'
+        'election_result="new_master_elected",group="interop",otel_scope_name="controller",'
+        'peer_id="n0",rack="7",zone="a"} '
         "1.0"
     )
 

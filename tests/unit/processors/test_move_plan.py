@@ -1,6 +1,7 @@
 """What Java controllers and brokers answer, read into facts."""
 
 import pytest
+
 from processors import move_plan
 from processors.move_plan import BrokerFacts, Check, ControllerFacts, OddAnswer
 

@@ -130,8 +130,10 @@ def test_what_is_asked_for_and_not_served_is_a_warning(
 def test_a_setting_that_changes_nothing_here_says_so(name: str) -> None:
     done = translate({name: "true", "electMasterMaxRetryCount": "4"})
     assert done.notes == [
-        f"{name} has no effect: every read is proven to be current before it is answered, "
-        "whatever this says"
+        (
+            f"{name} has no effect: every read is proven to be current before it is answered, "
+            "whatever this says"
+        )
     ]
     assert done.fields["settings"]["processReadEvent"] == "true" and done.warnings == []
 

@@ -51,7 +51,7 @@ def test_a_repeat_is_recognised_after_a_snapshot():
 
 def test_a_torn_snapshot_is_refused():
     data = dump(told().folder)
-    for length in [*range(0, 100), len(data) // 2, len(data) - 1]:
+    for length in [*range(100), len(data) // 2, len(data) - 1]:
         with pytest.raises(SnapshotError):
             load(data[:length])
 

@@ -1,5 +1,7 @@
 """When the controller calls for an election (controller.md 9, design D8)."""
 
+import itertools
+
 import pytest
 
 from processors.liveness import DEFAULT_TIMEOUT_MS, Heartbeat, Liveness
@@ -203,7 +205,7 @@ def test_a_call_whose_outcome_is_not_seen_is_repeated_a_few_times_and_then_seldo
         beat(liveness, "a", 2, now_ms)
         if triggers.calls([a_set()], liveness, now_ms, pace):
             called.append(now_ms)
-    gaps = [after - before for before, after in zip(called, called[1:], strict=False)]
+    gaps = [after - before for before, after in itertools.pairwise(called)]
     assert (
         all(gap < CALL_TIMEOUT_MS + 500 for gap in gaps[:2])
         and gaps[2] >= 60_000
@@ -268,7 +270,7 @@ def test_calls_that_a_dead_log_swallowed_do_not_make_a_set_wait_when_it_is_back(
     for now_ms in range(11, 300_000, 250):
         beat(liveness, "a", 2, now_ms)
         called += [now_ms] * len(triggers.calls([dead], liveness, now_ms, pace))
-    assert max(after - before for before, after in zip(called, called[1:], strict=False)) <= 5_250
+    assert max(after - before for before, after in itertools.pairwise(called)) <= 5_250
 
 
 def test_the_hold_of_mass_silence_is_a_setting() -> None:

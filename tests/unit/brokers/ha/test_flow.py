@@ -33,7 +33,7 @@ def test_a_limit_fills_by_time_and_forgets_long_rests() -> None:
 
 def test_over_a_while_no_more_than_the_limit_goes_through() -> None:
     limit, sent = FlowLimit(700, 0), 0
-    for now_ms in range(0, 10_001):  # asked more often than a byte fits
+    for now_ms in range(10_001):  # asked more often than a byte fits
         count = min(3, limit.room(now_ms))
         limit.take(count)
         sent += count

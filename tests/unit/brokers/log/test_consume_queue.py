@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from brokers.log.commit_log import LogError
 from brokers.log.consume_queue import ENTRY_BYTES, GAP_ENTRIES_MAX, Entry, pack_entry
 from brokers.log.consume_queues import ConsumeQueues
-from tests.unit.brokers.log.log_samples import GOLDEN, QUEUE_FILE as FILE, fill, open_queues
+from tests.unit.brokers.log.log_samples import GOLDEN, fill, open_queues
+from tests.unit.brokers.log.log_samples import QUEUE_FILE as FILE
 
 
 def anywhere(queue: object, key: tuple[str, int], slot: int) -> bool:

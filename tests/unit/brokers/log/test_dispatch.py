@@ -44,7 +44,7 @@ def test_the_queues_of_the_real_broker_come_out_of_its_log(tmp_path: Path) -> No
     store = MessageStore(tmp_path)
     data = (GOLDEN / "commitlog_first_8k").read_bytes()[:7302]
     store.append_raw(0, data)
-    grown = dict(((topic, queue), end) for topic, queue, end in store.dispatch_to(7302))
+    grown = {(topic, queue): end for topic, queue, end in store.dispatch_to(7302)}
     assert grown["Life", 0] == 9
     for path in GOLDEN.glob("consumequeue__*"):
         topic, queue_id = path.name.split("__")[1:]

@@ -270,7 +270,7 @@ def test_search_by_time(tmp_path: Path, ms: int, lower: int, upper: int) -> None
     assert store.offset_by_time("T", 0, NOW_MS + ms, upper=True) == upper
 
 
-@pytest.mark.parametrize("gap", [range(2, 3), range(0, 3), range(1, 39), range(5, 40)])
+@pytest.mark.parametrize("gap", [range(2, 3), range(3), range(1, 39), range(5, 40)])
 def test_a_search_by_time_steps_over_slots_without_a_message(tmp_path: Path, gap: range) -> None:
     store = small_store(tmp_path)
     fill(store, 40)  # at 0, 10, ... 390

@@ -1,7 +1,6 @@
 """One entry of a queue."""
 
 import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,7 +72,7 @@ def test_damaged_entries_hide_none_of_those_in_front_of_them(damage: bytes, run:
 
 def test_without_damage_it_is_the_border() -> None:
     entries = [Entry(100 * slot, 100, 0) for slot in range(50)]
-    read = lambda slot, count: entries[slot : slot + count]  # noqa: E731
+    read = lambda slot, count: entries[slot : slot + count]
     for log_min, slot in ((0, 0), (1, 1), (2_500, 25), (4_900, 49), (4_901, 50)):
         assert first_kept(read, 0, 50, log_min) == slot
 
@@ -116,7 +115,7 @@ def test_a_cut_takes_all_that_has_to_go_and_nothing_else_whatever_is_damaged(
     for at, others in [*damage, *((at, [other]) for at, other in singly)]:
         for slot, other in enumerate(others[: max(number - at, 0)], at):
             entries[slot] = other
-    leads = lambda slot: entries[slot] == sound[slot] and slot < cut  # noqa: E731
+    leads = lambda slot: entries[slot] == sound[slot] and slot < cut
     found = first_cut(read_in_files(entries), 0, number, 1000 + 100 * cut - gap, leads)  # type: ignore[arg-type]
     sound_at = [slot for slot in range(number) if entries[slot] == sound[slot]]
     assert not any(found <= slot < cut for slot in sound_at), "taken though its message stays"
@@ -165,7 +164,7 @@ def test_a_first_entry_of_zeros_is_asked_for_and_not_passed_over() -> None:
         ({30: NOWHERE}, 1),
         ({30: 0, 31: NOWHERE}, 2),
         ({49: 0}, 0),
-        ({at: 0 for at in range(30, 50)}, 0),
+        (dict.fromkeys(range(30, 50), 0), 0),
         ({30: 3_050}, 0),
     ],
 )
@@ -195,5 +194,5 @@ def test_a_cut_leaves_the_slots_of_damaged_messages_in_front_of_it(
 ) -> None:
     """Whatever their messages are: a slot that was given stays taken."""
     entries = [Entry(100 * slot, 100, 0) for slot in range(50)]
-    leads = lambda slot: slot not in damaged and slot < 30  # noqa: E731
+    leads = lambda slot: slot not in damaged and slot < 30
     assert first_cut(read_in_files(entries), 0, 50, 3_000, leads) == end  # type: ignore[arg-type]

@@ -32,7 +32,9 @@ def test_whole_files_go_and_everything_in_the_others_stays_readable(
     trimmed(store, below)
     wanted = max(start for start in starts if start <= max(below, 0))
     assert store.log_min == wanted and log_bytes(store) == data[wanted:]
-    assert store.read_log(wanted - 1, 10) == b"" and store.file_range(0, 10) is None or wanted == 0
+    assert (
+        store.read_log(wanted - 1, 10) == b"" and store.file_range(0, 10) is None
+    ) or wanted == 0
     assert sorted(int(path.name) for path in (tmp_path / "commitlog").iterdir()) == [
         start for start in starts if start >= wanted
     ]

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from tests.support.replica_world import RECORD_BYTES, World
 
 from brokers.ha.epochs import EpochHistory
 from brokers.replica import effects as fx
 from brokers.replica.config import ReplicaConfig
 from brokers.replica.roles import Role, RoleNotice
+from tests.support.replica_world import RECORD_BYTES, World
 
 H = EpochHistory.of
 

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
 import pytest
-from tests.support.replica_process import CONFIG, FILE_BYTES, ReplicaProcess, elect, until
 
 from brokers.ha.epochs import EpochHistory
 from brokers.log.errors import DiskFull
@@ -15,6 +14,7 @@ from brokers.log.trimming import trim
 from brokers.replica.driver import AlterResult
 from brokers.replica.roles import Role
 from brokers.replica.waiters import Confirmation
+from tests.support.replica_process import CONFIG, FILE_BYTES, ReplicaProcess, elect, until
 
 WAIT_MS = 10_000
 Start = Callable[..., ReplicaProcess]
@@ -252,7 +252,7 @@ async def test_a_slow_reader_blocks_its_link_and_bounds_the_queue(start: Start) 
     config = replace(CONFIG, file_bytes=1 << 24, batch_bytes=64 * 1024, min_in_sync_replicas=1)
     master = start(1, config=config)
     elect([master], master, 1, (1,))
-    reader, writer = await asyncio.open_connection("127.0.0.1", master.port, limit=1024)
+    _reader, writer = await asyncio.open_connection("127.0.0.1", master.port, limit=1024)
     writer.write(
         bytes.fromhex("00000001000000000000000000000002")
         + bytes.fromhex("000000020000000000000000")

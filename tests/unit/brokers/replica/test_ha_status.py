@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.replica_process import ReplicaProcess, elect, until
 
 from brokers.replica.ha_status import HaStatus, MasterSeen
+from tests.support.replica_process import ReplicaProcess, elect, until
 
 
 def address_of(process: ReplicaProcess) -> str:
@@ -58,7 +58,7 @@ async def test_a_slave_without_a_link_names_where_it_tries(pair: list[ReplicaPro
 
 
 async def test_one_that_is_no_member_is_shown_as_out_of_sync(pair: list[ReplicaProcess]) -> None:
-    master, slave = pair
+    master, _slave = pair
     elect(pair, master, 1, (1,))
     await until(
         lambda: [one.broker_id for one in master.driver.ha_status().slaves] == [2],

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.replica_process import message
 
 from brokers.log.commit_log import LogError
 from brokers.log.store import MessageStore, StoreConfig
 from brokers.replica.effects import CutIncompleteTail, FindRecord, TruncateLog
 from brokers.replica.store_port import complete_end, cut, has_record
+from tests.support.replica_process import message
 
 FILE_BYTES = 1 << 16
 

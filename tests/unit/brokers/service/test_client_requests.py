@@ -1,8 +1,8 @@
 """Clients as such: heartbeats, lists, notifications, locks."""
 
-import pytest
-
 from pathlib import Path
+
+import pytest
 
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient

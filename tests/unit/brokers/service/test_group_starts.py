@@ -69,7 +69,7 @@ async def test_a_group_whose_first_commit_was_lost_goes_on_where_it_began(
 async def test_who_dies_with_all_members_at_once_finds_on_any_disk_where_a_group_began(
     tmp_path: Path,
 ) -> None:
-    async with a_set(tmp_path, old=True) as (master, slave):
+    async with a_set(tmp_path, old=True) as (master, _slave):
         await master.ask(heartbeat())
         assert (await master.ask(ASKS)).code == 22
         for name in ("m", "s"):  # as a kill leaves them, long before the next write of all offsets

@@ -63,7 +63,7 @@ async def test_topics_that_are_the_same_already_are_not_decoded_again(tmp_path: 
         master.lead()
         slave.follow(master.address)
         taken: list[TopicTable] = []
-        take = lambda table, epoch: taken.append(table) or slave.changes.take_over(table, epoch)  # noqa: E731
+        take = lambda table, epoch: taken.append(table) or slave.changes.take_over(table, epoch)
         sync = MetadataSync(
             slave.tables,
             slave.roles,

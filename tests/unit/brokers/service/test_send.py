@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from brokers.log.batch_units import BatchUnit, encode_batch
 from brokers.log.disk_space import full_remark
 from brokers.log.flush_queue import Flushed
-from brokers.log.batch_units import BatchUnit, encode_batch
 from brokers.log.properties import decode_properties
 from brokers.log.records import BODY_BYTES_MAX, decode_messages
 from brokers.replica.waiters import Confirmation

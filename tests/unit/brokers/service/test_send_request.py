@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from brokers.service.request_fields import BadField
 from brokers.log.properties import decode_properties
+from brokers.service.request_fields import BadField
 from brokers.service.send_request import (
     answer_ext,
     has_property,

@@ -77,6 +77,4 @@ def test_a_log_that_is_shorter_than_a_controller_had_applied_is_told(tmp_path: P
     assert ("regent controller rebuild") in found[0].way_out and [one.verdict for one in sound] == [
         OK
     ]
-    assert not [one for one in (tmp_path / "a-broker").iterdir()], (
-        "nothing is written into a broker's folder"
-    )
+    assert not list((tmp_path / "a-broker").iterdir()), "nothing is written into a broker's folder"

@@ -43,7 +43,7 @@ def test_sound_stores_are_told_as_such_and_those_of_an_older_release_too() -> No
 def test_a_broker_is_asked_and_one_that_is_silent_says_nothing() -> None:
     gone = f"127.0.0.1:{free_port()}"
     assert stores.check({"a/1": gone}) == []
-    answer = lambda _, request: request.reply(body=json.dumps(SOUND).encode())  # noqa: E731
+    answer = lambda _, request: request.reply(body=json.dumps(SOUND).encode())
     with remoting_thread.serving(answer) as address:
         (found,) = stores.check({"a/1": address, "a/2": gone})
     assert found.verdict == OK and found.text == "1 broker(s) know of no damage in their stores"

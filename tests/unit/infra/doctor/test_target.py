@@ -75,14 +75,18 @@ def test_a_folder_holds_the_files_of_a_whole_cluster(tmp_path: Path) -> None:
     [
         (
             "ns.toml",
-            'listen = "127.0.0.1:9876"\nenableControllerInNamesrv = '
-            'true\n[controller]\ncontroller_id = "c1"\ndata_dir = '
-            '"d"\n[controller.kafka]\n"bootstrap.servers" = "k:1"\n',
+            (
+                'listen = "127.0.0.1:9876"\nenableControllerInNamesrv = '
+                'true\n[controller]\ncontroller_id = "c1"\ndata_dir = '
+                '"d"\n[controller.kafka]\n"bootstrap.servers" = "k:1"\n'
+            ),
         ),
         (
             "ns.properties",
-            "enableControllerInNamesrv=true\nlistenPort=9876\nbindAddress=127.0.0."
-            "1\ncontroller_id=c1\ndata_dir=d\nkafka.bootstrap.servers=k:1\n",
+            (
+                "enableControllerInNamesrv=true\nlistenPort=9876\nbindAddress=127.0.0."
+                "1\ncontroller_id=c1\ndata_dir=d\nkafka.bootstrap.servers=k:1\n"
+            ),
         ),
     ],
 )
