@@ -10,6 +10,7 @@ One thread uses the store; what may run on another says so.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Collection, Sequence
@@ -47,6 +48,8 @@ from brokers.log.scan import LogWalk
 
 # of the machine's: messages within it count as not cold (accessMessageInMemoryMaxRatio)
 MEMORY_PERCENT = 40
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +144,20 @@ class MessageStore:
         )
         self._appender = Appender(self.log, self.queues, self.dispatcher, self.ends.floors)
         self.spare.run(self._abort.set)
+        self._remember_expired()
+
+    def _remember_expired(self) -> None:
+        """A folder that never had a file of ends, as Java's, has one before anything is served, if
+        it has queues of which the log says nothing. Where there is no room, the next checkpoint
+        writes it.
+        """
+        expired = self.ends.without_messages(self.queues, self.log.min_offset).ends
+        if self.ends.remembered is not None or not expired:
+            return
+        try:
+            self.checkpoint()
+        except DiskFull as error:
+            _log.warning("where queues go on is not on the disk yet: %s", error)
 
     # -- what is there
 

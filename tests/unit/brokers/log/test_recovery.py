@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from brokers.log import recovery_damage
 from brokers.log.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from brokers.log.errors import DiskFull
 from brokers.log.properties import encode_properties
 from brokers.log.store import MessageStore, StoreConfig
 from brokers.log.trimming import trim
@@ -575,6 +576,20 @@ def trimmed(root: Path) -> MessageStore:
     return store
 
 
+def test_a_folder_without_ends_as_javas_has_them_before_the_first_checkpoint(
+    tmp_path: Path,
+) -> None:
+    store = trimmed(tmp_path)
+    before = [store.queue_bounds("T", queue_id) for queue_id in (0, 1)]
+    store.close()
+    (tmp_path / "queueEnds").unlink()
+    small_store(tmp_path).close(clean=False)
+    shutil.rmtree(tmp_path / "consumequeue")
+    store = small_store(tmp_path)
+    assert [store.queue_bounds("T", queue_id) for queue_id in (0, 1)] == before
+    assert store.put(message(), NOW_MS).queue_offset == 5
+
+
 @pytest.mark.parametrize("same_boot", [True, False])
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("lost", ["all", "one"])
@@ -754,3 +769,17 @@ def test_a_message_whose_header_names_an_idle_queue_is_not_put_there(tmp_path: P
     store = small_store(tmp_path)
     assert [store.queue_bounds("T", queue) for queue in (0, 1)] == [(0, 5), (0, 1)]
     assert [(bad.place.queue_id, bad.place.slot) for bad in store.recovery.damaged] == [(0, 3)]
+
+
+def test_a_full_disk_holds_up_no_start_of_such_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    trimmed(tmp_path).close()
+    (tmp_path / "queueEnds").unlink()
+
+    def full(_store: MessageStore) -> None:
+        raise DiskFull("no space left")
+
+    monkeypatch.setattr(MessageStore, "checkpoint", full)
+    assert small_store(tmp_path).queue_bounds("T", 0) == (5, 5)
+    assert "where queues go on is not on the disk yet" in caplog.text
