@@ -35,9 +35,10 @@ test: setup ## everything that must be green: house, unit, golden, property, sim
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line test-lake test-integration test-parts test-simulation test-spark
 
 .PHONY: check
-check: setup ## layout, small defects and the house rules, in under a minute
+check: setup ## layout, small defects, types and the house rules, in under a minute
 	@$(V)/ruff format --quiet --check . || { echo "make check: run make format" >&2; exit 1; }
 	@$(V)/ruff check --quiet .
+	$(V)/mypy --no-error-summary
 	$(PYTEST) tests/house
 
 .PHONY: format

@@ -16,6 +16,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 from functools import partial
+from typing import Any
 
 from brokers import ha_announce
 from brokers.broker_status import read_status
@@ -387,8 +388,9 @@ class BrokerProcess:
         stop = asyncio.ensure_future(stopping.wait())
         try:
             while not stop.done():
-                running = {task for task in self._tasks if not task.done()}
-                await asyncio.wait({stop, *running}, return_when=asyncio.FIRST_COMPLETED)
+                running = [task for task in self._tasks if not task.done()]
+                watched: set[asyncio.Future[Any]] = {stop, *running}
+                await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
                 for task in [task for task in self._tasks if task.done()]:
                     self._tasks.remove(task)
                     task.result()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from brokers.hand_over import DRAIN_MS, LIMIT_MS, Facts, HandOver, Refused, Slave, Stage, candidates
@@ -57,7 +57,7 @@ class HandOverWork:
         clock: Clock,
         unfinished: Callable[[], int],
         hold_ms: int,
-        report: Callable[[str, dict[str, object]], None],
+        report: Callable[[str, Mapping[str, object]], None],
     ) -> None:
         self._roles, self._replica, self._membership, self._client = (
             roles,

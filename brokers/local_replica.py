@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -231,7 +231,10 @@ class LocalReplica:
         return host_and_port(host, bound)
 
     def _told(
-        self, report: Callable[[str, dict[str, object]], None], kind: str, fields: dict[str, object]
+        self,
+        report: Callable[[str, Mapping[str, object]], None],
+        kind: str,
+        fields: Mapping[str, object],
     ) -> None:
         """The core knows no store times, and nobody who reads what this process logs."""
         if kind == "LossNoticed":

@@ -12,8 +12,9 @@ import asyncio
 import logging
 import random
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from brokers import controller_messages as messages
 from brokers import registration as reg
@@ -54,7 +55,7 @@ class MembershipHooks:
     on_notice: Callable[[RoleNotice], None]
     position: Callable[[], messages.LogPosition]
     clean: Callable[[], bool]
-    report: Callable[[str, dict[str, object]], None]
+    report: Callable[[str, Mapping[str, object]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,8 +330,8 @@ class Membership:
             await asyncio.sleep(self._timers.poll_ms / 1000)
             self.ask(elect=False)
 
-    def _spawn(self, work: object) -> asyncio.Task[None]:
-        task: asyncio.Task[None] = asyncio.ensure_future(work)  # type: ignore[arg-type]
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
         return task

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from brokers.config import BrokerConfig
 from brokers.local_replica import LocalReplica
@@ -34,7 +34,7 @@ def make_retention(
     config: BrokerConfig,
     replica: LocalReplica,
     clock: Clock,
-    report: Callable[[str, dict[str, object]], None],
+    report: Callable[[str, Mapping[str, object]], None],
 ) -> RetentionTask:
     """As this broker is configured."""
     policy = Policy(
@@ -68,7 +68,7 @@ class RetentionTask:
         *,
         wanted: Callable[[], int | None],
         trimmed: Callable[[], None],
-        report: Callable[[str, dict[str, object]], None],
+        report: Callable[[str, Mapping[str, object]], None],
         failed: Callable[[str], None],
     ) -> None:
         self._store, self._policy, self._clock = store, policy, clock

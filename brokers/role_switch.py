@@ -58,7 +58,7 @@ class RoleSwitch:
         self.replica_hosts = KnownHosts(self._replica_addresses)
         self.controller_hosts = KnownHosts(lambda: config.controllers)
         self._addresses: Callable[[], Mapping[int, str]] = dict
-        self._report: Callable[[str, dict[str, object]], None] = lambda kind, fields: None
+        self._report: Callable[[str, Mapping[str, object]], None] = lambda kind, fields: None
 
     def wire(
         self, service: ClientService, changes: TopicChanges, name_servers: NameServers
@@ -69,7 +69,7 @@ class RoleSwitch:
         self,
         core: ReplicaCore,
         addresses: Callable[[], Mapping[int, str]],
-        report: Callable[[str, dict[str, object]], None],
+        report: Callable[[str, Mapping[str, object]], None],
     ) -> None:
         """`addresses()`: the replicas of the set by broker id."""
         self._core, self._addresses, self._report = core, addresses, report

@@ -153,7 +153,8 @@ class _Source:
     def record(self, schema: Mapping[str, Any], target: str, depth: int) -> None:
         self._named[schema["name"]] = schema
         name = schema["name"].removeprefix(NAMESPACE)
-        cls = self._globals[name] = self._classes[name]
+        cls: Any = self._classes[name]
+        self._globals[name] = cls
         names = [field["name"] for field in schema["fields"]]
         values = {field: self._new() for field in names}
         kinds = {field["name"]: field["type"] for field in schema["fields"]}

@@ -134,7 +134,7 @@ def _codec_of(record: Record) -> _Codec | None:
     """Return the first released form that holds `record`: older releases beside us read that
     one.
     """
-    cls = type(record)
+    cls: type = type(record)
     if cls is Outcome:
         return _oldest_codec(record)
     for codec, missing in _EARLIER_COMMANDS.get(cls, ()):
@@ -143,7 +143,7 @@ def _codec_of(record: Record) -> _Codec | None:
     return _BY_CLASS.get(cls)
 
 
-def _oldest_codec(outcome: Outcome) -> _Codec | None:
+def _oldest_codec(outcome: Any) -> _Codec | None:
     """Return the first released form that holds it: older releases beside us read that one."""
     kinds = frozenset(map(type, outcome.changes))
     if outcome.state_digest:
@@ -169,6 +169,8 @@ def fingerprint_of(record_or_type: Any) -> str:
     """
     is_class = isinstance(record_or_type, type)
     codec = _BY_CLASS[record_or_type] if is_class else _codec_of(record_or_type)
+    if codec is None:
+        raise MalformedRecord(f"{type(record_or_type).__name__} is not a record")
     return codec.header[len(MARKER) :].hex()
 
 
@@ -260,7 +262,7 @@ def _kinds_of(codec: _Codec) -> frozenset[type]:
 
 def _build(cls: type, schema: dict[str, Any] | None = None) -> _Codec:
     schema = schemas.load(cls.__name__) if schema is None else schema
-    parsed = fastavro.parse_schema(schema)
+    parsed: Any = fastavro.parse_schema(schema)
     mark = bytes.fromhex(fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO"))
     limit = COMMAND_BYTES_MAX if cls in COMMANDS else RECORD_BYTES_MAX
     head, plain = MARKER + mark, (_record_writer(parsed), _record_reader(parsed))
@@ -283,7 +285,7 @@ _BY_CLASS: dict[type, _Codec] = {cls: _build(cls) for cls in RECORD_CLASSES}
 _EARLIER_OUTCOMES = [_build(Outcome, schema) for schema in schemas.earlier("Outcome").values()]
 
 
-def _earlier_commands(cls: type) -> tuple[tuple[_Codec, tuple[str, ...]], ...]:
+def _earlier_commands(cls: Any) -> tuple[tuple[_Codec, tuple[str, ...]], ...]:
     """Return each former form of a command, oldest first, with the fields that it does not have."""
     forms = [_build(cls, schema) for schema in schemas.earlier(cls.__name__).values()]
     forms.sort(key=lambda codec: len(codec.schema["fields"]))

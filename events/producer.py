@@ -17,6 +17,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -30,7 +31,7 @@ stamp.
 IDLE_POLL_S = 0.05
 CLOSE_WAIT_S = 2.0
 
-LOG_CLIENT_SETTINGS: Mapping[str, object] = {
+LOG_CLIENT_SETTINGS: Mapping[str, Any] = {
     # Short times: a broker that is paused or cut off must not hold its clients for a minute.
     "socket.timeout.ms": 2_000,
     "retry.backoff.ms": 10,
@@ -42,7 +43,7 @@ LOG_CLIENT_SETTINGS: Mapping[str, object] = {
     # attempt, on stderr.
     "log_level": 2,
 }
-PRODUCER_SETTINGS: Mapping[str, object] = {
+PRODUCER_SETTINGS: Mapping[str, Any] = {
     **LOG_CLIENT_SETTINGS,
     "acks": "all",
     "enable.idempotence": True,
@@ -111,12 +112,13 @@ class LogProducer:
         if not self._busy:
             self._poll_again(BUSY_POLL_S)
         try:
+            at: dict[str, Any] = {} if partition is None else {"partition": partition}
             self._producer.produce(
                 self._topic,
                 value=data,
                 key=key,
                 on_delivery=lambda error, message: self._delivered(number, error, message),
-                **({} if partition is None else {"partition": partition}),
+                **at,
             )
         except (BufferError, KafkaException) as error:
             _log.warning("%s: not appended: %s", self._topic, error)

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
             "broker_set",
             metavar="SET",
             help=("name of the broker set, e.g. broker-a"),
-            **({} if verb == "timeline" else {"nargs": "?"}),
+            nargs=None if verb == "timeline" else "?",
         )
     if verb in ("diff", "timeline"):
         whole = verb == "timeline"
@@ -128,8 +128,9 @@ def _timeline(lake: Any, arguments: argparse.Namespace, moments: _Moments) -> _A
 
     tables = (BROKER_SET_HISTORY, SYNC_STATE_SET_INTERVALS, ELECTIONS, FAILOVERS)
     found = _gold(lake, tables, arguments.broker_set)
+    history, sets, elections, failovers = map(found.rows, tables)
     whole = timeline.timeline_model(
-        arguments.broker_set, *map(found.rows, tables), until_ms=found.at_ms
+        arguments.broker_set, history, sets, elections, failovers, found.at_ms
     )
     model = timeline.window(whole, moments["first"].get("at_ms"), moments["last"].get("at_ms"))
     told = {**model, "as_of": found.as_dict()}

@@ -194,7 +194,7 @@ def status_lines(view: Document) -> list[str]:
         if view["cluster_id"]
         else ["no controller of a cluster answers"]
     )
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             "  ID",
             "ADDRESS",
@@ -325,7 +325,7 @@ def set_lines(name: str, one: Document) -> list[str]:
         *(f"note: {note}" for note in notes_of(one)),
         *(["note: imported; nothing was decided about it since"] if one.get("imported") else []),
     ]
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             "  ID",
             "ROLE",

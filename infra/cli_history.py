@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
             "broker_set",
             metavar="SET",
             help=("name of the broker set, e.g. broker-a"),
-            **({"nargs": "?"} if verb == "history" else {}),
+            nargs="?" if verb == "history" else None,
         )
     if verb == "explain":
         parser.add_argument(

@@ -14,6 +14,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from infra.cli_up import add_dir
@@ -71,15 +72,9 @@ def restart(
         left.remove(name)
         began, pid = time.monotonic(), _process(cluster, name)["pid"]
         end(pid)
-        cluster.wait(
-            f"the restart of {name}",
-            lambda name=name, pid=pid: _runs_again(cluster, name, pid),
-            LIMIT_S,
-        )
+        cluster.wait(f"the restart of {name}", partial(_runs_again, cluster, name, pid), LIMIT_S)
         view = _whole(cluster)
-        cluster.wait(
-            f"copying to {name}", lambda name=name: _has_everything(cluster, name), LIMIT_S
-        )
+        cluster.wait(f"copying to {name}", partial(_has_everything, cluster, name), LIMIT_S)
         say(
             f"{name}: restarted and in sync after {time.monotonic() - began:.1f} s; replica "
             f"{view.master_id} is master, epoch {view.master_epoch}"

@@ -90,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
 
 def options_of(arguments: argparse.Namespace, stored: dict[str, Any] | None) -> ClusterOptions:
     """Flags over what the folder was made with. Problem when they contradict each other."""
-    given = {
+    given: dict[str, Any] = {
         name: getattr(arguments, name, None)
         for name in ClusterOptions.__dataclass_fields__
         if name not in ("kafka", "places")

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -202,7 +203,7 @@ def is_ready(bootstrap: str, nodes: int, settings: Mapping[str, str] | None = No
     return True
 
 
-def _silent_logger() -> object:
+def _silent_logger() -> Any:
     import logging
 
     logger = logging.getLogger("infra.kafka_server.librdkafka")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from events.codec import COMMAND_FINGERPRINTS, encode
 from events.commands import ActivateRules, Command, DoubtBrokerSet
@@ -84,7 +85,7 @@ def doubts_behind(folder: Folder, new_id: Callable[[], bytes], wall_ms: int) -> 
         marks = tuple(sorted({*folder.state.fingerprints, *COMMAND_FINGERPRINTS}))
         append(lambda envelope: ActivateRules(envelope, RULES_VERSION, marks))
     for name in names:
-        append(lambda envelope, name=name: DoubtBrokerSet(envelope, name, LIFTED_BY))
+        append(partial(DoubtBrokerSet, broker_name=name, epochs_lifted=LIFTED_BY))
     return Doubts(tuple(records), names, activated)
 
 

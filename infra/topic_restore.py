@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic
@@ -53,7 +53,7 @@ class FreshTopic:
     """A topic like `regent.commands` that holds nothing yet."""
 
     def __init__(self, kafka: Mapping[str, str], name: str, accept_unflushed: bool = False) -> None:
-        self._kafka = {**LOG_CLIENT_SETTINGS, **kafka}
+        self._kafka: dict[str, Any] = {**LOG_CLIENT_SETTINGS, **kafka}
         self.name = name
         self._spec = OUTCOMES if name == OUTCOMES.name else replace(COMMANDS, name=name)
         self._accept_unflushed = accept_unflushed
@@ -201,7 +201,9 @@ class FreshTopic:
         return written
 
     def _append(self, producer: Producer, record: Record) -> None:
-        stamp = {} if record.timestamp_ms is None else {"timestamp": record.timestamp_ms}
+        stamp: dict[str, Any] = (
+            {} if record.timestamp_ms is None else {"timestamp": record.timestamp_ms}
+        )
         while True:
             try:
                 producer.produce(

@@ -34,10 +34,17 @@ from lakehouse.tables import (
 class Explained(Protocol):
     """A schema that was found elsewhere; see `late_schemas.LateSchema`."""
 
-    kind: str
-    topic: str
-    document: Mapping[str, Any]
-    decode: Callable[[bytes], Any]
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def document(self) -> Mapping[str, Any]: ...
+
+    @property
+    def decode(self) -> Callable[[bytes], Any]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,8 +102,10 @@ def alarms(lake: Lake) -> list[Alarm]:
     plain = [name for name in Alarm.__struct_fields__ if name not in times]
     found = [
         Alarm(
-            **{name: row[name] for name in plain},
-            **{name: column[place] for name, column in times.items()},
+            **(
+                {name: row[name] for name in plain}
+                | {name: column[place] for name, column in times.items()}
+            )
         )
         for place, row in enumerate(rows.select(plain).to_pylist())
     ]

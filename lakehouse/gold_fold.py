@@ -142,5 +142,6 @@ def _stamped(outcome: Outcome, stamps: Published | None) -> tuple[Outcome, bool 
 
 def _names(outcome: Outcome) -> list[str | None]:
     """The sets that changed, or the one that the record is about."""
-    changed = {getattr(change, "broker_name", None) for change in outcome.changes} - {None}
-    return sorted(changed) or [outcome.broker_name]
+    changed = {getattr(change, "broker_name", None) for change in outcome.changes}
+    names: list[str | None] = [*sorted(filter(None, changed))]
+    return names or [outcome.broker_name]

@@ -116,7 +116,7 @@ class GoldJob:
         if not agrees:
             at, taken = _anew(at), NOTHING_TAKEN
         piece = gold_source.next_piece(self._lake, decisions, at.mark.offset, PIECE_COMMANDS_MAX)
-        taken = taken.plus(piece.taken)
+        taken = (taken or NOTHING_TAKEN).plus(piece.taken)
         event_rows = gold_source.count_events(self._lake)
         if not piece.records and (event_rows, taken) == (at.mark.event_rows, at.mark.taken):
             at.nothing_new_in = versions

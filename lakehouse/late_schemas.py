@@ -109,7 +109,9 @@ def _stamp_of(folder: Path) -> Stamp:
 
 
 def _mark_of(document: Mapping[str, Any]) -> str:
-    return bytes.fromhex(fingerprint(to_parsing_canonical_form(document), "CRC-64-AVRO")).hex()
+    return bytes.fromhex(
+        fingerprint(to_parsing_canonical_form(dict(document)), "CRC-64-AVRO")
+    ).hex()
 
 
 def _decoder(document: Mapping[str, Any]) -> Callable[[bytes], Any]:

@@ -145,8 +145,11 @@ def value_at(kafka: Mapping[str, str], topic: str, offset: int) -> bytes | None:
         deadline = time.monotonic() + READ_TIMEOUT_S
         while time.monotonic() < deadline:
             message = consumer.poll(0.5)
-            if message is not None and message.error() is None and message.offset() >= offset:
-                return message.value() if message.offset() == offset else None
+            if message is None or message.error() is not None:
+                continue
+            at = message.offset()
+            if at is not None and at >= offset:
+                return message.value() if at == offset else None
         raise LakehouseError(f"record {offset} of {topic} could not be read from Kafka")
     finally:
         consumer.close()

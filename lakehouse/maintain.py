@@ -15,6 +15,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import deltalake
@@ -177,7 +178,7 @@ class _Care:
         self._promise_window(delta)
         self._drop_old(delta)
         for rewrite in care_plan.rewrites(files, self._table.cluster_by):
-            self._locked(lambda delta, rewrite=rewrite: _write_anew(delta, rewrite))
+            self._locked(partial(_write_anew, rewrite=rewrite))
         self._vacuum()
         self._checkpoint()
         done.open_ms_after, delta = self._opened()
@@ -226,7 +227,7 @@ class _Care:
         """Remove files that no version inside the window names, and those of writers that died
         before their commit.
         """
-        hours = {
+        hours: dict[str, Any] = {
             "retention_hours": self._window_hours,
             "enforce_retention_duration": False,
             "full": True,

@@ -275,10 +275,10 @@ def to_keep(
     known = proven | {
         n for topic, n in landed.kept if topic == COMMANDS_TOPIC and landed.same(topic, n)
     }
-    for number, one in sorted(said.items()):
+    for number, what in sorted(said.items()):
         name = landed.names.get((OUTCOMES_TOPIC, number))
-        if name is not None and not one.problems and one.ranges <= known:
+        if name is not None and not what.problems and what.ranges <= known:
             found.append(
-                Piece(OUTCOMES_TOPIC, number, name, lowest=one.lowest, highest=one.highest)
+                Piece(OUTCOMES_TOPIC, number, name, lowest=what.lowest, highest=what.highest)
             )
     return [piece for piece in found if landed.kept.get((piece.topic, piece.number)) != piece]

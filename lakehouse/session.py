@@ -114,7 +114,7 @@ def build_session(
     if log is not None:
         popen["stderr"] = log
     try:
-        gateway = launch_gateway(conf=conf, popen_kwargs=popen)
+        gateway = launch_gateway(conf=conf, popen_kwargs=popen)  # type: ignore[no-untyped-call]
     except (PySparkException, OSError) as error:
         where = f"; see {settings.jvm_log}" if settings.jvm_log else ""
         raise LakehouseError(

@@ -87,7 +87,7 @@ class StatusFile:
             status = self._status
             known = dict(getattr(status, which))
             known.update(next_offsets)
-            counted = (
+            counted: dict[str, Any] = (
                 {}
                 if which != "landed"
                 else {
@@ -97,7 +97,7 @@ class StatusFile:
                 }
             )
             self._status = replace(
-                status, updated_at_ms=time.time_ns() // 1_000_000, **{which: known}, **counted
+                status, updated_at_ms=time.time_ns() // 1_000_000, **(counted | {which: known})
             )
             self._write()
 

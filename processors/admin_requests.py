@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
-from events.commands import ActivateRules, ChangeSettings, ImportBrokerSet
+from events.commands import ActivateRules, ChangeSettings, Command, ImportBrokerSet
 from events.envelope import Envelope, ImportedReplica
 from processors import gateway, settings_in_force
 from processors.gateway import BadRequest, EvidenceOf
@@ -147,7 +147,7 @@ def _whole(fields: dict[str, object], name: str, bits: int = 64) -> int:
     return value
 
 
-ADMIN_BUILDERS: Mapping[int, Callable[[RemotingCommand, Envelope, EvidenceOf], object]] = {
+ADMIN_BUILDERS: Mapping[int, Callable[[RemotingCommand, Envelope, EvidenceOf], Command]] = {
     RequestCode.UPDATE_CONTROLLER_CONFIG: change_settings,
     RequestCode.REGENT_CHANGE_SETTINGS: change_settings,
     RequestCode.REGENT_ACTIVATE_RULES: activate_rules,
@@ -155,7 +155,7 @@ ADMIN_BUILDERS: Mapping[int, Callable[[RemotingCommand, Envelope, EvidenceOf], o
 }
 """Operators' requests that become commands. All of them are for the active controller only."""
 
-COMMAND_BUILDERS: Mapping[int, Callable[[RemotingCommand, Envelope, EvidenceOf], object]] = {
+COMMAND_BUILDERS: Mapping[int, Callable[[RemotingCommand, Envelope, EvidenceOf], Command]] = {
     **gateway.BROKER_BUILDERS,
     **ADMIN_BUILDERS,
 }

@@ -110,4 +110,5 @@ _text = json.JSONEncoder(
     ensure_ascii=True, separators=(",", ":"), allow_nan=False, check_circular=False
 ).encode
 _digested = attrgetter(*DIGESTED_FIELDS)
-_WITH_MAPS = frozenset(cls for cls in CHANGES if "settings" in cls.__struct_fields__)
+_KINDS: tuple[Any, ...] = CHANGES
+_WITH_MAPS = frozenset(cls for cls in _KINDS if "settings" in cls.__struct_fields__)

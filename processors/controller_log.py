@@ -14,7 +14,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaException
 
@@ -41,7 +41,7 @@ STALL_MS = 2_000
 """Commands not sent after this time are dropped: whoever waited has been told that it is
 unknown.
 """
-IN_COMPANY: Mapping[str, object] = {"max.in.flight.requests.per.connection": 1}
+IN_COMPANY: Mapping[str, Any] = {"max.in.flight.requests.per.connection": 1}
 """What comes while the log is writing goes together in the next request: alone a command does not
 wait, many cost little.
 """

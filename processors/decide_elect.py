@@ -80,8 +80,10 @@ def elect_master(state: ControllerState, command: ElectMaster) -> Decision:
 
 def _wait_is_over(state: ControllerState, command: ElectMaster) -> bool:
     """Return whether the leader waited as long as the setting says; it alone has the clock."""
-    limit_ms = state.at_risk_wait_ms if command.waited_ms is not None else 0
-    return limit_ms > 0 and command.waited_ms >= limit_ms
+    if command.waited_ms is None:
+        return False
+    limit_ms = state.at_risk_wait_ms
+    return 0 < limit_ms <= command.waited_ms
 
 
 def _not_to_be_held(broker_set: BrokerSet, command: ElectMaster) -> Refusal | None:

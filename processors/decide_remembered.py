@@ -69,6 +69,7 @@ def _leaves_the_memory(before: BrokerSet, changes: tuple[Change, ...]) -> bool:
         return False
     was = members = before.sync_state_set
     master, told = before.master_broker_id, False
+    change: Any  # `kind` says what it has.
     for change in changes:
         kind = type(change)
         if kind is SyncStateSetAltered:

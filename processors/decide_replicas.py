@@ -58,7 +58,7 @@ def apply_broker_id(state: ControllerState, command: ApplyBrokerId) -> Decision:
         return Decision(Refusal.BROKER_ID_INVALID)
     # The set keeps the cluster name it began with (`controller.md` 4.1).
     begins = broker_set is None or (rules.tombstone_takes_cluster_name and broker_set.tombstone)
-    cluster_name = command.cluster_name if begins else broker_set.cluster_name
+    cluster_name = command.cluster_name if begins or broker_set is None else broker_set.cluster_name
     applied = BrokerIdApplied(
         command.broker_name,
         cluster_name,
@@ -73,7 +73,7 @@ def apply_broker_id(state: ControllerState, command: ApplyBrokerId) -> Decision:
 def register_broker(state: ControllerState, command: RegisterBroker) -> Decision:
     """Record a start of a replica: an unclean one leaves the set at once (S5)."""
     broker_set = state.live_set(command.broker_name)
-    replica = broker_set and broker_set.replica(command.broker_id)
+    replica = None if broker_set is None else broker_set.replica(command.broker_id)
     if broker_set is None or replica is None:
         return Decision(Refusal.NEED_TO_BE_REGISTERED)
     last_epoch = UNKNOWN if command.last_epoch is None else command.last_epoch

@@ -99,7 +99,7 @@ class EffectRunner:
         began_us, command_id = monotonic_us(), append.command_id
         self._log.append(append.data, lambda offset: self._appended(command_id, offset, began_us))
 
-    def _unusual(self, effect: fx.Effect) -> None:
+    def _unusual(self, effect: fx.Unusual) -> None:
         match effect:
             case fx.NotifyRole(address, command, delay_ms):
                 self._outbound.notify(address, command, delay_ms)

@@ -143,20 +143,19 @@ class Halt:
     reason: str
 
 
-Effect = (
-    Append
-    | Reply
-    | NotifyRole
+Unusual = (
+    NotifyRole
     | Probe
     | AskEndOffset
     | AskLastPublished
     | FoldAgain
     | ForwardToLeader
     | TellPeer
-    | Publish
     | Report
     | CloseConnection
     | Note
     | SetLogLevel
     | Halt
 )
+"""What few requests lead to."""
+Effect = Append | Reply | Publish | Unusual

@@ -66,7 +66,7 @@ class ElectionDesk:
         return [
             (call, self._stamps(state.sets[call.broker_name], wall_skew_ms))
             for call in self._triggers.calls(
-                sets, self._liveness, now_ms, _pace(state), state.sets.values()
+                sets, self._liveness, now_ms, _pace(state), tuple(state.sets.values())
             )
         ]
 

@@ -99,7 +99,8 @@ class FaustWorker:
         self.app.loop = asyncio.get_running_loop()
         self.app.finalize()
         await self.app.start()
-        self.app.consumer.wait_first = at_once(self.app.consumer.wait_first)
+        consumer: Any = self.app.consumer
+        consumer.wait_first = at_once(consumer.wait_first)
         # Its figures are shown nowhere (ours are in `metrics`), and it takes its part of every
         # record.
         self.app.sensors.remove(self.app.monitor)

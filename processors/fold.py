@@ -31,7 +31,7 @@ from processors import canonical, decide
 from processors.decide_refusals import SUCCESS_CODE, UNDECIDED, Decision, Refusal
 from processors.evolve import evolve_all
 from processors.fold_repeats import FirstOutcome, RecentCommands
-from processors.fold_schemas import ActiveSchemas, Read
+from processors.fold_schemas import ActiveSchemas
 from processors.rules import SUPPORTED_RULES
 from processors.state import ControllerState
 from processors.state_digest import StateDigests, has_state_digest
@@ -138,9 +138,11 @@ class Folder:
         agrees = self._digest_agrees(read)
         self._take(step)
         self._seal(digest)
-        proof = {"state_digest": self.state_digest()} if has_state_digest(offset) else {}
-        outcome = Outcome(*step[0], digest, **proof)
-        return Applied(offset, read if type(read) in _COMMANDS else None, outcome, agrees)
+        fields: tuple[Any, ...] = (*step[0], digest)
+        proof = self.state_digest() if has_state_digest(offset) else b""
+        outcome = Outcome(*fields, state_digest=proof)  # type: ignore[misc]  # `fields` ends before it.
+        command: Any = read if type(read) in _COMMANDS else None
+        return Applied(offset, command, outcome, agrees)
 
     def apply_many(self, offset: int, records: Sequence[bytes]) -> list[int]:
         """
@@ -180,8 +182,8 @@ class Folder:
                 self._seal(_chained(self.digest, data, step))
         return len(steps)
 
-    def _step(self, offset: int, read: Read) -> Step:
-        """Return what becomes of a record; nothing has changed yet."""
+    def _step(self, offset: int, read: Any) -> Step:
+        """Return what becomes of a record, a `Read`; nothing has changed yet."""
         state = self.state
         if type(read) in _COMMANDS:
             decision, first = self._decide(read)
@@ -267,7 +269,7 @@ class Folder:
         offset = self.offset = self.offset + 1
         self.digest = self._digests[offset % DIGESTS_KEPT] = digest
 
-    def _digest_agrees(self, read: Read) -> bool | None:
+    def _digest_agrees(self, read: Any) -> bool | None:
         if type(read) not in _COMMANDS:
             return None
         envelope = read.envelope
@@ -281,7 +283,7 @@ class Folder:
         ours = self._digests[at % DIGESTS_KEPT]
         return None if ours is None else ours == named
 
-    def _require_rules(self, command: ClusterFormed | ActivateRules, decision: Decision) -> None:
+    def _require_rules(self, command: Any, decision: Decision) -> None:
         version = command.rules_version
         in_force = (
             not self.state.is_formed
@@ -327,7 +329,8 @@ def _changed_sets(changes: tuple[Change, ...], state: ControllerState) -> bytes:
     else:  # All of one set, or of the cluster: nearly always.
         found = None if name is None else state.sets.get(name)
         return b"" if found is None else canonical.set_bytes(found)
-    names = sorted({getattr(change, "broker_name", None) for change in changes} - {None})
+    named = {getattr(change, "broker_name", None) for change in changes}
+    names: list[str] = sorted(filter(None, named))
     all_found = [state.sets.get(name) for name in names]
     return b",".join([canonical.set_bytes(one) for one in all_found if one is not None])
 

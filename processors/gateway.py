@@ -226,8 +226,8 @@ def _lost_members(listed: str) -> tuple[int, ...]:
     parts = listed.split(",", MEMBERS_MAX)
     if len(parts) > MEMBERS_MAX:
         raise BadRequest(f"the field regentLostMembers has more than {MEMBERS_MAX} members")
-    ids = {whole_number(part) for part in parts}
-    if None in ids:
+    ids = {number for part in parts if (number := whole_number(part)) is not None}
+    if any(whole_number(part) is None for part in parts):
         raise BadRequest(
             f"the field regentLostMembers holds something else than ids: {listed[:40]!r}"
         )
@@ -325,7 +325,7 @@ def _listed_ids(listed: str) -> tuple[int, ...]:
     return tuple(sorted(ids))
 
 
-BROKER_BUILDERS: Mapping[int, Callable[[RemotingCommand, Envelope, EvidenceOf], object]] = {
+BROKER_BUILDERS: Mapping[int, Callable[[RemotingCommand, Envelope, EvidenceOf], Command]] = {
     RequestCode.CONTROLLER_APPLY_BROKER_ID: apply_broker_id,
     RequestCode.CONTROLLER_REGISTER_BROKER: register_broker,
     RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET: alter_sync_state_set,

@@ -132,8 +132,12 @@ class HeartbeatDesk:
             strange = beat.incarnation != replica.incarnation
         else:
             pulse = context.liveness.pulse(beat.key)
-            heard = pulse is not None and pulse.is_alive(context.now_ms) and pulse.host != ""
-            strange = heard and host not in ("", pulse.host, host_of(replica.address))
+            strange = (
+                pulse is not None
+                and pulse.is_alive(context.now_ms)
+                and pulse.host != ""
+                and host not in ("", pulse.host, host_of(replica.address))
+            )
         context.metrics.strange_heartbeats += strange
         return strange
 

@@ -62,7 +62,7 @@ class HttpFront:
         self._paths = sorted({name.rpartition(" ")[2] for name in routes})
         self._open = 0
         self._heard: dict[asyncio.BaseProtocol, int] = {}
-        self._server: web.Server[web.BaseRequest] | None = None
+        self._server: web.Server | None = None
         self._listener: asyncio.Server | None = None
 
     async def start(self) -> None:

@@ -162,7 +162,7 @@ def _is_record(topic: str, message: Message) -> bool:
     raise LogUnreachable(f"{topic}: {error.str()}")
 
 
-def hole(topic: str, expected: int, got: int) -> str:
+def hole(topic: str, expected: int, got: int | None) -> str:
     """The text for a log that goes on somewhere else than it should."""
     return (
         f"{topic} has a hole: offset {expected} was expected, {got} came; restore the topic from a "

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from events.codec import decode, encode
 from events.outcomes import Outcome
@@ -25,7 +26,7 @@ So none expires, and none follows one that failed, whoever dies next: librdkafka
 which a batch failed. In-flight records are bounded by the backlog, so waiting costs no memory.
 """
 _EXPIRY = ("delivery.timeout.ms", "message.timeout.ms")
-IN_COMPANY: Mapping[str, object] = {"linger.ms": 20, "max.in.flight.requests.per.connection": 1}
+IN_COMPANY: Mapping[str, Any] = {"linger.ms": 20, "max.in.flight.requests.per.connection": 1}
 """Nobody waits for an outcome, and each that travels alone costs the log's nodes, and this one, as
 much as a hundred.
 """

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any
 
 from brokers.remoting.client import RemotingClient
@@ -69,9 +70,9 @@ class PeerHosts:
     def __init__(self, peers: Mapping[str, str], networks: Mapping[str, str]) -> None:
         self._networks = networks
         self._hosts = {
-            peer_id: KnownHosts(lambda address=address: (address,))
+            peer_id: KnownHosts(partial(tuple[str], (address,)))
             for peer_id, address in peers.items()
-        }  # type: ignore[misc]
+        }
         self._strange = Sparsely(
             "words in a controller's name from another host (peer_networks says where they may "
             "come from)"

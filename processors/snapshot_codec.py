@@ -128,6 +128,7 @@ def _from_plain(plain: _Plain) -> Folder:
         plain.leader_release,
     )
     recent = RecentCommands(plain.recent_from)
-    for command_id, *first in plain.recent:
-        recent.remember(bytes.fromhex(command_id), FirstOutcome(*first))
+    for command_id, offset, kind, name, accepted, refusal, code in plain.recent:
+        first = FirstOutcome(offset, kind, name, accepted, refusal, code)
+        recent.remember(bytes.fromhex(command_id), first)
     return Folder(state, plain.offset, digest, recent)

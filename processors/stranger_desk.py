@@ -9,8 +9,6 @@ Refuses to know: repeats (`repeat_desk`), and the rates of sets that are known.
 
 from __future__ import annotations
 
-from typing import cast
-
 from msgspec.structs import replace
 
 from brokers.remoting.codes import RequestCode, ResponseCode
@@ -77,7 +75,7 @@ class StrangerDesk:
         context = self._context
         envelope = context.envelope(_NO_COMMAND_ID, gateway.cause_of(waiter.request))
         build = COMMAND_BUILDERS[waiter.request.code]
-        command = cast(Command, build(waiter.request, envelope, context.evidence_of))
+        command = build(waiter.request, envelope, context.evidence_of)
         return decide(context.state, command), command
 
     def _unrecorded(self, waiter: Waiter) -> list[Effect]:

@@ -243,9 +243,10 @@ class SyncSet:
         if not outdated:
             self._told_of_losses(proposal)
         self.proposal = None
-        joiners = proposal.members - self.confirmed
-        for joiner in () if unfit_at_ms is None else joiners:
-            self._hold_back(joiner, unfit_at_ms, is_alone=len(joiners) == 1)
+        if unfit_at_ms is not None:
+            joiners = proposal.members - self.confirmed
+            for joiner in joiners:
+                self._hold_back(joiner, unfit_at_ms, is_alone=len(joiners) == 1)
 
     def _hold_back(self, joiner: int, now_ms: int, *, is_alone: bool) -> None:
         if joiner not in self._held_back and len(self._held_back) >= HELD_BACK_MAX:

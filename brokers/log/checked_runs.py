@@ -27,7 +27,7 @@ from brokers.log.record_arrays import (
 class CheckedRuns(NamedTuple):
     """`count` messages in a row, and their queue entries."""
 
-    count: int
+    count: int  # type: ignore[assignment]  # Hides the method of tuples, as in `commit_log`.
     made: EntryRuns
 
 

@@ -54,7 +54,7 @@ class FileRange(NamedTuple):
 
     fileno: int
     position: int
-    count: int
+    count: int  # type: ignore[assignment]  # Hides the method of tuples, which nobody wants here.
 
 
 class CommitLog:

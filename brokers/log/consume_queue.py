@@ -345,7 +345,7 @@ class ConsumeQueue:
         self._write_over(slot, entry)
         self._set_end(self.max_offset)
 
-    def _write_over(self, slot: int, entries: bytes) -> None:
+    def _write_over(self, slot: int, entries: bytes | bytearray) -> None:
         try:
             self._write(slot, entries)
         except OSError as error:

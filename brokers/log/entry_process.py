@@ -50,8 +50,9 @@ class EntryProcess:
         self._ready = self._asked = False
         self._link, theirs = socket.socketpair()
         try:
-            environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # nothing is multiplied there
-            self._child = subprocess.Popen(COMMAND, stdin=theirs, env=environment)
+            # Nothing is multiplied there.
+            environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+            self._child = subprocess.Popen(COMMAND, stdin=theirs.fileno(), env=environment)
         except BaseException:
             self._link.close()
             raise

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 from zlib import crc32
 
 from brokers.log.records import (
@@ -124,7 +124,7 @@ class QueueCheck:
             _COMMON.unpack_from,
             self._topic_block,
             self._queue_id,
-            data.obj.startswith,
+            cast(bytes, data.obj).startswith,
         )
         head_bytes, topic_bytes, available, end, row = (
             _BODY_LENGTH_AT + 4,

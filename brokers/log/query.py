@@ -233,7 +233,7 @@ class Fetched(NamedTuple):
     """
 
     pieces: list[memoryview]
-    count: int
+    count: int  # type: ignore[assignment]  # Hides the method of tuples, as in `commit_log`.
     refused: BadRecord | None
 
 

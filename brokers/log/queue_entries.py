@@ -43,7 +43,7 @@ class Entry(NamedTuple):
 
 
 # From the three fields, at a third of the price of a call with each: a pull reads dozens.
-entry_of: Callable[[tuple[int, ...]], Entry] = partial(tuple.__new__, Entry)  # type: ignore[arg-type, assignment]
+entry_of: Callable[[tuple[int, ...]], Entry] = partial(tuple.__new__, Entry)
 
 
 def is_kept(entry: Entry, log_min_offset: int) -> bool:
@@ -252,7 +252,7 @@ def place_before(read: Read, first: int, slot: int) -> int:
     )
 
 
-def merged(there: bytes, others: bytes | bytearray) -> bytes:
+def merged(there: bytes | bytearray, others: bytes | bytearray) -> bytes:
     """The entries that are `there`, and where none is, those of `others` for the same slots."""
     pairs = zip(
         ENTRY.iter_unpack(there.ljust(len(others), b"\0")), ENTRY.iter_unpack(others), strict=True

@@ -8,7 +8,7 @@ Refuses to know: files, queues, what is done with what it finds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 from brokers.log.errors import is_unreadable
 from brokers.log.records import (
@@ -105,7 +105,7 @@ class LogWalk:
             else:
                 wanted = needed
 
-    def _walk_window(self, data: bytes, start: int, file_end: int) -> Iterator[Record]:
+    def _walk_window(self, data: bytes, start: int, file_end: int) -> Generator[Record, None, int]:
         """Yields the messages of one window; returns how many bytes the record at its end needs."""
         at = 0
         while True:

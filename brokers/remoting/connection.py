@@ -271,7 +271,7 @@ class Connection(asyncio.Protocol):
             if type(answer) is RemotingCommand:
                 self._answer(request, answer)
             elif answer is not None:
-                future = asyncio.ensure_future(answer)
+                future = asyncio.ensure_future(answer)  # type: ignore[arg-type]  # `is` above is fast.
                 self._tasks.add(future)
                 if request.flag & FLAG_ONEWAY:  # it has no number that an answer would free
                     self._taken += 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
+from typing import Any
 
 from brokers.remoting.limits import Limits
 
@@ -118,7 +119,7 @@ class Outbox:
             self._writable.set_result(None)
             self._writable = None
 
-    async def until_writable(self, unless: asyncio.Future[object]) -> None:
+    async def until_writable(self, unless: asyncio.Future[Any]) -> None:
         """Until the peer reads again, or `unless` is done."""
         while self._writable is not None and not unless.done():
             await asyncio.wait((self._writable, unless), return_when=asyncio.FIRST_COMPLETED)

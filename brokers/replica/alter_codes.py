@@ -6,6 +6,8 @@ what follows from it.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 CODE_ACCEPTED = 0
 # Refusals decided by the fold on this very command: it will never be accepted.
 CODES_DEFINITE = frozenset({2003, 2006})
@@ -16,7 +18,7 @@ CODES_OUTDATED = frozenset({2000, 2001, 2002})
 
 
 def refuses_for_good(
-    code: int, base_set_epoch: int, members: tuple[int, ...] | None, set_epoch: int | None
+    code: int, base_set_epoch: int, members: Collection[int] | None, set_epoch: int | None
 ) -> bool:
     """No attempt of the proposal was or will be accepted, or the set it made is told."""
     if code in CODES_DEFINITE:

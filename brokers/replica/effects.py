@@ -7,6 +7,7 @@ behind its bytes is the whole protocol. Refuses to know: how anything is perform
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from brokers.ha.epochs import EpochEntry
@@ -167,7 +168,7 @@ class ReportEvent:
     """A fact for `regent.broker-events`: record name and its fields but the header."""
 
     kind: str
-    fields: dict[str, object]
+    fields: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)

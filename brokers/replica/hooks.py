@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 
 from brokers.replica.effects import ProposeSyncSet, RoleChanged
@@ -41,7 +41,7 @@ class ReplicaHooks:
     propose: Callable[[ProposeSyncSet, str], Awaitable[AlterResult]]  # effect, command id (hex)
     ask_controller: Callable[[bool], None]  # elect?
     on_confirm: Callable[[int], None]
-    report: Callable[[str, dict[str, object]], None]
+    report: Callable[[str, Mapping[str, object]], None]
     on_storage_failed: Callable[[str], None] = lambda reason: None  # the replica is fenced for good
     on_broken: Callable[[BaseException], None] = lambda error: None  # this process cannot go on
     ask_ha_address: Callable[[str], None] = lambda master_address: None

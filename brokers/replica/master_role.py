@@ -7,7 +7,7 @@ count (design S1, S3, S4, S8). Refuses to know: how a replica becomes or stops b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from brokers.ha.frames import ProtocolError
 from brokers.ha.master_link import MasterLink, SlaveIntroduced
@@ -294,7 +294,7 @@ class MasterRole:
         """A set the controller decided, from any of its messages."""
         return self._learn(members, set_epoch) + self._reckon(now_ms)
 
-    def _learn(self, members: tuple[int, ...], set_epoch: int) -> list[Effect]:
+    def _learn(self, members: Collection[int], set_epoch: int) -> list[Effect]:
         """Take over a decided set. Unless this master proposed it, some replica may have lost bytes
         that its open link acknowledged (S5): who is not a member has to link anew.
         """
@@ -313,7 +313,7 @@ class MasterRole:
         self,
         token: int,
         code: int | None,
-        members: tuple[int, ...] | None,
+        members: Collection[int] | None,
         set_epoch: int | None,
         now_ms: int,
     ) -> list[Effect]:

@@ -75,7 +75,10 @@ class ReplicaLog:
         self.epochs = epochs
         self.epoch_seen = max(self.epoch_seen, epochs.newest_epoch)
         self.none_of_seen = self.none_of_seen and self.epoch_seen > epochs.newest_epoch
-        return [self._write_epochs()] + ([self._epoch_event()] if grew else [])
+        effects: list[Effect] = [self._write_epochs()]
+        if grew:
+            effects.append(self._epoch_event())
+        return effects
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> list[Effect]:
         if self.end_offset == 0:

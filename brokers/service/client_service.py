@@ -93,6 +93,7 @@ class ClientService:
             master(self.sends.serve, writes=True), self.sends.take
         )
         pull_timeout_ms = SUSPEND_MS_MAX + CALL_TIMEOUT_MS
+        code: int
         for code in (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE):
             table[code] = master(self.pulls.serve, pull_timeout_ms, repeatable=True)
         for code, handler in self._offsets.handlers.items():
@@ -101,7 +102,7 @@ class ClientService:
             table[code] = master(
                 handler, repeatable=True, writes=code == RequestCode.UPDATE_CONSUMER_OFFSET
             )
-        table |= self.clients.handlers | self._queries.handlers | self._kept.handlers
+        table |= {**self.clients.handlers, **self._queries.handlers, **self._kept.handlers}
         table |= {
             RequestCode.LOCK_BATCH_MQ: master(self.clients.lock, repeatable=True),
             RequestCode.UNLOCK_BATCH_MQ: master(self.clients.unlock, repeatable=True),

@@ -169,7 +169,7 @@ class ClientGroups:
         left = [
             name
             for name in names
-            if name in self.consumers and self.consumers[name].channels.pop(connection_id, None)
+            if name in self.consumers and self.consumers[name].channels.pop(connection_id, False)
         ]
         return tuple(left)
 

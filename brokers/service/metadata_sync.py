@@ -196,7 +196,7 @@ _OWN = (
     RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
     RequestCode.REGENT_QUEUE_ENDS,
 )
-_PAGE = {
+_PAGE: Mapping[int, Mapping[str, str]] = {
     RequestCode.GET_ALL_TOPIC_CONFIG: {"topicSeq": "0", "maxTopicNum": "2147483647"},
     RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: {"groupSeq": "0", "maxGroupNum": "2147483647"},
 }

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import islice
 
 from brokers.log.queue_ends import Key, decode, encode
@@ -36,7 +36,10 @@ class QueueEndCopy:
     """
 
     def __init__(
-        self, store: MessageStore, roles: RoleView, report: Callable[[str, dict[str, object]], None]
+        self,
+        store: MessageStore,
+        roles: RoleView,
+        report: Callable[[str, Mapping[str, object]], None],
     ) -> None:
         self._store, self._roles, self._report = store, roles, report
         self.behind = 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 LOCK_EXPIRES_MS = 60_000
 LOCKS_MAX = 200_000
@@ -84,7 +85,11 @@ class QueueLocks:
         owner = self._locks.pop(key, None)
         if owner is None:
             return
-        for counter, one in ((self._of_groups, key[0]), (self._of_connections, owner[2])):
-            counter[one] -= 1  # type: ignore[index]
-            if not counter[one]:  # type: ignore[index]
-                del counter[one]  # type: ignore[arg-type]
+        counters: tuple[tuple[Counter[Any], object], ...] = (
+            (self._of_groups, key[0]),
+            (self._of_connections, owner[2]),
+        )
+        for counter, one in counters:
+            counter[one] -= 1
+            if not counter[one]:
+                del counter[one]

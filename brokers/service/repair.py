@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from brokers.log.commit_log import LogError
 from brokers.log.integrity import RECORD_BYTES_MAX, BadRecord, Place
@@ -44,7 +44,7 @@ SEARCH_WINDOW_BYTES = 256 * 1024
 
 _log = logging.getLogger(__name__)
 
-Report = Callable[[str, dict[str, object]], None]
+Report = Callable[[str, Mapping[str, object]], None]
 Key = tuple[int, ...] | tuple[int, bytes, int | None, int]
 
 

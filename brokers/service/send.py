@@ -389,7 +389,7 @@ def _answer_later(each: Pending, answer: Answer) -> None:
             return
         if (error := task.exception()) is not None:
             _log.error("a send from %s was not handed on", each.connection.peer, exc_info=error)
-            response = each.request.reply(
+            response: RemotingCommand | None = each.request.reply(
                 ResponseCode.SYSTEM_ERROR,
                 remark=(f"the outcome is unknown: {type(error).__name__}"),
             )

@@ -38,7 +38,7 @@ class SharedTables:
         members: Callable[[], dict[int, str]],
         register: Callable[[], Awaitable[object]],
         addresses: Callable[[], Mapping[int, str]],
-        report: Callable[[str, dict[str, object]], None],
+        report: Callable[[str, Mapping[str, object]], None],
         *,
         auto_create: bool,
         period_ms: int,

@@ -24,7 +24,7 @@ TEXT_BYTES_MAX = 4 * FRAME_BYTES_MAX
 FROM, DIGEST, BYTES = "regentTableFrom", "regentTableDigest", "regentTableBytes"
 
 
-def digest_of(text: bytes) -> str:
+def digest_of(text: bytes | bytearray) -> str:
     """Equal where two texts are."""
     return blake2b(text, digest_size=16).hexdigest()
 

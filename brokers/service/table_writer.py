@@ -56,11 +56,8 @@ class TableWriter:
         it.
         """
         if self.unsaved:
-            await (
-                asyncio.shield(self._next or self._present)
-                if self._next or self._present
-                else self.save()
-            )
+            under_way = self._next or self._present
+            await (self.save() if under_way is None else asyncio.shield(under_way))
 
     def save_now(self) -> None:
         """On this thread, before there is a loop or at its end. OSError."""

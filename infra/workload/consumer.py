@@ -52,7 +52,7 @@ class Consumer:
         pulled = await self._client.pull(queue, self.offsets[queue])
         lines = []
         for message in pulled.messages:
-            sequence = sequence_of(message.fields.body)
+            sequence = sequence_of(bytes(message.fields.body))
             self.corrupt += sequence is None
             lines.append(
                 b"%d %d %d\n"

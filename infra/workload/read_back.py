@@ -46,7 +46,7 @@ async def read_queue(client: WorkloadClient, queue: int) -> QueueRead:
             await client.refresh()
             continue
         for message in pulled.messages:
-            sequence = sequence_of(message.fields.body)
+            sequence = sequence_of(bytes(message.fields.body))
             found.append((queue, message.queue_offset, CORRUPT if sequence is None else sequence))
         if pulled.next_offset <= at:
             break
