@@ -99,6 +99,10 @@ bench: setup ## the figures of this machine, each beside its floor and goal (ARG
 bench-long: setup ## all figures, also those that take hours (10 million commands, 10 GiB stores, many kills, memory over an hour)
 	$(call run_script,tests/bench/run.py,--long $(ARGS))
 
+.PHONY: unchanged
+unchanged: setup ## whether golden bytes, histories and simulated worlds are those of another revision (REV=main)
+	@$(V)/python tests/golden/unchanged.py --rev $(or $(REV),main)
+
 .PHONY: lock
 lock: setup ## make the locked lists again from requirements*.in (needs the network)
 	@$(V)/python -m venv .venv/lock && .venv/lock/bin/pip install --quiet --disable-pip-version-check pip-tools
