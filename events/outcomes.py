@@ -41,7 +41,7 @@ class Outcome(Struct, frozen=True, gc=False):
 
     What follows `digest` stays outside it: three fields that the publisher stamps, and the digest
     of the state itself, which the fold gives to every hundredth outcome
-    (`processors.state_digest`).
+    (`processors.fold.state_digest`).
     """
 
     command_offset: int

@@ -2,7 +2,7 @@
 lies.
 """
 
-from infra.cli import command
+from infra.cli.main import command
 
 if __name__ == "__main__":
     command()

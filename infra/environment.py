@@ -126,8 +126,8 @@ def main() -> int:
             "packages from requirements.lock (the first time minutes)",
         )
         step("project", stamp_value(ROOT / "pyproject.toml"), install_project, "the project itself")
-        run(["-m", "infra.java", "--ensure"], "no usable Java; see above.")
-        run(["-m", "infra.jar_store"], "the jars are not complete; see above.")
+        run(["-m", "infra.jars.java", "--ensure"], "no usable Java; see above.")
+        run(["-m", "infra.jars.store"], "the jars are not complete; see above.")
     except SetupFailed as failed:
         print(f"setup: {failed}", file=sys.stderr)
         return 1

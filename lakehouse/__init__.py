@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lakehouse.frames import LakeTables
+    from lakehouse.sql.frames import LakeTables
 
 
 def open(
     path: str | Path, cluster: str | None = None, storage_options: Mapping[str, str] | None = None
 ) -> LakeTables:
     """The tables at `path`, a folder or the URI of an object store, as data frames: see
-    `lakehouse.frames`.
+    `lakehouse.sql.frames`.
 
     `cluster` is needed where several clusters land in one place. Raises `NotLanded` when there are
     no tables, `LakehouseError` when there are several clusters and none is named.
     """
     # Whoever imports a part of this package must not pay for all of it.
-    from lakehouse.frames import LakeTables
-    from lakehouse.lake import open_lake
+    from lakehouse.sql.frames import LakeTables
+    from lakehouse.tables.lake import open_lake
 
     return LakeTables(open_lake(path, cluster, storage_options))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from infra.kafka_server import LocalKafka
+from infra.kafka.server import LocalKafka
 from tests.support.spark_session import shared_session, stop_shared_session
 
 # The same examples in every run, and no deadline: a run judges what was changed, not the draw and

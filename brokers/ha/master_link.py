@@ -16,7 +16,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from brokers.ha.epochs import EpochEntry, EpochHistory
-from brokers.ha.flow import FlowLimit, FlowMeter
 from brokers.ha.frames import (
     FRAME_BYTES_MAX,
     HANDSHAKE_ENTRIES_MAX,
@@ -27,6 +26,7 @@ from brokers.ha.frames import (
     SlaveHandshake,
     Transfer,
 )
+from brokers.ha.pace import FlowLimit, FlowMeter
 
 BATCH_BYTES = 1024 * 1024
 UNACKED_BYTES_MAX = 16 * 1024 * 1024

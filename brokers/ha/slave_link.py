@@ -19,7 +19,6 @@ from enum import Enum
 
 from brokers.ha.ack_pace import is_ack_due
 from brokers.ha.epochs import OFFSET_MAX, EpochError, EpochHistory
-from brokers.ha.flow import FlowMeter
 from brokers.ha.frames import (
     MasterFrameDecoder,
     MasterHandshake,
@@ -29,6 +28,7 @@ from brokers.ha.frames import (
     Transfer,
 )
 from brokers.ha.master_link import LinkLimits
+from brokers.ha.pace import FlowMeter
 from brokers.ha.truncation import begins_later, consistent_offset
 
 

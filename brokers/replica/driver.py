@@ -34,7 +34,6 @@ from functools import partial
 from brokers.ha.epoch_file import EpochFile
 from brokers.ha.epochs import EpochHistory
 from brokers.ha.transport import HaTransport
-from brokers.log.errors import DiskFull, LogError
 from brokers.replica import effects as fx
 from brokers.replica.core import ReplicaCore
 from brokers.replica.durable_acks import DurableAcks
@@ -44,6 +43,7 @@ from brokers.replica.hooks import AlterResult, BrokerTeller, ReplicaHooks
 from brokers.replica.roles import RoleNotice
 from brokers.replica.store_port import ReplicaStore, cut, has_record
 from brokers.replica.waiters import Confirmation, ConfirmWaiters
+from brokers.store.files.errors import DiskFull, LogError
 
 __all__ = ["AlterResult", "Confirmation", "ReplicaDriver", "ReplicaHooks"]
 

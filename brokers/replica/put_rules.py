@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from brokers.log.flush_queue import Flushed
-from brokers.log.records import BODY_BYTES_MAX
 from brokers.remoting.codes import ResponseCode
 from brokers.replica.waiters import Confirmation
+from brokers.store.log.flush_queue import Flushed
+from brokers.store.log.records import BODY_BYTES_MAX
 
 NOT_ENOUGH = "in-sync replicas not enough"
 # RocketMQ's osPageCacheBusyTimeOutMills and waitTimeMillsInSendQueue.

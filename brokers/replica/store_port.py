@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from brokers.ha.transport import FileRangeLike
-from brokers.log.commit_log import LogError
-from brokers.log.scan import LogWalk
 from brokers.replica.effects import CutIncompleteTail, FindRecord, TruncateLog
+from brokers.store.log.commit_log import LogError
+from brokers.store.log.scan import LogWalk
 
 
 class ReplicaStore(Protocol):

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from brokers.clock import Clock
 from brokers.ha.epochs import EpochHistory
 from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.replica.ha_status import HaStatus
-from brokers.service.clock import Clock
 from brokers.service.ha_report import ha_runtime_info
 
 OPEN_END = 2**63 - 1

@@ -11,26 +11,26 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 
-from brokers.log.dispatch import QueueGrowth
-from brokers.log.queue_follower import QueueFollower
-from brokers.log.store import MessageStore
+from brokers.clock import Clock
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.connection import Connection, Express, Handler
-from brokers.service.client_requests import ClientRequests
-from brokers.service.clock import Clock
-from brokers.service.forward import CALL_TIMEOUT_MS, Forwarder
-from brokers.service.groups import ClientGroups
-from brokers.service.kept_requests import KeptRequests
-from brokers.service.offset_requests import OffsetRequests
-from brokers.service.pull import PullService
-from brokers.service.pull_request import SUSPEND_MS_MAX
-from brokers.service.query_requests import QueryRequests
-from brokers.service.repair import Repairs
-from brokers.service.role_view import RoleView
-from brokers.service.send import SendService
-from brokers.service.shared_tables import SharedTables
-from brokers.service.topic_requests import TopicRequests
-from brokers.service.topics import RETRY_PREFIX, TopicConfig, name_refusal
+from brokers.service.clients.groups import ClientGroups
+from brokers.service.clients.requests import ClientRequests
+from brokers.service.metadata.kept_requests import KeptRequests
+from brokers.service.metadata.offset_requests import OffsetRequests
+from brokers.service.metadata.shared_tables import SharedTables
+from brokers.service.metadata.topic_requests import TopicRequests
+from brokers.service.reading.pull import PullService
+from brokers.service.reading.pull_request import SUSPEND_MS_MAX
+from brokers.service.reading.query_requests import QueryRequests
+from brokers.service.reading.repair import Repairs
+from brokers.service.role.forward import CALL_TIMEOUT_MS, Forwarder
+from brokers.service.role.role_view import RoleView
+from brokers.service.sending.send import SendService
+from brokers.service.tables.topics import RETRY_PREFIX, TopicConfig, name_refusal
+from brokers.store.queue_follower import QueueFollower
+from brokers.store.queues.dispatch import QueueGrowth
+from brokers.store.store import MessageStore
 
 EXPIRE_PERIOD_MS = 10_000
 TICK_MS = 50

@@ -12,15 +12,15 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from infra import cluster_view
-from infra.cluster_plan import BROKER_SET
-from infra.data_folder import DataFolder
+from infra.cluster import view
+from infra.cluster.data_folder import DataFolder
+from infra.cluster.plan import BROKER_SET
 from infra.demo import expected
 from infra.problems import Problem
-from lakehouse import decisions, explain, state_at
-from lakehouse import status as landing_status
+from lakehouse.answers import decisions, explain, state_at
 from lakehouse.errors import LakehouseError
-from lakehouse.lake import open_lake
+from lakehouse.landing import status as landing_status
+from lakehouse.tables.lake import open_lake
 
 LAND_LIMIT_MS = 300_000
 COMMAND_LIMIT_S = 300.0
@@ -41,7 +41,7 @@ class Answer:
 def wait_landed(folder: DataFolder) -> float:
     """Wait until everything that is in the log now stands in the tables; gives the seconds."""
     began = time.monotonic()
-    ends = cluster_view.log_ends(folder.running_cluster()["kafka"])
+    ends = view.log_ends(folder.running_cluster()["kafka"])
     if not ends:
         raise Problem("Kafka does not answer", f"See the logs in {folder.logs}.")
     try:

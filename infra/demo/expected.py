@@ -1,7 +1,7 @@
 """The kinds of outcomes that the demo's steps cause, and must be able to show in Delta.
 
-Takes the counts that `lakehouse.decisions.outcome_counts` reads; refuses to know how they came
-there.
+Takes the counts that `lakehouse.answers.decisions.outcome_counts` reads; refuses to know how they
+came there.
 """
 
 from __future__ import annotations

@@ -14,12 +14,12 @@ import uuid
 from dataclasses import asdict
 from typing import Any
 
-from brokers import controller_messages
-from brokers.identity_file import IdentityFiles
+from brokers.membership import controller_messages
+from brokers.membership.identity_file import IdentityFiles
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
-from infra.cluster_plan import BROKER_SET, CLUSTER_NAME
-from infra.demo.cluster import DemoCluster, SetView
+from infra.cluster.plan import BROKER_SET, CLUSTER_NAME
+from infra.cluster.running import DemoCluster, SetView
 from infra.demo.load import Load
 
 ELECTION_LIMIT_S = 60.0

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from infra import children
-from infra.data_folder import DataFolder
+from infra.cluster.data_folder import DataFolder
 from infra.problems import Problem
+from infra.processes import children
 from infra.workload.process import read_status
 
 RATE = 500

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from infra import replica_logs
-from infra.demo.cluster import DemoCluster
+from infra.cluster import replica_logs
+from infra.cluster.running import DemoCluster
 from infra.demo.load import QUEUES, TOPIC, Load
 from infra.problems import Problem
 from infra.workload.client import CallFailed

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from infra.doctor.findings import FAIL, OK, Finding
 from infra.doctor.target import Place
-from infra.ports import split_address
+from infra.processes.ports import split_address
 
 CONNECT_TIMEOUT_S = 2.0
 AT_ONCE = 32

@@ -10,13 +10,13 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from infra import process_status
-from infra.cli_controller_state import notes_of
-from infra.cli_controller_upgrade import versions
-from infra.controller_admin import ControllerAdmin
+from infra.cli.controller.state import notes_of
+from infra.cli.controller.upgrade import versions
+from infra.controllers.admin import ControllerAdmin
 from infra.doctor import addresses, stores
 from infra.doctor.findings import FAIL, OK, WARN, Finding
 from infra.problems import Problem
+from infra.processes import status
 
 SKEW_WARN_MS, SKEW_FAIL_MS = 1_000, 60_000
 ALIEN_TIMEOUT_MS = 2_000
@@ -44,7 +44,7 @@ def check(controllers: Mapping[str, str]) -> list[Finding]:
 
 def _answers(controllers: Mapping[str, str]) -> tuple[list[Finding], list[str]]:
     began_ms = time.time_ns() // 1_000_000
-    answers = process_status.ask_all(controllers.values(), sets=False)
+    answers = status.ask_all(controllers.values(), sets=False)
     now_ms = time.time_ns() // 1_000_000
     findings, living = [], []
     for name, address in controllers.items():

@@ -16,10 +16,10 @@ from events.producer import LOG_CLIENT_SETTINGS
 from events.topics import BROKER_EVENTS, COMMANDS, COMMANDS_TOPIC, OUTCOMES_TOPIC, TOPICS
 from infra import waiting
 from infra.doctor.findings import FAIL, OK, WARN, Finding
-from processors import topic_check
-from processors.log_health import too_short
-from processors.log_reader import LogReader, LogUnreachable
-from processors.start_notes import NOTES_FILE, StartNotes
+from processors.log import topics as topic_check
+from processors.log.health import too_short
+from processors.log.reader import LogReader, LogUnreachable
+from processors.log.start_notes import NOTES_FILE, StartNotes
 
 ASK_TIMEOUT_S = 5.0
 WAY_OUT_OF_LOSS = (

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 
-from infra import java
 from infra.doctor.findings import FAIL, OK, WARN, Finding
+from infra.jars import java
 from infra.problems import Problem
 
 PYTHON_MIN = (3, 11)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from infra import process_status
 from infra.doctor.findings import FAIL, OK, WARN, Finding
+from infra.processes import status as process_status
 
 AREA = "stores"
 

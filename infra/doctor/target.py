@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from infra import cli_process
-from infra.data_folder import DataFolder
+from infra.cli import process
+from infra.cluster.data_folder import DataFolder
 from infra.problems import EXIT_USAGE, Problem
-from processors.config import PROPERTIES_SUFFIXES
-from processors.namesrv_config import EMBED
-from processors.properties import parse
+from processors.nameserver.config import EMBED
+from processors.settings.config import PROPERTIES_SUFFIXES
+from processors.settings.properties import parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def of_file(path: Path) -> Target:
     these.
     """
     target, kind = Target(), kind_of(path)
-    config: Any = cli_process.load_config(kind, path, {})
+    config: Any = process.load_config(kind, path, {})
     if kind == "controller":
         target.take_controller(config)
     elif kind == "namesrv":
@@ -118,10 +118,10 @@ def of_folder(folder: DataFolder) -> Target:
     options = folder.require()["options"]
     target = Target(starts_kafka=not options.get("kafka"))
     for path in sorted(folder.config.glob("controller-*.toml")):
-        target.take_controller(cli_process.load_config("controller", path, {}))
+        target.take_controller(process.load_config("controller", path, {}))
     for path in sorted(folder.config.glob("*.toml")):
         if kind_of(path) == "broker":
-            target.take_broker(path.stem, cli_process.load_config("broker", path, {}))
+            target.take_broker(path.stem, process.load_config("broker", path, {}))
     if not target.controllers:
         raise Problem(
             f"{folder.root} has no configuration yet",

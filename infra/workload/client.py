@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
-from brokers.log import records
-from brokers.log.properties import encode_properties
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import CallTimeout, RemotingError
+from brokers.store.log import records
+from brokers.store.log.properties import encode_properties
 
 DEFAULT_TOPIC = "TBW102"
 POLL_MS = 200

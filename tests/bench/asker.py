@@ -18,7 +18,12 @@ import time
 import uuid
 from pathlib import Path
 
-from brokers.controller_messages import Introduction, LogPosition, apply_broker_id, register_broker
+from brokers.membership.controller_messages import (
+    Introduction,
+    LogPosition,
+    apply_broker_id,
+    register_broker,
+)
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import RemotingError

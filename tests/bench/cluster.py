@@ -16,9 +16,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from infra import children, process_status
-from infra.data_folder import DataFolder
-from infra.demo.cluster import DemoCluster, SetView
+from infra.cluster.data_folder import DataFolder
+from infra.cluster.running import DemoCluster, SetView
+from infra.processes import children
+from infra.processes import status as process_status
 from tests.bench.calls import Call, is_calm
 from tests.bench.sender import CallLog
 from tests.support.local_cluster import end_starting

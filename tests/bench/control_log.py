@@ -19,8 +19,8 @@ from events.commands import (
     RegisterBroker,
 )
 from events.envelope import Envelope, ReplicaEvidence
-from processors.fold import Folder
-from processors.state import RULES_VERSION, BrokerSet
+from processors.fold.folder import Folder
+from processors.fold.state import RULES_VERSION, BrokerSet
 
 CLUSTER = "DefaultCluster"
 MEMBERS = (1, 2, 3)

@@ -12,7 +12,7 @@ import time
 import uuid
 from multiprocessing.connection import Connection as Pipe
 
-from brokers import controller_messages
+from brokers.membership import controller_messages
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
 

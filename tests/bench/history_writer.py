@@ -21,9 +21,9 @@ from events.commands import ApplyBrokerId, ClaimLeadership, ClusterFormed, Comma
 from events.envelope import Envelope
 from events.outcomes import Outcome
 from events.producer import PRODUCER_SETTINGS
-from infra import kafka_server
-from processors.fold import Folder
-from processors.state import RULES_VERSION
+from infra.kafka import server
+from processors.fold.folder import Folder
+from processors.fold.state import RULES_VERSION
 
 CLUSTER_ID = "bench-history"
 SETS, MEMBERS = 300, (1, 2, 3)
@@ -42,7 +42,7 @@ class Written:
 
 def write(kafka: Mapping[str, str], records: int) -> Written:
     """Create the topics and fill `regent.commands` with that many records."""
-    kafka_server.create_topics(
+    server.create_topics(
         kafka["bootstrap.servers"],
         [
             NewTopic(

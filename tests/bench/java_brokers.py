@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.controller_admin import ControllerAdmin
+from infra.controllers.admin import ControllerAdmin
 from infra.problems import Problem
 from tests.bench.cluster import BenchCluster, BenchFailed
 from tests.bench.own_set import create_topic

@@ -16,12 +16,13 @@ from msgspec.structs import replace
 
 from events.codec import encode
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
-from lakehouse import delta_tables, landing
-from lakehouse.high_water import HighWater
-from lakehouse.lake import lake_at
-from lakehouse.tables import BRONZE
-from processors.bulk_fold import RECORDS_TOGETHER
-from processors.fold import Folder
+from lakehouse.landing import batches
+from lakehouse.tables import delta
+from lakehouse.tables.high_water import HighWater
+from lakehouse.tables.lake import lake_at
+from lakehouse.tables.specs import BRONZE
+from processors.fold.folder import Folder
+from processors.log.bulk_fold import RECORDS_TOGETHER
 from tests.bench.control_log import ControlLog
 from tests.support.generated_lake import batch_of, land_batch
 
@@ -44,7 +45,7 @@ def lay(root: Path, commands: int, silver: bool) -> Laid:
     log, folder = ControlLog(), Folder()
     log.grow(commands, SETS)
     lake = lake_at(root, CLUSTER_ID)
-    delta_tables.ensure_tables(lake)
+    delta.ensure_tables(lake)
     for first in range(0, commands, AT_ONCE):
         values = log.records[first : first + AT_ONCE]
         outcomes = [_published(folder, offset, value) for offset, value in enumerate(values, first)]
@@ -59,7 +60,7 @@ def lay(root: Path, commands: int, silver: bool) -> Laid:
                 land_batch(lake, batch, first // AT_ONCE)
             else:
                 mark = HighWater({(topic, 0): first - 1})
-                rows = landing.bronze_rows(
+                rows = batches.bronze_rows(
                     CLUSTER_ID, batch, mark, first // AT_ONCE, datetime.now(UTC)
                 )
                 deltalake.write_deltalake(lake.uri(BRONZE), rows, mode="append")

@@ -13,8 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from infra import children, process_status, toml_text
-from infra.ports import pick_block
+from infra.cluster import toml_text
+from infra.processes import children
+from infra.processes import status as process_status
+from infra.processes.ports import pick_block
 from tests.bench.cluster import ROOT, BenchFailed
 
 POLL_S = 0.02

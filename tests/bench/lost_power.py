@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from brokers.boot import MARKER_NAME
-from brokers.log.checkpoint import ABORT_NAME, CHECKPOINT_NAME
-from brokers.log.disk import PAGE_BYTES
-from brokers.log.records import MessageFields
-from brokers.log.store import MessageStore, StoreConfig
+from brokers.process.boot import MARKER_NAME
+from brokers.store.files.disk import PAGE_BYTES
+from brokers.store.log.records import MessageFields
+from brokers.store.recovery.checkpoint import ABORT_NAME, CHECKPOINT_NAME
+from brokers.store.store import MessageStore, StoreConfig
 from tests.bench.replica_ends import message
 
 QUEUES_A_TOPIC = 8

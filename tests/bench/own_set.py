@@ -20,8 +20,9 @@ from typing import Any
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
-from infra import children, process_status
-from infra.ports import pick_block
+from infra.processes import children
+from infra.processes import status as process_status
+from infra.processes.ports import pick_block
 from tests.bench.cluster import ROOT, BenchCluster, BenchFailed
 
 UP_WITHIN_S = 90.0

@@ -17,14 +17,14 @@ from brokers.ha.epoch_file import EpochFile
 from brokers.ha.frames import Transfer
 from brokers.ha.master_link import BATCH_BYTES
 from brokers.ha.transport import RECEIVE_BYTES
-from brokers.log.queue_follower import QueueFollower
-from brokers.log.records import MessageFields, host_bytes
-from brokers.log.store import MessageStore, StoreConfig
 from brokers.replica import effects as fx
 from brokers.replica.config import ReplicaConfig
 from brokers.replica.core import ReplicaCore
 from brokers.replica.driver import AlterResult, ReplicaDriver, ReplicaHooks
 from brokers.replica.roles import RoleNotice
+from brokers.store.log.records import MessageFields, host_bytes
+from brokers.store.queue_follower import QueueFollower
+from brokers.store.store import MessageStore, StoreConfig
 
 FILE_BYTES = 256 * 1024 * 1024
 BODY_BYTES = 1024

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from brokers.remoting import codec
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
-from infra.ports import split_address
+from infra.processes.ports import split_address
 from infra.workload.message import body_of
 from tests.bench import memory, pipelined
 from tests.bench.apart import apart, cpu_seconds

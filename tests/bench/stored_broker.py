@@ -14,11 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from brokers.log.store import MessageStore, StoreConfig
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import RemotingError
-from infra.ports import split_address
+from brokers.store.store import MessageStore, StoreConfig
+from infra.processes.ports import split_address
 from tests.bench import java_brokers, send_load
 from tests.bench.apart import apart
 from tests.bench.cluster import BenchCluster, BenchFailed

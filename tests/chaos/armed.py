@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from infra import children
+from infra.processes import children
 from tests.chaos import damage
 from tests.chaos.broker_stage import BrokerStage
 from tests.chaos.hits import NotAsItShouldBe

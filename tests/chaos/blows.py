@@ -11,7 +11,7 @@ import json
 import signal
 import time
 
-from processors.faust_worker import FaustWorker
+from processors.log.faust_worker import FaustWorker
 from tests.chaos.hits import NotAsItShouldBe
 from tests.chaos.registrations import register_all
 from tests.chaos.stage import Stage

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from infra import replica_logs
+from infra.cluster import replica_logs
 from infra.workload.client import CALL_TIMEOUT_MS, POLL_MS
 from tests.chaos.hits import Hits, NotAsItShouldBe, NotPossible, told_in
 from tests.chaos.line import Line

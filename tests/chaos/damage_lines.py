@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from brokers.log.records import decode_messages
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
+from brokers.store.log.records import decode_messages
 from infra.workload.client import CallFailed, WorkloadClient
 from infra.workload.message import sequence_of
 from tests.chaos import damage

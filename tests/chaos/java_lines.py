@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from infra.cluster_plan import BROKER_SET, CLUSTER_NAME, COMMIT_LOG_FILE_BYTES
+from infra.cluster.plan import BROKER_SET, CLUSTER_NAME, COMMIT_LOG_FILE_BYTES
 from infra.problems import Problem
 from tests.chaos import damage
 from tests.chaos.armed import Armed

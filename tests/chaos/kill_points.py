@@ -101,8 +101,8 @@ def around(owner: Any, name: str, points: KillPoints, before: str = "", after: s
 def set_points(points: KillPoints) -> None:
     """Puts every point into the product's classes."""
     from brokers.ha import transport
-    from brokers.log.commit_log import CommitLog
-    from brokers.service.send import SendService
+    from brokers.service.sending.send import SendService
+    from brokers.store.log.commit_log import CommitLog
 
     around(CommitLog, "write", points, before="before-write", after="after-write")
     around(CommitLog, "flush", points, after="after-flush")
@@ -125,7 +125,7 @@ def set_points(points: KillPoints) -> None:
 
 def set_boot_id(folder: Path) -> None:
     """The machine's boot id is that of the folder, where there is one."""
-    from brokers import boot
+    from brokers.process import boot
 
     real = boot.machine_boot_id
 
@@ -142,9 +142,9 @@ def install(control: str) -> None:
     """The broker of this process, once it begins, runs with all of it. `control`: the folder above
     those of the brokers.
     """
-    from brokers import broker_process, scrubber
+    from brokers.process import broker, scrubber
 
-    begin = broker_process.run
+    begin = broker.run
     scrubber.Scrubber.__init__.__defaults__ = (SCRUB_FIRST_AFTER_S,)
 
     async def run(config: Any) -> int:
@@ -160,4 +160,4 @@ def install(control: str) -> None:
         Recorder(config.store_dir, folder / JOURNAL).install()
         return await begin(config)
 
-    broker_process.run = run
+    broker.run = run

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from lakehouse.tables import BRONZE, DECISIONS
+from lakehouse.tables.specs import BRONZE, DECISIONS
 from tests.chaos.hits import NotAsItShouldBe, NotPossible
 from tests.chaos.landing_run import LandingStage
 from tests.support.landing_points import AFTER_COMMIT, AFTER_WRITE, BEFORE_WRITE, POINTS

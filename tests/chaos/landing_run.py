@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from events.topics import COMMANDS_TOPIC
-from infra.kafka_server import LocalKafka, wait_ready
-from lakehouse.lake import lake_at
-from lakehouse.maintain import lake_locks, maintain
-from lakehouse.status import missing_offsets
+from infra.kafka.server import LocalKafka, wait_ready
+from lakehouse.care.maintain import lake_locks, maintain
+from lakehouse.landing.status import missing_offsets
+from lakehouse.tables.lake import lake_at
 from tests.chaos.hits import NotAsItShouldBe, NotPossible, told_in
 from tests.chaos.progress import Progress
 from tests.chaos.verdict import Row, Run

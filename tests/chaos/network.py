@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from infra import children
+from infra.processes import children
 from tests.support.local_cluster import wait_until
 
 INSIDE = "REGENT_CHAOS_NETWORK"

@@ -32,7 +32,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from infra.cli_status import table
+from infra.cli.status import table
 from tests.chaos import (
     broker_lines,
     broker_run,

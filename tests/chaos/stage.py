@@ -16,14 +16,14 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from brokers.controller_messages import Introduction, apply_broker_id
+from brokers.membership.controller_messages import Introduction, apply_broker_id
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import RemotingError
 from events.topics import COMMANDS_TOPIC
-from infra import process_status
-from infra.cluster_plan import CLUSTER_NAME
+from infra.cluster.plan import CLUSTER_NAME
+from infra.processes import status
 from tests.chaos.hits import Hits, NotAsItShouldBe, told_in
 from tests.chaos.verdict import Row, Run, judge
 from tests.support.local_cluster import LocalCluster, wait_until
@@ -95,7 +95,7 @@ class Stage(Hits):
             names = {
                 one["status_address"]: one["name"] for one in self.cluster.processes("controller")
             }
-            answers = process_status.ask_all(list(names), 500)
+            answers = status.ask_all(list(names), 500)
             leading = {
                 names[at]: one["term"]
                 for at, one in answers.items()

@@ -176,20 +176,20 @@ def _():
 
 LIFE.shown(
     "broker-side-of-the-failure-table",
-    "tests/unit/brokers/test_registration.py::test_a_failed_1012_starts_again_at_1012",
-    "tests/unit/brokers/test_registration.py::"
+    "tests/unit/brokers/membership/test_registration.py::test_a_failed_1012_starts_again_at_1012",
+    "tests/unit/brokers/membership/test_registration.py::"
     "test_a_temp_file_that_cannot_be_written_leaves_nothing_behind",
-    "tests/unit/brokers/test_registration.py::test_an_id_taken_by_another_replica_is_given_up",
-    "tests/unit/brokers/test_registration.py::"
+    "tests/unit/brokers/membership/test_registration.py::test_an_id_taken_by_another_replica_is_given_up",
+    "tests/unit/brokers/membership/test_registration.py::"
     "test_an_unanswered_1013_keeps_the_temp_file_and_repeats_the_same_command",
-    "tests/unit/brokers/test_registration.py::"
+    "tests/unit/brokers/membership/test_registration.py::"
     "test_a_restart_with_a_temp_file_repeats_1013_with_its_check_code",
-    "tests/unit/brokers/test_registration.py::"
+    "tests/unit/brokers/membership/test_registration.py::"
     "test_an_identity_file_that_cannot_be_written_repeats_1013",
-    "tests/unit/brokers/test_registration.py::test_with_both_files_the_identity_wins",
-    "tests/unit/brokers/test_registration.py::"
+    "tests/unit/brokers/membership/test_registration.py::test_with_both_files_the_identity_wins",
+    "tests/unit/brokers/membership/test_registration.py::"
     "test_a_refused_1003_repeats_1003_and_never_asks_for_an_id",
-    "tests/unit/brokers/test_registration.py::test_files_of_another_broker_set_are_refused",
+    "tests/unit/brokers/membership/test_registration.py::test_files_of_another_broker_set_are_refused",
 )
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from processors import effects as fx
+from processors.controller import effects as fx
 from tests.conformance.rows import Row, Shown, Table
 from tests.support.control_history import History, seen, with_master, with_replicas
 from tests.support.controller_rig import CLUSTER, SET, Log, Rig
@@ -13,8 +13,8 @@ DEFECT = Table("15")
 
 DEFECT.shown(
     "row-1-close-of-an-old-connection",
-    "tests/unit/processors/test_liveness.py::test_a_heartbeat_binds_its_connection_anew",
-    "tests/unit/processors/test_core.py::test_a_late_close_of_an_old_connection_harms_nobody",
+    "tests/unit/processors/liveness/test_replicas.py::test_a_heartbeat_binds_its_connection_anew",
+    "tests/unit/processors/controller/test_core.py::test_a_late_close_of_an_old_connection_harms_nobody",
 )
 
 
@@ -35,13 +35,13 @@ def _():
 
 DEFECT.shown(
     "row-3-negated-predicate",
-    "tests/unit/processors/test_triggers.py::test_a_silent_master_is_replaced",
-    "tests/unit/processors/test_triggers.py::test_a_living_master_is_left_alone",
+    "tests/unit/processors/liveness/test_triggers.py::test_a_silent_master_is_replaced",
+    "tests/unit/processors/liveness/test_triggers.py::test_a_living_master_is_left_alone",
 )
 DEFECT.shown(
     "row-4-scan-runs-once",
-    "tests/unit/processors/test_triggers.py::test_a_silent_master_is_replaced",
-    "tests/unit/processors/test_liveness.py::test_the_timeout_is_the_replicas_own",
+    "tests/unit/processors/liveness/test_triggers.py::test_a_silent_master_is_replaced",
+    "tests/unit/processors/liveness/test_replicas.py::test_the_timeout_is_the_replicas_own",
 )
 
 
@@ -60,7 +60,7 @@ def _():
 
 DEFECT.shown(
     "row-5-and-is-not-asked-again",
-    "tests/unit/processors/test_core.py::"
+    "tests/unit/processors/controller/test_core.py::"
     "test_nobody_electable_is_asked_again_only_when_the_evidence_changes",
 )
 
@@ -136,13 +136,13 @@ def _():
 
 DEFECT.shown(
     "row-11-a-timeout-is-unknown",
-    "tests/unit/processors/test_core.py::test_no_answer_from_the_log_is_told_as_unknown",
-    "tests/unit/processors/test_core.py::"
+    "tests/unit/processors/controller/test_core.py::test_no_answer_from_the_log_is_told_as_unknown",
+    "tests/unit/processors/controller/test_core.py::"
     "test_a_retry_with_the_same_command_id_gets_the_first_outcome",
 )
 DEFECT.shown(
     "row-12-no-grace-at-start",
-    "tests/unit/processors/test_triggers.py::"
+    "tests/unit/processors/liveness/test_triggers.py::"
     "test_a_master_never_heard_gets_a_full_timeout_after_the_takeover",
 )
 
@@ -177,20 +177,20 @@ def _():
 
 DEFECT.shown(
     "row-14-lost-notices",
-    "tests/unit/processors/test_elections.py::"
+    "tests/unit/processors/controller/test_elections.py::"
     "test_the_new_leader_pushes_roles_the_former_may_not_have_pushed",
-    "tests/unit/processors/test_core.py::test_a_replica_that_comes_back_is_told_who_is_master",
+    "tests/unit/processors/controller/test_core.py::test_a_replica_that_comes_back_is_told_who_is_master",
 )
 DEFECT.shown(
     "row-15-a-scan-that-dies",
-    "tests/unit/processors/test_log_watch.py::"
+    "tests/unit/processors/log/test_watch.py::"
     "test_a_worker_that_crashed_and_a_watch_that_fails_end_it",
 )
 DEFECT.shown(
     "row-16-heartbeats-only-to-probed-addresses",
-    "tests/unit/processors/test_core.py::"
+    "tests/unit/processors/controller/test_core.py::"
     "test_a_standby_forwards_to_the_leader_it_knows_and_gives_its_answer_back",
-    "tests/unit/processors/test_liveness.py::"
+    "tests/unit/processors/liveness/test_replicas.py::"
     "test_a_registration_is_a_sign_of_life_and_tells_the_position",
 )
 
@@ -282,7 +282,7 @@ def _():
     """Who leads on two nodes; with RocketMQ each reads enableElectUncleanMaster in a file of its
     own.
     """
-    from processors.fold import Folder
+    from processors.fold.folder import Folder
 
     history = with_master(1)
     history.setting("enableElectUncleanMaster", "true")

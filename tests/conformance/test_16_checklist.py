@@ -19,7 +19,7 @@ NAMES = {"clusterName": CLUSTER, "brokerName": SET}
 BROKERS = Table("16-brokers")
 BROKERS.shown(
     "1-1005-names-a-reachable-leader",
-    "tests/unit/processors/test_peer_desk.py::test_1005_names_an_address_that_the_asker_can_reach",
+    "tests/unit/processors/controller/test_peers.py::test_1005_names_an_address_that_the_asker_can_reach",
     f"{WIRE}::test_the_properties_file_is_what_counts",
 )
 BROKERS.shown(
@@ -61,7 +61,7 @@ def _() -> list[str]:
 
 BROKERS.shown(
     "5-904-one-way",
-    "tests/unit/processors/test_heartbeat_desk.py::"
+    "tests/unit/processors/controller/test_heartbeats.py::"
     "test_904_is_taken_by_every_controller_and_answered_when_it_was_not_one_way",
     f"{WIRE}::test_a_one_way_request_is_never_answered",
 )
@@ -92,7 +92,7 @@ BROKERS.shown("8-first-heartbeat-may-come-late", f"{LIVENESS}::test_liveness")
 BROKERS.shown(
     "9-answer-within-3-s",
     f"{WIRE}::test_without_the_log_every_answer_comes_in_time_and_says_that_it_proves_nothing",
-    "tests/unit/processors/test_peer_desk.py::test_a_leader_that_never_answers_ends_in_unknown",
+    "tests/unit/processors/controller/test_peers.py::test_a_leader_that_never_answers_ends_in_unknown",
 )
 BROKERS.shown(
     "10-serialisations-and-extra-fields",
@@ -107,10 +107,11 @@ TOOL.shown(
 TOOL.shown("2-1006-takes-an-array", f"{REQUESTS}::test_requests")
 TOOL.shown(
     "3-1010-is-never-empty",
-    "tests/unit/processors/test_config_text.py::test_names_are_sorted_and_the_text_is_never_empty",
+    "tests/unit/processors/settings/test_config_text.py::test_names_are_sorted_and_the_text_is_never_empty",
 )
 TOOL.shown(
-    "4-1009-takes-properties", "tests/unit/processors/test_admin_desk.py::test_1009_row_by_row"
+    "4-1009-takes-properties",
+    "tests/unit/processors/controller/test_operators.py::test_1009_row_by_row",
 )
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from brokers.remoting.codec import FrameDecoder, encode
 from brokers.remoting.command import RemotingCommand
-from processors import effects as fx
+from processors.controller import effects as fx
 from tests.conformance.rows import Row, Shown, Table
 from tests.support.controller_rig import CLUSTER, SET, Log, Rig
 
@@ -214,7 +214,7 @@ def _() -> list[int]:
 
 FRAMING.shown(
     "one-way-is-never-answered",
-    "tests/unit/processors/test_core.py::test_a_one_way_request_is_never_answered_however_late",
+    "tests/unit/processors/controller/test_core.py::test_a_one_way_request_is_never_answered_however_late",
 )
 FRAMING.shown(
     "processor-failure-is-code-1",

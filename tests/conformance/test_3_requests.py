@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from processors import effects as fx
-from processors.properties import parse
+from processors.controller import effects as fx
+from processors.settings.properties import parse
 from tests.conformance.rows import Row, Shown, Table
 from tests.support.controller_rig import CLUSTER, SET, Log, Rig
 
@@ -89,7 +89,7 @@ def _() -> tuple[int, ...]:
 
 HEARTBEAT.shown(
     "no-broker-id-is-2005",
-    "tests/unit/processors/test_heartbeat_desk.py::test_a_904_that_cannot_be_read",
+    "tests/unit/processors/controller/test_heartbeats.py::test_a_904_that_cannot_be_read",
 )
 
 ALTER = Table("3.2")
@@ -194,7 +194,7 @@ def _() -> Shape:
 
 REGISTER.shown(
     "another-cluster-name",
-    "tests/unit/processors/test_responses.py::"
+    "tests/unit/processors/wire/test_answers.py::"
     "test_a_registration_under_another_cluster_name_looks_for_the_master_there",
 )
 
@@ -262,7 +262,7 @@ def _() -> Shape:
 
 METADATA.shown(
     "reachable-from-where-it-was-asked",
-    "tests/unit/processors/test_peer_desk.py::test_1005_names_an_address_that_the_asker_can_reach",
+    "tests/unit/processors/controller/test_peers.py::test_1005_names_an_address_that_the_asker_can_reach",
 )
 
 SYNC = Table("3.7")
@@ -352,10 +352,12 @@ def _() -> tuple[bool, dict[str, str], Any]:
 
 
 CONFIG = Table("3.9")
-CONFIG.shown("1009-row-by-row", "tests/unit/processors/test_admin_desk.py::test_1009_row_by_row")
+CONFIG.shown(
+    "1009-row-by-row", "tests/unit/processors/controller/test_operators.py::test_1009_row_by_row"
+)
 CONFIG.shown(
     "the-file-may-add-to-the-black-list",
-    "tests/unit/processors/test_config_text.py::"
+    "tests/unit/processors/settings/test_config_text.py::"
     "test_the_black_list_always_holds_three_names_and_those_of_the_file",
 )
 

@@ -1,5 +1,5 @@
 """Design section 4: one test for each safety rule of a set, under the rule's name (S11, the command
-log's own, stands in tests/unit/processors/test_log_watch.py; S14 to S20 in test_4_trust.py).
+log's own, stands in tests/unit/processors/log/test_watch.py; S14 to S20 in test_4_trust.py).
 
 Each rule is shown twice: it holds, and its test fails once the rule is broken on purpose by a patch
 of one product function (`BROKEN`). A rule whose breaking nobody sees would not be shown at all.
@@ -15,14 +15,13 @@ from typing import Any
 
 import pytest
 
-from brokers import identity_file
 from brokers.ha import epoch_file
 from brokers.ha.epoch_file import EpochFile, EpochFileError
 from brokers.ha.epochs import EpochHistory
 from brokers.ha.sync_set import SyncSet
-from brokers.identity_file import IdentityFileError, IdentityFiles
-from brokers.log import checkpoint
-from brokers.registration import Identity
+from brokers.membership import identity_file
+from brokers.membership.identity_file import IdentityFileError, IdentityFiles
+from brokers.membership.registration import Identity
 from brokers.replica import effects as fx
 from brokers.replica import transitions
 from brokers.replica.config import ReplicaConfig
@@ -30,9 +29,10 @@ from brokers.replica.master_role import MasterRole
 from brokers.replica.put_rules import AckMode
 from brokers.replica.roles import Role, RoleNotice, Verdict, judge
 from brokers.replica.transitions import RoleTransitions
-from brokers.service.topic_changes import TopicChanges
-from processors import decide_replicas, elect
-from processors.decide_refusals import ACCEPTED_WITHOUT_CHANGE
+from brokers.service.metadata.topic_changes import TopicChanges
+from brokers.store.recovery import checkpoint
+from processors.fold import decide_replicas, elect
+from processors.fold.refusals import ACCEPTED_WITHOUT_CHANGE
 from tests.support.broken_on_purpose import Bug, Patch, Rule, cases, is_seen, name_of
 from tests.support.brokers import free_port, send_request
 from tests.support.client_service import Desk

@@ -9,19 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from brokers.log import patch as log_patch
-from brokers.log.integrity import Place
-from brokers.log.queue_ends import QueueEnds
 from brokers.remoting.command import RemotingCommand
 from brokers.replica.admission import Admission
-from brokers.service.dropped_queues import DroppedQueues
-from brokers.service.offsets import ConsumerOffsets
-from brokers.service.topics import TopicConfig
-from processors import decide_elect, decide_replicas, decide_sync_set, elect, elect_candidates
+from brokers.service.tables.dropped_queues import DroppedQueues
+from brokers.service.tables.offsets import ConsumerOffsets
+from brokers.service.tables.topics import TopicConfig
+from brokers.store.log import patch as log_patch
+from brokers.store.log.integrity import Place
+from brokers.store.queues.queue_ends import QueueEnds
+from processors.fold import candidates as elect_candidates
+from processors.fold import decide_elect, decide_replicas, decide_sync_set, elect
 from tests.support.broken_on_purpose import Bug, Patch, Rule, cases, is_seen, name_of
 from tests.support.client_service import Desk
 from tests.support.control_history import History, seen, with_master
-from tests.unit.brokers.log.log_samples import NOW_MS, fill, message, open_queues, small_store
+from tests.unit.brokers.store.log_samples import NOW_MS, fill, message, open_queues, small_store
 
 SILENT = {"alive": False, "reason": "heartbeat_expired"}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from processors.decide_refusals import RESPONSE_CODES
+from processors.fold.refusals import RESPONSE_CODES
 from tests.conformance.rows import Row, Shown, Table
 from tests.support.control_history import History, seen, verdicts, with_master, with_replicas
 

@@ -11,8 +11,6 @@ from types import SimpleNamespace
 import pytest
 
 from brokers.ha.sync_set import count_mode_candidate
-from brokers.log.disk_space import full_remark
-from brokers.log.flush_queue import Flushed
 from brokers.replica.put_rules import (
     NOT_ENOUGH,
     STORED,
@@ -23,6 +21,8 @@ from brokers.replica.put_rules import (
     combine,
 )
 from brokers.replica.waiters import Confirmation, ConfirmWaiters
+from brokers.store.files.disk_space import full_remark
+from brokers.store.log.flush_queue import Flushed
 from tests.support.brokers import send_request, until
 from tests.support.client_service import Desk
 

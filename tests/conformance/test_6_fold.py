@@ -13,10 +13,10 @@ from events.changes import (
 )
 from events.codec import encode
 from events.commands import ApplyBrokerId
-from processors.evolve import evolve
-from processors.fold import Folder
-from processors.snapshot_codec import dump, load
-from processors.state import BrokerSet, ControllerState
+from processors.fold.evolve import evolve
+from processors.fold.folder import Folder
+from processors.fold.snapshot_codec import dump, load
+from processors.fold.state import BrokerSet, ControllerState
 from tests.conformance.rows import Row, Shown, Table
 from tests.support.control_history import CLUSTER, NAME, History, seen, with_master, with_replicas
 
@@ -250,7 +250,7 @@ def _():
 def _():
     history = with_master(1, 2)
     claim = encode(ApplyBrokerId(history.envelope(), CLUSTER, NAME, 4, "h4:1;x"))
-    from processors.fold import HoleInLog
+    from processors.fold.folder import HoleInLog
 
     with pytest.raises(HoleInLog):
         history.folder.apply(history.folder.next_offset + 1, claim)
@@ -265,12 +265,12 @@ def _():
 
 MUST.shown(
     "answers-after-the-event-is-applied",
-    "tests/unit/processors/test_responses.py::"
+    "tests/unit/processors/wire/test_answers.py::"
     "test_an_accepted_alter_has_the_new_epoch_in_header_and_body",
 )
 MUST.shown(
     "a-full-timeout-after-a-leader-change",
-    "tests/unit/processors/test_triggers.py::"
+    "tests/unit/processors/liveness/test_triggers.py::"
     "test_a_master_never_heard_gets_a_full_timeout_after_the_takeover",
 )
 

@@ -3,9 +3,9 @@
 import pytest
 
 from events.changes import MasterElected
-from processors import effects as fx
-from processors.liveness import Heartbeat, Liveness
-from processors.state import BrokerSet, Replica
+from processors.controller import effects as fx
+from processors.fold.state import BrokerSet, Replica
+from processors.liveness.replicas import Heartbeat, Liveness
 from tests.conformance.rows import Row, Shown, Table
 from tests.support.controller_rig import CLUSTER, SET, Log, Rig
 
@@ -60,7 +60,7 @@ def _() -> list[tuple[int, int]]:
 
 SOFT.shown(
     "address-and-channel-are-refreshed",
-    "tests/unit/processors/test_liveness.py::test_a_heartbeat_binds_its_connection_anew",
+    "tests/unit/processors/liveness/test_replicas.py::test_a_heartbeat_binds_its_connection_anew",
 )
 
 LIVE = Table("8")
@@ -123,7 +123,7 @@ def _() -> str:
 
 LIVE.shown(
     "defect-1-late-close-of-an-old-connection",
-    "tests/unit/processors/test_core.py::test_a_late_close_of_an_old_connection_harms_nobody",
+    "tests/unit/processors/controller/test_core.py::test_a_late_close_of_an_old_connection_harms_nobody",
     "tests/integration/test_controller_wire.py::"
     "test_a_late_close_of_an_old_connection_evicts_nobody",
 )
@@ -212,12 +212,12 @@ def _() -> str:
 
 TRIGGER.shown(
     "2004-is-not-retried",
-    "tests/unit/processors/test_triggers.py::"
+    "tests/unit/processors/liveness/test_triggers.py::"
     "test_a_call_that_found_nobody_is_no_failure_to_be_repeated",
 )
 TRIGGER.shown(
     "retries-are-counted",
-    "tests/unit/processors/test_triggers.py::"
+    "tests/unit/processors/liveness/test_triggers.py::"
     "test_a_call_whose_outcome_is_not_seen_is_repeated_a_few_times_and_then_seldom",
 )
 

@@ -18,9 +18,10 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-from infra import children, jar_store
-from infra.ports import is_free, pick_block
+from infra.jars import store
 from infra.problems import Problem
+from infra.processes import children
+from infra.processes.ports import is_free, pick_block
 
 LOCK = Path(__file__).parent / "object-store.lock"
 KEY_ID, SECRET = "regent-land", "known-to-the-test-only"
@@ -37,7 +38,7 @@ def program(say: Callable[[str], None]) -> Path:
     """The program, fetched by name, version and hash at its first use. Problem when it cannot be
     had.
     """
-    folder = jar_store.cache_dir() / "object-store"
+    folder = store.cache_dir() / "object-store"
     found, stamp = folder / "bin" / "weed", folder / "made-from.lock"
     if found.exists() and stamp.exists() and stamp.read_bytes() == LOCK.read_bytes():
         return found

@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from events.topics import COMMANDS_TOPIC
-from infra import children, toml_text
-from infra.kafka_server import LocalKafka
-from lakehouse.status import LandingStatus, missing_offsets
+from infra.cluster import toml_text
+from infra.kafka.server import LocalKafka
+from infra.processes import children
+from lakehouse.landing.status import LandingStatus, missing_offsets
 from tests.interop.stage import Row
 from tests.support.landing_stage import (
     Job,

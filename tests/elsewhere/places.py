@@ -12,8 +12,8 @@ import signal
 from dataclasses import replace
 from pathlib import Path
 
-from infra import jar_store
-from lakehouse.commit_lock import ALONE
+from infra.jars import store as jar_store
+from lakehouse.tables.commit_lock import ALONE
 from tests.elsewhere.object_store import ObjectStore
 from tests.elsewhere.placed_job import asked, environment, ground, proven
 from tests.elsewhere.spark_cluster import SparkCluster

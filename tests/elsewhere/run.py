@@ -25,7 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from infra.cli import EXIT_INTERRUPTED
+from infra.cli.main import EXIT_INTERRUPTED
 from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE
 from tests.interop.run import broken, show
 from tests.interop.stage import Row, Stage

@@ -18,10 +18,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from infra import children
-from infra.java import find_java
-from infra.ports import pick_block
+from infra.jars.java import find_java
 from infra.problems import Problem
+from infra.processes import children
+from infra.processes.ports import pick_block
 
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
 STARTS_WITHIN_S = 180.0

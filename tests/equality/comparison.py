@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from infra.cli_status import table
+from infra.cli.status import table
 from infra.problems import Problem
 from lakehouse.errors import LakehouseError
 from tests.support.lake_questions import Question, Rows

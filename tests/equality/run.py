@@ -33,7 +33,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from infra.lake_spark import spark_for
+from infra.cli.lake.spark import spark_for
 from infra.problems import Problem
 from lakehouse.errors import LakehouseError
 from tests.bench.cluster import BenchFailed

@@ -18,9 +18,9 @@ from typing import Any
 
 from events.codec import decode
 from events.outcomes import Outcome
-from infra.kafka_server import LocalKafka
-from lakehouse.lake import Lake, lake_at
-from lakehouse.status import LandingStatus, missing_offsets
+from infra.kafka.server import LocalKafka
+from lakehouse.landing.status import LandingStatus, missing_offsets
+from lakehouse.tables.lake import Lake, lake_at
 from tests.bench.history_log import HistoryLog
 from tests.bench.lone_controller import LoneController
 from tests.support.generated_blows import Blow

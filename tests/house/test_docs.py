@@ -7,8 +7,8 @@ import re
 import pytest
 from source_tree import PACKAGES, ROOT
 
-from infra.cli import VERBS
-from infra.cli_controller import SUBVERBS
+from infra.cli.controller.verbs import SUBVERBS
+from infra.cli.main import VERBS
 
 README = ROOT / "README.md"
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"

@@ -13,9 +13,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "schemas": (),
     "events": ("schemas",),
     "brokers.remoting": (),
-    "brokers.log": ("brokers.remoting",),
-    "brokers.ha": ("brokers.remoting", "brokers.log"),
-    "brokers.replica": ("brokers.remoting", "brokers.log", "brokers.ha"),
+    "brokers.store": ("brokers.remoting",),
+    "brokers.ha": ("brokers.remoting", "brokers.store"),
+    "brokers.replica": ("brokers.remoting", "brokers.store", "brokers.ha"),
     "brokers": ("schemas", "events"),
     # a controller speaks RocketMQ's protocol: the codec lives with the protocol
     "processors": ("schemas", "events", "brokers.remoting"),
@@ -24,22 +24,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "infra": ("schemas", "events", "processors", "brokers", "lakehouse"),
 }
 # the one part of processors that the lakehouse may touch: what is pure
-PURE_OF_PROCESSORS = {
-    "state",
-    "fold",
-    "canonical",
-    "decide",
-    "evolve",
-    "elect",
-    "snapshot_codec",
-    "fold_repeats",
-    "state_digest",
-    # what if: the very rules by which a controller calls for elections
-    "liveness",
-    "triggers",
-    "rules",
-    "heartbeat_gaps",
-}
+PURE_OF_PROCESSORS = {"fold", "liveness"}
 
 
 def layer_of(name: str) -> str:

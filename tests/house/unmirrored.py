@@ -1,11 +1,11 @@
 """Source modules without a test module of their own, each with the test that runs it instead."""
 
 TESTED_ELSEWHERE: dict[str, str] = {
-    "infra/__main__.py": "tests/unit/infra/test_supervisor.py",
-    "lakehouse/errors.py": "tests/unit/infra/test_cli_history.py",
-    "lakehouse/gold_merge_spark.py": "tests/unit/lakehouse/test_gold_merge.py",
+    "infra/__main__.py": "tests/unit/infra/cluster/test_supervisor.py",
+    "lakehouse/errors.py": "tests/unit/infra/cli/lake/test_decisions.py",
+    "lakehouse/gold/merge_spark.py": "tests/unit/lakehouse/gold/test_merge.py",
     "infra/demo/asked.py": "tests/integration/test_demo.py",
-    "infra/demo/cluster.py": "tests/integration/test_demo.py",
+    "infra/cluster/running.py": "tests/integration/test_demo.py",
     "infra/demo/load.py": "tests/integration/test_demo.py",
     "infra/demo/read_back.py": "tests/integration/test_demo.py",
 }

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from brokers.remoting.client import RemotingClient
-from infra.kafka_server import LocalKafka
+from infra.kafka.server import LocalKafka
 from tests.support.kafka_topics import emptied
 from tests.support.scripted_controller import ScriptedController
 

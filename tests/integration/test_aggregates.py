@@ -17,12 +17,12 @@ import pytest
 
 from events.broker_events import BrokerEventHeader, SlaveFellBehind
 from events.codec import encode
-from lakehouse.aggregate_tables import AGGREGATE_TABLES, FAILOVER_RATES, REPLICA_LAG
-from lakehouse.aggregates_job import AggregatesJob
-from lakehouse.commit_lock import CommitLocks
-from lakehouse.delta_tables import read
-from lakehouse.gold_merge import merge_rows
-from lakehouse.lake import Lake
+from lakehouse.gold.aggregate_tables import AGGREGATE_TABLES, FAILOVER_RATES, REPLICA_LAG
+from lakehouse.gold.aggregates_job import AggregatesJob
+from lakehouse.gold.merge import merge_rows
+from lakehouse.tables.commit_lock import CommitLocks
+from lakehouse.tables.delta import read
+from lakehouse.tables.lake import Lake
 from tests.support.control_history import CLUSTER, NAME
 from tests.support.landed_log import (
     BEGAN_MS,
@@ -34,7 +34,7 @@ from tests.support.landed_log import (
     outcome_records,
 )
 from tests.support.spark_session import shared_session
-from tests.unit.lakehouse.gold_cases import failed_over
+from tests.unit.lakehouse.gold.gold_cases import failed_over
 
 pytestmark = [pytest.mark.spark, pytest.mark.processes, pytest.mark.timeout(1_200)]
 

@@ -19,11 +19,12 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from events import topics
-from infra import children, jar_store, java, process_status
-from infra.data_folder import DataFolder
-from infra.kafka_server import LocalKafka
-from infra.ports import pick_block
-from processors.topic_check import settings_of
+from infra.cluster.data_folder import DataFolder
+from infra.jars import java, store
+from infra.kafka.server import LocalKafka
+from infra.processes import children, status
+from infra.processes.ports import pick_block
+from processors.log.topics import settings_of
 from tests.support.kafka_topics import delete_topics
 from tests.support.local_cluster import COMMAND, ROOT, regent, wait_until
 
@@ -182,15 +183,15 @@ def test_a_java_that_is_too_old_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words", [["up", "--no-land"], ["kafka"]], ids=" ".join)
 def test_a_jar_with_other_bytes_is_never_used(words: list[str], tmp_path: Path) -> None:
-    for lock in jar_store.LOCK_NAMES:
+    for lock in store.LOCK_NAMES:
         (tmp_path / "jars" / lock).mkdir(parents=True)
-        for jar in jar_store.jars_of(lock).glob("*.jar"):
+        for jar in store.jars_of(lock).glob("*.jar"):
             (tmp_path / "jars" / lock / jar.name).symlink_to(jar)
     wrong = sorted((tmp_path / "jars" / "kafka").glob("*.jar"))[-1]
     wrong.unlink()
     wrong.write_bytes(b"PK\x03\x04 something else")
     where = ["--data-dir" if words[0] == "kafka" else "--dir", str(tmp_path / "d")]
-    environ = {**os.environ, jar_store.CACHE_VARIABLE: str(tmp_path / "jars")}
+    environ = {**os.environ, store.CACHE_VARIABLE: str(tmp_path / "jars")}
     code, line = refused(*words, *where, environ=environ)
     assert code == 1 and f"{wrong} has the wrong sha256" in line and "make setup" in line
 
@@ -432,8 +433,7 @@ class Controller:
         process = children.spawn([*COMMAND, *self.words], log, cwd=ROOT)
         try:
             wait_until(
-                lambda: (process_status.ask_once(self.address) or {}).get("role") == "active",
-                "it leads",
+                lambda: (status.ask_once(self.address) or {}).get("role") == "active", "it leads"
             )
             process.terminate()
             assert process.wait(60) == 0, log.read_text()

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from infra import cli
+from infra.cli import main
 from infra.problems import EXIT_FAILED
 from tests.support.control_history import NAME
 from tests.support.landed_log import command_records, lake_in, land, outcome_records
 from tests.support.made_gold import bring_up, job_of
-from tests.unit.lakehouse.gold_cases import failed_over
+from tests.unit.lakehouse.gold.gold_cases import failed_over
 
 PAST, _ = failed_over()
 GOLD_VERBS = (
@@ -86,7 +86,7 @@ def lost_files(folder: Path) -> None:
 
 
 def refused(lake: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    code = cli.main([*words, "--tables", str(lake)])
+    code = main.main([*words, "--tables", str(lake)])
     said = capsys.readouterr()
     assert code == EXIT_FAILED, f"{words}: {said.out}"
     assert said.out == "" and said.err.count("\n") == 1 and said.err.startswith("regent: "), (
@@ -128,7 +128,7 @@ def test_gold_that_cannot_be_read_is_named_and_gold_that_is_gone_is_folded(
         assert "gold/" in refused(lake, words, capsys), words
     shutil.rmtree(lake / "gold")
     for words in GOLD_VERBS:
-        assert cli.main([*words, "--tables", str(lake)]) == 0
+        assert main.main([*words, "--tables", str(lake)]) == 0
         assert capsys.readouterr().out
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from brokers.broker_process import BrokerProcess
-from brokers.log.records import decode_messages
+from brokers.process.broker import BrokerProcess
+from brokers.process.scrubber import Scrubber
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
-from brokers.scrubber import Scrubber
-from brokers.service import repair
+from brokers.service.reading import repair
+from brokers.store.log.records import decode_messages
 from tests.support.brokers import (
     PATIENT,
     broker_config,

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from brokers.broker_process import BrokerProcess
-from brokers.log.records import decode_messages
+from brokers.process.broker import BrokerProcess
 from brokers.remoting.client import RemotingClient
+from brokers.store.log.records import decode_messages
 from tests.support.brokers import (
     PATIENT,
     broker_config,

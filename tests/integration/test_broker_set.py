@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from brokers.broker_process import BrokerProcess
-from brokers.config import BrokerConfig
-from brokers.log.commit_log import LogError
-from brokers.log.records import decode_messages
+from brokers.process.broker import BrokerProcess
+from brokers.process.config import BrokerConfig
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
+from brokers.store.log.commit_log import LogError
+from brokers.store.log.records import decode_messages
 from tests.support.brokers import (
     PATIENT,
     broker_config,

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from brokers.boot import BootMarker
-from brokers.broker_process import BrokerProcess
-from brokers.log.batch_units import BatchUnit, encode_batch
-from brokers.log.commit_log import LogError
-from brokers.log.records import decode_messages
+from brokers.process.boot import BootMarker
+from brokers.process.broker import BrokerProcess
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
+from brokers.store.log.batch_units import BatchUnit, encode_batch
+from brokers.store.log.commit_log import LogError
+from brokers.store.log.records import decode_messages
 from tests.support.brokers import (
     broker_config,
     call,

@@ -13,9 +13,9 @@ import pytest
 from brokers.remoting.command import RemotingCommand
 from events.codec import decode
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
-from infra.kafka_server import LocalKafka
-from processors.fold import Folder
-from processors.log_reader import LogReader
+from infra.kafka.server import LocalKafka
+from processors.fold.folder import Folder
+from processors.log.reader import LogReader
 from tests.support.controllers import NAMES, WAIT_S, Broker, Controllers
 
 pytestmark = [pytest.mark.kafka, pytest.mark.processes]

@@ -23,8 +23,8 @@ import pytest
 from brokers.remoting import fastjson
 from brokers.remoting.codec import FrameDecoder, encode
 from brokers.remoting.command import RemotingCommand
-from infra.kafka_server import LocalKafka
-from processors.properties import parse
+from infra.kafka.server import LocalKafka
+from processors.settings.properties import parse
 from tests.support.brokers import free_port
 
 pytestmark = [pytest.mark.kafka, pytest.mark.processes]
@@ -240,7 +240,7 @@ def test_the_properties_file_is_what_counts(controller: Controller) -> None:
 
 
 def test_a_recorded_life_of_java_brokers_gets_the_recorded_answers(controller: Controller) -> None:
-    """As tests/unit/processors/test_responses.py against the core alone; then mqadmin's
+    """As tests/unit/processors/wire/test_answers.py against the core alone; then mqadmin's
     conversation about that set.
     """
     peers: dict[int, Peer] = {}

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from infra import cli_down
-from infra.data_folder import DataFolder
+from infra.cli import down
+from infra.cluster.data_folder import DataFolder
 
 DEMO_LIMIT_S = 900
 
@@ -54,4 +54,4 @@ def test_a_set_outlives_its_masters_and_history_says_why(tmp_path: Path) -> None
     assert "verified" in asked["verify"]["text"] and "refused" in asked["history"]["text"]
     assert not DataFolder(folder).is_running() and DataFolder(folder).leftovers() == []
     with pytest.raises(Exception, match="is not running|does not answer"):
-        cli_down.stop_cluster(DataFolder(folder))
+        down.stop_cluster(DataFolder(folder))

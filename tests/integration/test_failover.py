@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from infra import children, replica_logs
-from infra.controller_admin import ControllerAdmin
-from infra.demo.cluster import SetView
+from infra.cluster import replica_logs
+from infra.cluster.running import SetView
+from infra.controllers.admin import ControllerAdmin
+from infra.processes import children
 from infra.workload.consumer import CORRUPT
 from infra.workload.ledger import compare
-from lakehouse import sql
-from lakehouse.forecast_answer import forecast_of
+from lakehouse.answers.forecast_answer import forecast_of
+from lakehouse.sql import query
 from tests.equality.comparison import Comparison
 from tests.support.controller_answers import ControllerAnswers
 from tests.support.decision_log import proven_outcomes, wait_published
@@ -198,7 +199,7 @@ def test_the_tables_tell_what_the_running_controllers_hold(
         assert step["winner"] in one["sync_state_set"] and step["winner"] != one["master"], (
             "a living member would follow"
         )
-    failovers = sql.ask(
+    failovers = query.ask(
         lake, "SELECT new_master, new_epoch, unavailable_ms FROM gold.failovers ORDER BY new_epoch"
     ).rows.to_pylist()
     assert len(failovers) >= 2 and failovers[-1]["new_epoch"] == max(

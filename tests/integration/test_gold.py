@@ -17,15 +17,15 @@ from random import Random
 
 import pytest
 
-from lakehouse.delta_tables import open_table
 from lakehouse.errors import NotLanded
-from lakehouse.gold_progress import read_mark
-from lakehouse.gold_reader import gold_standing
-from lakehouse.gold_tables import GOLD_TABLES
-from lakehouse.lake import Lake
+from lakehouse.gold.progress import read_mark
+from lakehouse.gold.reader import gold_standing
+from lakehouse.gold.specs import GOLD_TABLES
+from lakehouse.tables.delta import open_table
+from lakehouse.tables.lake import Lake
 from tests.support.landed_log import command_records, lake_in, land, outcome_records
 from tests.support.made_gold import bring_up, job_of, rows_of
-from tests.unit.lakehouse.gold_cases import wandering
+from tests.unit.lakehouse.gold.gold_cases import wandering
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(900)]
 

@@ -14,18 +14,19 @@ from pathlib import Path
 
 import pytest
 
-from brokers import hand_over_work, role_switch
-from brokers.broker_process import BrokerProcess
-from brokers.log.records import decode_messages
+from brokers.process import hand_over as hand_over_work
+from brokers.process import role_switch
+from brokers.process.broker import BrokerProcess
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
 from brokers.service.client_service import ClientService
+from brokers.store.log.records import decode_messages
 from infra.workload.client import WorkloadClient
 from infra.workload.ledger import Ledger, read_ledger
 from infra.workload.message import sequence_of
 from infra.workload.producer import Producer
-from processors.namesrv_config import NameServerConfig
-from processors.namesrv_process import NameServer
+from processors.nameserver.config import NameServerConfig
+from processors.nameserver.process import NameServer
 from tests.support.brokers import (
     PATIENT,
     broker_config,

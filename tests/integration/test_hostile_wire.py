@@ -21,9 +21,10 @@ from brokers.ha.frames import SlaveAck, SlaveHandshake
 from brokers.remoting import codec
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
-from infra import children, process_status
-from infra.kafka_server import LocalKafka
-from infra.ports import pick_block
+from infra.kafka.server import LocalKafka
+from infra.processes import children
+from infra.processes import status as process_status
+from infra.processes.ports import pick_block
 from tests.support.brokers import send_request
 from tests.support.local_cluster import COMMAND, ROOT, wait_until
 from tests.support.raw_wire import (

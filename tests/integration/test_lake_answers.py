@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse import forecast_answer, state_at
+from lakehouse.answers import forecast_answer, state_at
 from tests.integration.test_chaos_interrupted import end_all, running_below
 from tests.support.controller_answers import HELD
 from tests.support.generated_history import generate

@@ -13,14 +13,14 @@ import pyarrow as pa
 import pytest
 
 import lakehouse
-from infra import cli
+from infra.cli import main
 from infra.problems import EXIT_DONE
-from lakehouse.gold_tables import GOLD_TABLES
-from lakehouse.tables import BRONZE, DECISIONS, TABLES
+from lakehouse.gold.specs import GOLD_TABLES
+from lakehouse.tables.specs import BRONZE, DECISIONS, TABLES
 from tests.support.control_history import NAME
 from tests.support.landed_log import command_records, lake_in, land, outcome_records
 from tests.support.made_gold import bring_up, job_of
-from tests.unit.lakehouse.gold_cases import failed_over
+from tests.unit.lakehouse.gold.gold_cases import failed_over
 
 PAST, OFFSET = failed_over()
 PIECES = 3
@@ -44,7 +44,7 @@ def answers(root: Path, capsys: pytest.CaptureFixture[str]) -> list[Any]:
     """What each question is answered, without how much of it was folded."""
     found = []
     for words in QUESTIONS:
-        assert cli.main([*words, "--json", "--tables", str(root)]) == EXIT_DONE, words
+        assert main.main([*words, "--json", "--tables", str(root)]) == EXIT_DONE, words
         model = json.loads(capsys.readouterr().out)
         if isinstance(model.get("as_of"), dict):
             model["as_of"].pop("folded")
@@ -62,7 +62,7 @@ def tables_of(root: Path) -> list[deltalake.DeltaTable]:
 
 
 def maintain(root: Path) -> None:
-    assert cli.main(["lake", "maintain", "--tables", str(root)]) == EXIT_DONE
+    assert main.main(["lake", "maintain", "--tables", str(root)]) == EXIT_DONE
 
 
 def merge_files(root: Path) -> None:

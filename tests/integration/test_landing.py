@@ -19,17 +19,17 @@ from typing import Any
 import pytest
 
 from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, OUTCOMES_TOPIC
-from infra.kafka_server import LocalKafka
-from lakehouse import delta_tables
-from lakehouse.decisions import history, outcome_counts
-from lakehouse.gold_progress import read_mark
-from lakehouse.lake import Lake, lake_at, open_lake
-from lakehouse.maintain import lake_locks, maintain
-from lakehouse.rows import LogRecord
-from lakehouse.state_at import state_at
-from lakehouse.status import LandingStatus
-from lakehouse.tables import BRONZE, BY_NAME, DECISIONS, UNREADABLE
-from lakehouse.verify import verify_in
+from infra.kafka.server import LocalKafka
+from lakehouse.answers.decisions import history, outcome_counts
+from lakehouse.answers.state_at import state_at
+from lakehouse.care.maintain import lake_locks, maintain
+from lakehouse.gold.progress import read_mark
+from lakehouse.landing.silver_rows import LogRecord
+from lakehouse.landing.status import LandingStatus
+from lakehouse.proof.verify import verify_in
+from lakehouse.tables import delta
+from lakehouse.tables.lake import Lake, lake_at, open_lake
+from lakehouse.tables.specs import BRONZE, BY_NAME, DECISIONS, UNREADABLE
 from tests.support.control_history import NAME, History
 from tests.support.landed_log import flip_value_byte
 from tests.support.landing_points import AFTER_WRITE
@@ -151,15 +151,15 @@ def test_every_record_is_in_bronze_and_in_its_silver_tables_exactly_once(landed:
     assert [
         one.value for one in landed.log if one.topic == COMMANDS_TOPIC
     ] == landed.history.records
-    decided = delta_tables.read(landed.lake, DECISIONS, columns=["command_offset"])
+    decided = delta.read(landed.lake, DECISIONS, columns=["command_offset"])
     assert decided["command_offset"].to_pylist() == list(range(len(landed.history.records)))
-    altered = delta_tables.read(landed.lake, BY_NAME["silver/alter_sync_state_set"])
+    altered = delta.read(landed.lake, BY_NAME["silver/alter_sync_state_set"])
     assert altered.num_rows == ALTERATIONS + 2
 
 
 def test_unreadable_records_stand_in_their_own_table(landed: Landed) -> None:
     lake = landed.lake
-    rows = delta_tables.read(lake, UNREADABLE).to_pylist()
+    rows = delta.read(lake, UNREADABLE).to_pylist()
     assert [(row["topic"], row["log_partition"], row["log_offset"]) for row in rows] == [
         (BROKER_EVENTS_TOPIC, 3, 0),
         (COMMANDS_TOPIC, 0, len(landed.history.records) - 1),

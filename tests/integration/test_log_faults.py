@@ -23,9 +23,9 @@ from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import RemotingError
 from events.topics import COMMANDS, COMMANDS_TOPIC, OUTCOMES_TOPIC
-from infra.kafka_server import LocalKafka, create_topics
-from processors import faust_worker
-from processors.faust_worker import FaustWorker
+from infra.kafka.server import LocalKafka, create_topics
+from processors.log import faust_worker
+from processors.log.faust_worker import FaustWorker
 from tests.support.brokers import free_port
 from tests.support.controllers import NAMES, PATIENT, WAIT_S, Controllers
 from tests.support.kafka_topics import delete_topics
@@ -111,7 +111,7 @@ def refused(controllers: Controllers, reason: str) -> None:
 
 
 PLANTED = """
-from processors import fold
+from processors.fold import folder as fold
 honest = fold.Folder.apply
 def stumble(self, offset, data):
     if b"stumble" in data:
@@ -202,7 +202,7 @@ async def test_a_storm_of_rebalances_skips_nothing_and_applies_nothing_twice(
 
 STUCK = """
 import asyncio
-from processors.faust_worker import FaustWorker
+from processors.log.faust_worker import FaustWorker
 async def stuck(self, stream):
     async for event in stream.events():
         message = event.message
@@ -261,7 +261,7 @@ async def test_a_controller_without_a_snapshot_begins_with_the_one_of_another(
     )
     # It asks c1 once; that a busy machine lets the answer wait is not the point.
     controllers.start(
-        "c2", "from processors import snapshot_fetch; snapshot_fetch.CONNECT_TIMEOUT_S = 60.0"
+        "c2", "from processors.log import snapshot_fetch; snapshot_fetch.CONNECT_TIMEOUT_S = 60.0"
     )
     await controllers.both_follow()
     await controllers.until(

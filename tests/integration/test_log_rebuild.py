@@ -15,10 +15,10 @@ from confluent_kafka.admin import AdminClient
 from events.codec import decode
 from events.commands import DoubtBrokerSet
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
-from infra.kafka_server import LocalKafka
-from processors.decide_doubt import LIFTED_BY
-from processors.log_reader import LogReader
-from processors.state_digest import newest_state_digest
+from infra.kafka.server import LocalKafka
+from processors.fold.decide_doubt import LIFTED_BY
+from processors.fold.state_digest import newest_state_digest
+from processors.log.reader import LogReader
 from tests.support.controllers import NAMES, Controllers
 from tests.support.landed_log import Record, lake_in, land
 from tests.support.local_cluster import regent

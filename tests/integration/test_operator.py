@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from infra import cli
+from infra.cli import main
 from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE
-from processors.gateway import CAUSE_OPERATOR
+from processors.wire.requests import CAUSE_OPERATOR
 from tests.support.decision_log import proven_outcomes, wait_published
 from tests.support.local_cluster import LocalCluster, wait_until
 
@@ -52,7 +52,7 @@ class Operator:
 
     def _run(self, words: tuple[str, ...]) -> tuple[int, str, str]:
         self._capsys.readouterr()
-        ended = cli.main(
+        ended = main.main(
             [
                 *words,
                 *([] if "--controller" in words else ["--dir", str(self._cluster.folder.root)]),
@@ -211,7 +211,7 @@ def test_settings_are_recorded_and_log_levels_are_not(
     assert operator.say("controller", "config", "get", "electMasterMaxRetryCount") == "6\n"
     operator.say("controller", "config", "set", "electMasterMaxRetryCount=six", code=EXIT_USAGE)
     operator.say(
-        "controller", "config", "--log-level", "DEBUG", "--logger", "processors.controller_log"
+        "controller", "config", "--log-level", "DEBUG", "--logger", "processors.log.controller_log"
     )
     # brokers may have something to decide at any time: only what operators asked for is counted
     wait_published(cluster)
@@ -222,10 +222,10 @@ def test_settings_are_recorded_and_log_levels_are_not(
     ]
     assert [(one.kind, one.accepted) for one in since] == [("ChangeSettings", True)]
     for one in operator.status()["controllers"]:
-        assert "processors.controller_log DEBUG" in operator.http(one["id"], "/loglevel")[1]
+        assert "processors.log.controller_log DEBUG" in operator.http(one["id"], "/loglevel")[1]
         assert operator.http(
-            one["id"], "/loglevel?level=INFO&logger=processors.controller_log", "PUT"
-        ) == (200, "processors.controller_log INFO\n")
+            one["id"], "/loglevel?level=INFO&logger=processors.log.controller_log", "PUT"
+        ) == (200, "processors.log.controller_log INFO\n")
 
 
 def test_ids_that_nobody_claims_are_cleaned_and_living_replicas_are_not(

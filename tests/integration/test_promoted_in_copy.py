@@ -19,16 +19,16 @@ from typing import Any
 
 import pytest
 
-from brokers.log.dispatch import PIECE_BYTES_MIN
-from brokers.log.queue_follower import LAG_BYTES_MAX
-from brokers.log.records import decode_messages
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import RemotingError
-from infra import children
-from infra.ports import split_address
+from brokers.store.log.records import decode_messages
+from brokers.store.queue_follower import LAG_BYTES_MAX
+from brokers.store.queues.dispatch import PIECE_BYTES_MIN
+from infra.processes import children
+from infra.processes.ports import split_address
 from tests.interop.regent_broker import RegentBroker
 from tests.support.brokers import pull_request, send_request
 from tests.support.local_cluster import wait_until

@@ -18,10 +18,10 @@ from events.codec import COMMAND_FINGERPRINTS, decode, peek_fingerprint
 from events.commands import ActivateRules
 from events.outcomes import Outcome
 from events.topics import COMMANDS_TOPIC
-from infra.kafka_server import LocalKafka
+from infra.kafka.server import LocalKafka
 from infra.workload.ledger import compare
-from processors.fold import Folder, ReleaseTooOld
-from processors.own_identity import release
+from processors.fold.folder import Folder, ReleaseTooOld
+from processors.process.own_identity import release
 from tests.support.control_history import (
     CLUSTER_ID,
     FIRST_FINGERPRINTS,
@@ -156,7 +156,9 @@ async def test_a_release_with_rules_2_refuses_to_start_and_says_which_one_it_nee
 ) -> None:
     older = Controllers(tmp_path, cluster.bootstrap, CLUSTER_ID, names=("older",))
     try:
-        older.start("older", planted="from processors import rules; rules.SUPPORTED_RULES = (1, 2)")
+        older.start(
+            "older", planted="from processors.fold import rules; rules.SUPPORTED_RULES = (1, 2)"
+        )
         code, said = older.wait_end("older")
         assert code != 0 and NEEDED in said, said
     finally:

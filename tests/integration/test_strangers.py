@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from brokers.broker_process import BrokerProcess
 from brokers.ha.master_link import LinkLimits
+from brokers.process.broker import BrokerProcess
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import split_address

@@ -13,11 +13,11 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata, PartitionMetadata
 
-from brokers.controller_messages import Introduction, apply_broker_id
+from brokers.membership.controller_messages import Introduction, apply_broker_id
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.connection import RemotingError
 from events.topics import COMMANDS_TOPIC
-from infra.cluster_plan import CLUSTER_NAME
+from infra.cluster.plan import CLUSTER_NAME
 from infra.workload.ledger import compare
 from tests.support.decision_log import proven_outcomes, wait_published
 from tests.support.local_cluster import LocalCluster, wait_until

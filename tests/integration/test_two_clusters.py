@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from events.topics import COMMANDS_TOPIC
-from infra.kafka_server import LocalKafka
-from lakehouse import delta_tables
+from infra.kafka.server import LocalKafka
+from lakehouse.answers.state_at import state_at
 from lakehouse.errors import LakehouseError
-from lakehouse.lake import lake_at, open_lake
-from lakehouse.state_at import state_at
-from lakehouse.tables import BRONZE, BY_NAME
+from lakehouse.tables import delta
+from lakehouse.tables.lake import lake_at, open_lake
+from lakehouse.tables.specs import BRONZE, BY_NAME
 from tests.support.control_history import History, seen
 from tests.support.landing_stage import Job, Load, make_topics
-from tests.unit.lakehouse.gold_cases import OTHER_CLUSTER_ID, OtherCluster
+from tests.unit.lakehouse.gold.gold_cases import OTHER_CLUSTER_ID, OtherCluster
 
 pytestmark = [
     pytest.mark.spark,
@@ -89,8 +89,8 @@ def _require_apart(tables: Path, histories: dict[str, History]) -> None:
         open_lake(tables)
     for name, history in histories.items():
         lake = lake_at(tables, name)
-        rows = delta_tables.read(lake, BRONZE, filters=[("topic", "=", COMMANDS_TOPIC)])
+        rows = delta.read(lake, BRONZE, filters=[("topic", "=", COMMANDS_TOPIC)])
         assert rows["offset"].to_pylist() == list(range(len(history.records)))
         assert rows["value"].to_pylist() == history.records
         assert state_at(lake)["digest"] == history.folder.digest.hex()
-        assert delta_tables.count_rows(lake, BY_NAME["silver/alter_sync_state_set"]) == STEPS
+        assert delta.count_rows(lake, BY_NAME["silver/alter_sync_state_set"]) == STEPS

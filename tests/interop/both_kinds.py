@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from brokers.log.records import Record
-from brokers.log.scan import LogWalk
-from infra.controller_admin import ControllerAdmin, Refused
+from brokers.store.log.records import Record
+from brokers.store.log.scan import LogWalk
+from infra.controllers.admin import ControllerAdmin, Refused
 from infra.problems import Problem
 from tests.interop.java_rocketmq import BROKER_SETTINGS
 from tests.interop.java_set import (

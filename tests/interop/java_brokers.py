@@ -13,7 +13,7 @@ import time
 
 from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode
-from infra.controller_admin import ControllerAdmin
+from infra.controllers.admin import ControllerAdmin
 from infra.problems import Problem
 from tests.interop.java_set import JavaSet, equal_row, loss_row, on_regent
 from tests.interop.stage import Row, Stage

@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from infra import children
 from infra.problems import Problem
+from infra.processes import children
 from tests.interop.ledger import (
     LedgerRow,
     Received,

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
-from infra.controller_admin import ControllerAdmin
+from infra.controllers.admin import ControllerAdmin
 from infra.problems import Problem
 from tests.interop.both_kinds import (
     at_rest,

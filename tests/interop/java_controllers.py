@@ -8,8 +8,9 @@ Refuses to know: how controllers agree on who leads.
 
 from __future__ import annotations
 
-from infra import children, process_status
 from infra.problems import Problem
+from infra.processes import children
+from infra.processes import status as process_status
 from tests.interop.java_client import PATIENT, Producer
 from tests.interop.java_set import JavaSet, equal_row, loss_row, on_regent
 from tests.interop.ledger import LedgerRow

@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from brokers.remoting import fastjson
-from infra.controller_admin import ControllerAdmin
+from infra.controllers.admin import ControllerAdmin
 from infra.problems import Problem
 from tests.interop.both_kinds import CLUSTER, controllers, records
 from tests.interop.java_client import (

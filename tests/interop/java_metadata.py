@@ -14,7 +14,7 @@ from typing import Any
 from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
-from infra.controller_calls import call
+from infra.controllers.calls import call
 from infra.problems import Problem
 from tests.interop.both_kinds import broker_set, equal_logs, java, make_master, ours
 from tests.interop.java_set import JavaSet

@@ -11,10 +11,10 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 
-from infra.cluster_plan import BROKER_SET, CLUSTER_NAME, COMMIT_LOG_FILE_BYTES
-from infra.controller_admin import ControllerAdmin
-from infra.ports import pick_block
+from infra.cluster.plan import BROKER_SET, CLUSTER_NAME, COMMIT_LOG_FILE_BYTES
+from infra.controllers.admin import ControllerAdmin
 from infra.problems import Problem
+from infra.processes.ports import pick_block
 from tests.interop.java_rocketmq import JavaBroker
 from tests.interop.java_set import (
     ASK_MS,

@@ -15,7 +15,7 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
-from infra.controller_admin import ControllerAdmin
+from infra.controllers.admin import ControllerAdmin
 from infra.problems import Problem
 from tests.interop.java_client import PATIENT, Producer
 from tests.interop.java_rocketmq import FAST_CONTROLLER_SETTINGS, JavaProcess

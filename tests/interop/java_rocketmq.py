@@ -35,10 +35,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from infra import children, jar_store
-from infra.java import find_java
-from infra.ports import pick_block
+from infra.jars import store as jar_store
+from infra.jars.java import find_java
 from infra.problems import Problem
+from infra.processes import children
+from infra.processes.ports import pick_block
 from tests.interop.program import Program, Replica
 
 HERE = Path(__file__).resolve().parent

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 
-from infra.controller_admin import ControllerAdmin
+from infra.controllers.admin import ControllerAdmin
 from infra.problems import Problem
 from tests.interop.java_client import TUNED, Producer, read_back
 from tests.interop.java_rocketmq import (

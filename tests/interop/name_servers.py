@@ -14,7 +14,7 @@ from typing import Any
 from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
-from infra.controller_calls import call
+from infra.controllers.calls import call
 from infra.problems import Problem
 from tests.interop.java_client import Producer
 from tests.interop.java_set import BROKER_SET, JavaSet, on_regent

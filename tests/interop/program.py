@@ -17,9 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, Self
 
-from infra import children
-from infra.ports import is_free
 from infra.problems import Problem
+from infra.processes import children
+from infra.processes.ports import is_free
 
 LISTENS_WITHIN_S = 60.0
 # A Java broker joins its threads one by one, each may be in the middle of a pause: 13 s at rest,

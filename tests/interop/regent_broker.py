@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from infra import toml_text
-from infra.cluster_plan import OWN_DISK
-from infra.ports import pick_block
+from infra.cluster import toml_text
+from infra.cluster.plan import OWN_DISK
+from infra.processes.ports import pick_block
 from tests.interop.java_rocketmq import BROKER_SETTINGS, JavaWorld
 from tests.interop.program import Replica
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from infra import jar_store
+from infra.jars import store
 from infra.problems import Problem
 from tests.interop.java_rocketmq import JavaWorld
 
@@ -150,10 +150,10 @@ def compiler() -> str:
 def build_client(work: Path, say: Callable[[str], None]) -> str:
     """Fetch the client's jars, compile the program; returns the class path."""
     javac = compiler()
-    jars = jar_store.cache_dir() / "rocketmq-client"
-    fetched = jar_store.fetch_lock(CLIENT_LOCK, jars, jar_store.base_urls, say)
+    jars = store.cache_dir() / "rocketmq-client"
+    fetched = store.fetch_lock(CLIENT_LOCK, jars, store.base_urls, say)
     say(
-        f"rocketmq-client 5.3.3: {len(jar_store.read_lock(CLIENT_LOCK))} jars in {jars}, "
+        f"rocketmq-client 5.3.3: {len(store.read_lock(CLIENT_LOCK))} jars in {jars}, "
         f"{fetched} fetched"
     )
     classes = work / "classes"

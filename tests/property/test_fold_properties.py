@@ -23,12 +23,12 @@ from events.codec import COMMAND_FINGERPRINTS
 from events.commands import ActivateRules, ApplyBrokerId
 from events.envelope import ReplicaEvidence
 from events.outcomes import LABELS, Outcome
-from processors import canonical, decide_remembered
-from processors.decide_positions import position_of
-from processors.decide_refusals import Refusal
-from processors.fold import Folder
-from processors.snapshot_codec import dump, load
-from processors.state import BrokerSet, ControllerState, check_invariants
+from processors.fold import canonical, decide_remembered
+from processors.fold.decide_positions import position_of
+from processors.fold.folder import Folder
+from processors.fold.refusals import Refusal
+from processors.fold.snapshot_codec import dump, load
+from processors.fold.state import BrokerSet, ControllerState, check_invariants
 from tests.support.control_history import CLUSTER, NAME, History, with_master, with_replicas
 
 ROOT = Path(__file__).parents[2]
@@ -400,8 +400,8 @@ def test_the_moves_reach_what_they_are_there_for():
 
 FOLD_GOLDEN = """
 import json, sys
-from processors import canonical
-from processors.fold import Folder
+from processors.fold import canonical
+from processors.fold.folder import Folder
 for story in ("", "-2", "-upgrade", "-3"):
     folder = Folder()
     for line in open(f"tests/golden/folds/history{story}.jsonl", encoding="ascii"):

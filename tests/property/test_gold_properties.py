@@ -21,20 +21,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakehouse import delta_tables, gold_job, gold_progress
-from lakehouse.delta_tables import read
-from lakehouse.gold_fold import GoldFold, published_of
-from lakehouse.gold_now import gold_now
-from lakehouse.gold_progress import GOLD_PROGRESS, read_progress
-from lakehouse.gold_reader import gold_standing
-from lakehouse.gold_rows import Carry, decided_rows, outage_rows
-from lakehouse.gold_tables import GOLD_BY_NAME, GOLD_TABLES
-from lakehouse.lake import Lake
-from lakehouse.tables import BRONZE, DECISIONS, TableSpec
+from lakehouse.gold import job as gold_job
+from lakehouse.gold import progress
+from lakehouse.gold.fold import GoldFold, published_of
+from lakehouse.gold.now import gold_now
+from lakehouse.gold.progress import GOLD_PROGRESS, read_progress
+from lakehouse.gold.reader import gold_standing
+from lakehouse.gold.rows import Carry, decided_rows, outage_rows
+from lakehouse.gold.specs import GOLD_BY_NAME, GOLD_TABLES
+from lakehouse.tables import delta
+from lakehouse.tables.delta import read
+from lakehouse.tables.lake import Lake
+from lakehouse.tables.specs import BRONZE, DECISIONS, TableSpec
 from tests.support.control_history import CLUSTER_ID
 from tests.support.landed_log import command_records, lake_in, land, outcome_records
 from tests.support.made_gold import Row, bring_up, job_of, rows_of
-from tests.unit.lakehouse.gold_cases import wandering
+from tests.unit.lakehouse.gold.gold_cases import wandering
 
 HISTORY = wandering(4, 14)
 """Elections, refusals and failovers of one cluster."""
@@ -103,7 +105,7 @@ class Landing:
 
     @contextmanager
     def between_readings(self) -> Iterator[None]:
-        plain = delta_tables.open_delta
+        plain = delta.open_delta
 
         def opened(lake: Lake, table: TableSpec) -> deltalake.DeltaTable:
             self.openings += 1
@@ -114,11 +116,11 @@ class Landing:
                 self.seen = sorted(rows, key=lambda row: row["log_offset"])
             return plain(lake, table)
 
-        delta_tables.open_delta = opened
+        delta.open_delta = opened
         try:
             yield
         finally:
-            delta_tables.open_delta = plain
+            delta.open_delta = plain
 
 
 def drawn(whole: Whole, chance: Random, openings_max: int) -> list[tuple[int, Commit]]:
@@ -148,7 +150,7 @@ def drawn(whole: Whole, chance: Random, openings_max: int) -> list[tuple[int, Co
 def at_once(whole: Whole, decisions: list[dict[str, Any]], last: int) -> dict[str, list[str]]:
     """What the builders make of commands up to `last` and these decisions, all in one piece."""
     fold = GoldFold()
-    times = delta_tables.milliseconds(whole.bronze["timestamp"])
+    times = delta.milliseconds(whole.bronze["timestamp"])
     records = list(zip(range(LAST + 1), times, whole.bronze["value"].to_pylist(), strict=True))[
         : last + 1
     ]
@@ -355,7 +357,7 @@ def test_gold_of_a_release_that_did_not_count_outcomes_is_folded_anew_once(
     deltalake.write_deltalake(
         lake.uri(GOLD_PROGRESS), pa.Table.from_pylist(rows, schema=older), mode="append"
     )
-    assert read_progress(lake) == gold_progress.Progress(
+    assert read_progress(lake) == progress.Progress(
         **{**{n: getattr(kept, n) for n in row}, "taken": None}
     )
     assert gold_now(lake, GOLD_TABLES).folded == LAST + 1

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from brokers.ha.epoch_file import parse_epochs
 from brokers.ha.epochs import EpochHistory
-from processors.decide_positions import position_of
+from processors.fold.decide_positions import position_of
 from tests.simulation import disk_faults
 from tests.simulation.disk import EPOCH_SEEN, EPOCHS, EPOCHS_BACKUP, IDENTITY, MARKER
 
 if TYPE_CHECKING:
-    from processors.state import BrokerSet
+    from processors.fold.state import BrokerSet
     from tests.simulation.broker_node import BrokerNode
     from tests.simulation.disk import SimulatedDisk
     from tests.simulation.faults import Faults

@@ -11,17 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from brokers import boot
-from brokers import controller_messages as messages
 from brokers.ha.epoch_file import parse_epochs
 from brokers.ha.epochs import EpochHistory
-from brokers.log import retention
+from brokers.membership import controller_messages as messages
+from brokers.process import boot
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.replica.config import ReplicaConfig
 from brokers.replica.core import ReplicaCore
 from brokers.replica.effects import Effect
 from brokers.replica.roles import RoleNotice
+from brokers.store.log import retention
 from tests.simulation.blocks import PowerCut
 from tests.simulation.broker_service import BrokerService
 from tests.simulation.disk import SimulatedDisk
@@ -116,7 +116,7 @@ class BrokerNode:
             self._every(period_ms, work)
 
     def _open_store(self) -> None:
-        """As `local_replica` does: judge the last run, recover, judge by what is there."""
+        """As `process.replica` does: judge the last run, recover, judge by what is there."""
         disk, boot_id = self.disk, f"boot-{self.disk.boot_id}"
         marker = disk.marker or {}
         self.clean, why = boot.judge(
@@ -279,7 +279,7 @@ class BrokerNode:
             self.disk.distrusted = False
 
     def _retain(self) -> None:
-        """As `retention_task`: look whether the disk is full, then one round of deleting."""
+        """As `process.retention`: look whether the disk is full, then one round of deleting."""
         disk, core = self.disk, self.core
         disk.full = disk.used_percent > POLICY.full_percent
         files = disk.oldest_files(self.world.now_ms - self._held_until_ms)

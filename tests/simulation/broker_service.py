@@ -4,7 +4,7 @@ or by its master.
 Responsible for: carrying a send to the store, to whom confirms and to whom syncs, and a read to the
 queue.
 Refuses to know: which outcome is called what (brokers.replica.put_rules), what makes a message a
-good one, who serves what for whom (brokers.service.forward).
+good one, who serves what for whom (brokers.service.role.forward).
 """
 
 from __future__ import annotations
@@ -12,12 +12,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from brokers.log import query
-from brokers.log.errors import DiskFull
-from brokers.log.flush_queue import Flushed, FlushQueue
-from brokers.log.integrity import QueueCheck
-from brokers.log.query import GetStatus
-from brokers.log.records import MessageFields, host_bytes
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Answer
@@ -25,11 +19,18 @@ from brokers.replica import put_rules
 from brokers.replica.effects import RoleChanged
 from brokers.replica.put_rules import PutStatus
 from brokers.replica.waiters import Confirmation
-from brokers.service import pull_request, send_request
-from brokers.service.forward import FORWARDED_FOR, Forwarder
-from brokers.service.role_view import RoleView
-from brokers.service.send_messages import MessageMaker
-from brokers.service.topics import TopicConfig, TopicTable
+from brokers.service.reading import pull_request
+from brokers.service.role.forward import FORWARDED_FOR, Forwarder
+from brokers.service.role.role_view import RoleView
+from brokers.service.sending import request as send_request
+from brokers.service.sending.messages import MessageMaker
+from brokers.service.tables.topics import TopicConfig, TopicTable
+from brokers.store.files.errors import DiskFull
+from brokers.store.log.flush_queue import Flushed, FlushQueue
+from brokers.store.log.integrity import QueueCheck
+from brokers.store.log.records import MessageFields, host_bytes
+from brokers.store.queues import query
+from brokers.store.queues.query import GetStatus
 from tests.simulation.blocks import PowerCut
 from tests.simulation.disk import QUEUE_ID, TOPIC
 from tests.simulation.handing_over import HandingOver

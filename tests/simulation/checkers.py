@@ -18,7 +18,7 @@ from brokers.ha.slave_link import MASTER_BEGINS_LATER, SlaveState
 from events.changes import BrokerIdApplied, BrokersCleaned, SetDoubted, SyncStateSetAltered
 from events.commands import ElectMaster, RegisterBroker
 from events.outcomes import LABEL_AT_RISK, LABEL_DESIGNATED, LABEL_REPEAT, LABEL_UNCLEAN
-from processors.state import BrokerSet, ControllerState, check_invariants
+from processors.fold.state import BrokerSet, ControllerState, check_invariants
 from tests.simulation.holders import Holders
 from tests.simulation.ledger import Ledger
 from tests.simulation.world import InvariantBroken
@@ -26,7 +26,7 @@ from tests.simulation.world import InvariantBroken
 if TYPE_CHECKING:
     from brokers.replica.effects import TruncateLog
     from events.outcomes import Outcome
-    from processors.fold import Applied
+    from processors.fold.folder import Applied
     from tests.simulation.broker_node import BrokerNode
     from tests.simulation.client_node import ClientNode
     from tests.simulation.cluster import Cluster

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from brokers.remoting.command import RemotingCommand
-from processors import effects as fx
-from processors import snapshot_codec, snapshot_proof
-from processors.core import ControllerCore, CoreConfig
-from processors.fold import Applied, Folder
-from processors.responses import not_leader
-from processors.state import SETTING_DEDUPE_WINDOW
-from processors.state_digest import has_state_digest
+from processors.controller import effects as fx
+from processors.controller.core import ControllerCore, CoreConfig
+from processors.fold import snapshot_codec
+from processors.fold.folder import Applied, Folder
+from processors.fold.state import SETTING_DEDUPE_WINDOW
+from processors.fold.state_digest import has_state_digest
+from processors.log import snapshot_proof
+from processors.wire.answers import not_leader
 from tests.simulation.checkers import DEDUPE_WINDOW
 from tests.simulation.network import End, wake
 from tests.simulation.strays import NOTICE
@@ -81,7 +82,7 @@ class ControllerNode:
         self._tick(self.life)
 
     def _newest_snapshot(self) -> Folder:
-        """As `start_fold`: the newest that is proven by what was published; without an own one,
+        """As `log.start`: the newest that is proven by what was published; without an own one,
         another controller's.
         """
         own = next(

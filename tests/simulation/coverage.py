@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from brokers.remoting.codes import RequestCode, ResponseCode
-from processors import triggers
-from processors.decide_refusals import Refusal
-from processors.decide_replicas import REASON_CLEANED, REASON_UNCLEAN_START
-from processors.decide_sync_set import REASON_PROPOSED
+from processors.fold.decide_replicas import REASON_CLEANED, REASON_UNCLEAN_START
+from processors.fold.decide_sync_set import REASON_PROPOSED
+from processors.fold.refusals import Refusal
+from processors.liveness import triggers
 from tests.simulation.cluster import Cluster, Shape
 from tests.simulation.faults import Faults
 from tests.simulation.mixes import Mix

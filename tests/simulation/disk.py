@@ -2,7 +2,7 @@
 and power losses.
 
 Responsible for: when bytes are on the medium, a disk that is full, slow or in trouble; what
-`brokers.log.store` does with the product's own appender, dispatcher and recovery.
+`brokers.store.store` does with the product's own appender, dispatcher and recovery.
 Refuses to know: what opening a store decides, which entry a message gets, what a record is, who may
 be trusted.
 """
@@ -13,20 +13,21 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import replace
 
-from brokers.log import integrity, retention, segments, trimming
-from brokers.log import recovery as opening
-from brokers.log.appender import Appender
-from brokers.log.checkpoint import Checkpoint, decode_checkpoint, encode_checkpoint
-from brokers.log.dispatch import Dispatcher
-from brokers.log.errors import DiskFull
-from brokers.log.held_time import HeldTime
-from brokers.log.integrity import Place
-from brokers.log.queue_entries import Entry
-from brokers.log.queue_repair import cut_queues
-from brokers.log.records import MessageFields
-from brokers.log.recovery_plan import RecoveryReport
-from brokers.log.scan import end_of_valid_log
-from brokers.registration import Identity, TempIdentity
+from brokers.membership.registration import Identity, TempIdentity
+from brokers.store import trimming
+from brokers.store.appender import Appender
+from brokers.store.files.errors import DiskFull
+from brokers.store.log import integrity, retention, segments
+from brokers.store.log.held_time import HeldTime
+from brokers.store.log.integrity import Place
+from brokers.store.log.records import MessageFields
+from brokers.store.log.scan import end_of_valid_log
+from brokers.store.queues.dispatch import Dispatcher
+from brokers.store.queues.entries import Entry
+from brokers.store.queues.repair import cut_queues
+from brokers.store.recovery import recovery as opening
+from brokers.store.recovery.checkpoint import Checkpoint, decode_checkpoint, encode_checkpoint
+from brokers.store.recovery.plan import RecoveryReport
 from tests.simulation.blocks import Blocks, PowerCut, SmallFiles
 from tests.simulation.sim_log import FILE_BYTES, SimulatedLog
 from tests.simulation.sim_queues import SimulatedQueue, SimulatedQueues
@@ -57,7 +58,7 @@ class SimulatedDisk:
         self.flushed_bytes = self.confirm_offset = 0
         self.full = False  # as full as it may be: no new message is taken
         self.used_percent = 0.0
-        self.held = HeldTime()  # with the store, as `retention_task` keeps it
+        self.held = HeldTime()  # with the store, as `process.retention` keeps it
         self.identity: Identity | None = None
         self.temp_identity: TempIdentity | None = None
         self.marker: dict[str, object] | None = None
@@ -66,7 +67,7 @@ class SimulatedDisk:
         self.damage: tuple[int, int] | None = None
         self.abnormal = False
         self.distrusted = False  # bytes were lost and not caught up since
-        self.trusted_end: int | None = None  # kept with the marker, as brokers.boot does
+        self.trusted_end: int | None = None  # kept with the marker, as brokers.process.boot does
 
     def _begin_life(self) -> None:
         """What a process keeps in memory."""
@@ -97,7 +98,7 @@ class SimulatedDisk:
 
     @property
     def has_lived(self) -> bool:
-        """One of `brokers.boot.EARLIER_LIFE_NAMES` is there."""
+        """One of `brokers.process.boot.EARLIER_LIFE_NAMES` is there."""
         return self.identity is not None or any(
             self._files.read(name) is not None for name in (EPOCHS, EPOCHS_BACKUP, EPOCH_SEEN)
         )
@@ -305,7 +306,7 @@ class SimulatedDisk:
         self.abnormal = False
 
     def open(self, *, same_boot: bool) -> RecoveryReport:
-        """What opening the store does, by `brokers.log.recovery`."""
+        """What opening the store does, by `brokers.store.recovery.recovery`."""
         self.errors_due, self.power_in, self.full = 0, None, False
         self._sync_ends.clear()
         self._begin_life()
@@ -324,7 +325,7 @@ class SimulatedDisk:
         return report
 
     def whole_below(self, limit: int) -> int:
-        """Record border at or below `limit`, as `local_replica` finds it for an unclean start."""
+        """Record border at or below `limit`, as `process.replica` finds it for an unclean start."""
         start = max(segments.file_start(limit, FILE_BYTES), self.log_min)
         return (
             end_of_valid_log(self.read_log, start, limit, FILE_BYTES)[0] if start < limit else limit

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from processors import snapshot_codec
-from processors.fold import Folder
-from processors.fold_repeats import RecentCommands
-from processors.state import BrokerSet, ControllerState
+from processors.fold import snapshot_codec
+from processors.fold.folder import Folder
+from processors.fold.recent_commands import RecentCommands
+from processors.fold.state import BrokerSet, ControllerState
 from tests.simulation.world import World
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
-from processors.state import BrokerSet
+from processors.fold.state import BrokerSet
 from tests.simulation.network import End, wake
 from tests.simulation.wire import Wire
 

@@ -1,5 +1,5 @@
 """
-The product's planned hand-over (`brokers/hand_over_work.py`) inside a simulated broker.
+The product's planned hand-over (`brokers/process/hand_over.py`) inside a simulated broker.
 
 Responsible for: giving it what it asks a broker for; the wish of an operator, and an orderly stop
 that hands over first.
@@ -13,14 +13,14 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from brokers.hand_over import Refused
-from brokers.hand_over_work import HandOverWork
+from brokers.process.hand_over import HandOverWork
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Answer
 from brokers.replica.ha_status import HaStatus
-from brokers.service.forward import Forwarder
-from brokers.service.hand_over_requests import HandOverRequests
-from brokers.service.role_view import RoleView
+from brokers.service.role.forward import Forwarder
+from brokers.service.role.hand_over import Refused
+from brokers.service.role.hand_over_requests import HandOverRequests
+from brokers.service.role.role_view import RoleView
 from tests.simulation.passing_on import Asked, Calls
 from tests.simulation.virtual_loop import VirtualLoop
 from tests.simulation.world import InvariantBroken

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from brokers.log.records import MessageFields
-from brokers.log.scan import LogWalk
-from brokers.service.send_messages import packed_peer
+from brokers.service.sending.messages import packed_peer
+from brokers.store.log.records import MessageFields
+from brokers.store.log.scan import LogWalk
 from tests.simulation.passing_on import peer_of
 from tests.simulation.sim_log import FILE_BYTES
 from tests.simulation.world import InvariantBroken

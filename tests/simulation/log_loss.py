@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from events.codec import encode
 from events.commands import DoubtBrokerSet
-from processors.decide_doubt import LIFTED_BY
-from processors.fold import Folder
+from processors.fold.decide_doubt import LIFTED_BY
+from processors.fold.folder import Folder
 
 if TYPE_CHECKING:
     from tests.simulation.faults import Faults

@@ -1,5 +1,5 @@
-"""What `brokers/membership.py` and `brokers/controller_client.py` are to a real broker, over the
-simulated network.
+"""What `brokers/membership/membership.py` and `brokers/membership/controller_client.py` are to a
+real broker, over the simulated network.
 
 Responsible for: registering, asking the leading controller with repeats under one command id,
 heartbeats, notices.
@@ -13,13 +13,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from brokers import controller_messages as messages
-from brokers import registration as reg
-from brokers.membership import CODES_UNREGISTERED, WAIT_MAX_MS, WAIT_MIN_MS
+from brokers.membership import controller_messages as messages
+from brokers.membership import registration as reg
+from brokers.membership.membership import CODES_UNREGISTERED, WAIT_MAX_MS, WAIT_MIN_MS
+from brokers.membership.role_notices import HINT_PAUSE_MS
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.replica.effects import ProposeSyncSet
-from brokers.role_notices import HINT_PAUSE_MS
 from tests.simulation.network import End
 from tests.simulation.strays import HEARTBEAT
 from tests.simulation.wire import Answered, Wire
@@ -301,8 +301,8 @@ class MembershipShell:
                 self.node.notice(notice)
 
     def notified(self, message: RemotingCommand) -> None:
-        """1008, as `brokers/role_notices.py`: one that is not proven makes this broker ask, and ask
-        once more if it was asking.
+        """1008, as `brokers/membership/role_notices.py`: one that is not proven makes this broker
+        ask, and ask once more if it was asking.
         """
         notice = messages.role_notice(message, "notify")
         if notice is None or self.broker_id is None:

@@ -20,7 +20,7 @@ from events.commands import (
     ElectMaster,
 )
 from events.envelope import Envelope, ReplicaEvidence
-from processors.state import BrokerSet, ControllerState
+from processors.fold.state import BrokerSet, ControllerState
 from tests.simulation import ghost
 from tests.simulation.network import End
 from tests.simulation.wire import Wire

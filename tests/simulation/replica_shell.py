@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from brokers.ha.epoch_file import format_epochs
 from brokers.ha.epochs import EpochHistory
-from brokers.log.errors import DiskFull, LogError
 from brokers.replica import effects as fx
 from brokers.replica.core import ReplicaCore
 from brokers.replica.durable_acks import DurableAcks
 from brokers.replica.hooks import command_id
 from brokers.replica.store_port import cut, has_record
 from brokers.replica.waiters import Confirmation, ConfirmWaiters
+from brokers.store.files.errors import DiskFull, LogError
 from tests.simulation.blocks import PowerCut
 from tests.simulation.network import End
 

@@ -1,5 +1,5 @@
-"""A commit log on a simulated disk: what `brokers.log.commit_log.CommitLog` promises, over blocks
-instead of files.
+"""A commit log on a simulated disk: what `brokers.store.log.commit_log.CommitLog` promises, over
+blocks instead of files.
 
 Responsible for: where the log begins and ends, files that are made, cut and deleted, room, power
 that goes within a write.
@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from brokers.log import scan, segments
-from brokers.log.commit_log import store_ms_of
-from brokers.log.errors import DiskFull, LogError
-from brokers.log.records import BLANK_BYTES_MIN, MESSAGE_BYTES_MIN, encode_blank
+from brokers.store.files.errors import DiskFull, LogError
+from brokers.store.log import scan, segments
+from brokers.store.log.commit_log import store_ms_of
+from brokers.store.log.records import BLANK_BYTES_MIN, MESSAGE_BYTES_MIN, encode_blank
 from tests.simulation.blocks import Blocks
 
 FILE_BYTES = 4_096

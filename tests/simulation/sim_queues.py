@@ -1,10 +1,10 @@
 """
 Consume queues of a simulated disk: entries in memory, some of them on the medium.
 
-Responsible for: what `brokers.log.consume_queue.ConsumeQueues` promises, and what a power loss does
-to it.
-Refuses to know: which entry a message gets (brokers.log.dispatch), where a cut goes
-(brokers.log.queue_entries).
+Responsible for: what `brokers.store.queues.consume_queue.ConsumeQueues` promises, and what a power
+loss does to it.
+Refuses to know: which entry a message gets (brokers.store.queues.dispatch), where a cut goes
+(brokers.store.queues.entries).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from brokers.log import segments
-from brokers.log.queue_entries import (
+from brokers.store.log import segments
+from brokers.store.queues.entries import (
     ENTRY,
     ENTRY_BYTES,
     FILLER_SIZE,

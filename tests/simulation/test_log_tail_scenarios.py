@@ -9,9 +9,9 @@ from itertools import count
 
 import pytest
 
-from infra.log_doubts import doubts_behind
-from processors import heartbeat_desk
-from processors.fold import Folder
+from infra.controllers.log_doubts import doubts_behind
+from processors.controller import heartbeats
+from processors.fold.folder import Folder
 from tests.simulation.broker_node import BrokerNode
 from tests.simulation.test_trust_scenarios import Schedule
 from tests.simulation.world import InvariantBroken
@@ -145,7 +145,7 @@ def test_a_doubted_set_waits_for_who_may_hold_more() -> None:
 
 
 def test_the_loss_is_seen_where_a_short_log_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heartbeat_desk, "ahead_of", lambda broker_set, beat: None)
+    monkeypatch.setattr(heartbeats, "ahead_of", lambda broker_set, beat: None)
     play = LostLeaving(5)
     play.believe_the_log()
     play.controllers_start()

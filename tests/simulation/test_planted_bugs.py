@@ -16,17 +16,17 @@ import pytest
 from brokers.ha import slave_link
 from brokers.ha.epochs import EpochHistory
 from brokers.ha.sync_set import SyncSet
-from brokers.hand_over import Facts, HandOver, Stage
 from brokers.replica import transitions
 from brokers.replica.effects import AppendRaw, SendBytes, WriteEpochs
 from brokers.replica.master_role import MasterRole
 from brokers.replica.roles import Verdict, judge
 from brokers.replica.slave_role import SlaveRole
 from brokers.replica.transitions import RoleTransitions
-from brokers.service.role_view import RoleView
-from processors import decide, decide_elect, decide_replicas, elect_candidates
-from processors.decide_refusals import Refusal
-from processors.fold_repeats import RecentCommands
+from brokers.service.role.hand_over import Facts, HandOver, Stage
+from brokers.service.role.role_view import RoleView
+from processors.fold import candidates, decide, decide_elect, decide_replicas
+from processors.fold.recent_commands import RecentCommands
+from processors.fold.refusals import Refusal
 from tests.simulation.cluster import Shape
 from tests.simulation.mixes import MIXES, Mix
 from tests.simulation.run import run_world
@@ -237,13 +237,13 @@ def replica_joins_before_it_has_caught_up(patch: Patch) -> None:
 
 
 def heartbeats_of_a_former_life_elect(patch: Patch) -> None:
-    liveness = elect_candidates._liveness
+    liveness = candidates._liveness
 
     def trusting(*args: Any) -> str:
         found = liveness(*args)
-        return elect_candidates.ALIVE if found == elect_candidates.STALE_INCARNATION else found
+        return candidates.ALIVE if found == candidates.STALE_INCARNATION else found
 
-    patch.setattr(elect_candidates, "_liveness", trusting)
+    patch.setattr(candidates, "_liveness", trusting)
 
 
 def lost_member_is_left_out_before_the_controller_agrees(patch: Patch) -> None:

@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
-from brokers import boot
-from brokers.log import integrity, recovery, recovery_plan, recovery_read
-from brokers.log.flush_queue import Flushed, FlushQueue
+from brokers.process import boot
 from brokers.replica import put_rules
 from brokers.replica.core import ReplicaCore
+from brokers.store.log import integrity
+from brokers.store.log.flush_queue import Flushed, FlushQueue
+from brokers.store.recovery import plan as recovery_plan
+from brokers.store.recovery import recovery, recovery_read
 from tests.simulation.cluster import Shape
 from tests.simulation.mixes import Mix
 from tests.simulation.test_planted_bugs import POWER, Patch, Planted, find

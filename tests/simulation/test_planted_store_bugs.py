@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from brokers.ha import patience
-from brokers.log import retention
-from brokers.log.dispatch import Dispatcher
-from brokers.service import send_messages
-from brokers.service.forward import Forwarder
+from brokers.service.role.forward import Forwarder
+from brokers.service.sending import messages
+from brokers.store.log import retention
+from brokers.store.queues.dispatch import Dispatcher
 from tests.simulation.cluster import Shape
 from tests.simulation.mixes import Mix
 from tests.simulation.test_planted_bugs import CUTS, DEATHS, Patch, Planted, find
@@ -71,9 +71,7 @@ def files_are_deleted_before_their_time(patch: Patch) -> None:
 
 def who_sent_first_is_forgotten(patch: Patch) -> None:
     patch.setattr(
-        send_messages,
-        "_born_host",
-        lambda connection, request: send_messages.packed_peer(connection.peer),
+        messages, "_born_host", lambda connection, request: messages.packed_peer(connection.peer)
     )
 
 

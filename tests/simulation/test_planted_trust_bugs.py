@@ -12,21 +12,16 @@ from typing import Any
 
 import pytest
 
-from brokers import boot
 from brokers.ha.sync_set import SyncSet
-from brokers.log.held_time import HeldTime
-from brokers.log.retention import LogFile
+from brokers.process import boot
 from brokers.replica.admission import Admission
 from brokers.replica.loss_watch import LossWatch
-from processors import (
-    decide_doubt,
-    decide_replicas,
-    decide_sync_set,
-    elect,
-    elect_candidates,
-    snapshot_proof,
-)
-from processors.decide_refusals import Decision, Refusal
+from brokers.store.log.held_time import HeldTime
+from brokers.store.log.retention import LogFile
+from processors.fold import candidates as elect_candidates
+from processors.fold import decide_doubt, decide_replicas, decide_sync_set, elect
+from processors.fold.refusals import Decision, Refusal
+from processors.log import snapshot_proof
 from tests.simulation.cluster import Shape
 from tests.simulation.mixes import MIXES
 from tests.simulation.test_planted_bugs import Patch, Planted, find

@@ -9,12 +9,13 @@ from dataclasses import replace
 
 import pytest
 
-from brokers import controller_messages
+from brokers.membership import controller_messages
 from brokers.remoting.command import RemotingCommand
-from processors import decide_elect, decide_replicas, decide_sync_set, heartbeat_desk
-from processors.code_desk import CodeDesk
-from processors.pulse import NOTICE_TOKEN
-from processors.state import EPOCH_MAX, EPOCH_REACH
+from processors.controller import heartbeats
+from processors.controller.codes import CodeDesk
+from processors.fold import decide_elect, decide_replicas, decide_sync_set
+from processors.fold.state import EPOCH_MAX, EPOCH_REACH
+from processors.liveness.pulses import NOTICE_TOKEN
 from tests.simulation import ghost
 from tests.simulation.broker_node import BrokerNode
 from tests.simulation.controller_node import ControllerNode
@@ -194,7 +195,7 @@ def test_b4_an_epoch_far_above_uses_up_none_of_a_set(packet: Packet) -> None:
 def test_b4_is_seen_when_every_epoch_is_within_reach(
     packet: Packet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heartbeat_desk, "EPOCH_REACH", FAR)
+    monkeypatch.setattr(heartbeats, "EPOCH_REACH", FAR)
     for module in (decide_elect, decide_replicas, decide_sync_set):
         monkeypatch.setattr(module, "reach", lambda broker_set, rules, limit: limit)
     with pytest.raises((AssertionError, InvariantBroken, StopIteration)):

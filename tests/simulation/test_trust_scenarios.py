@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 import pytest
 
-from brokers import boot
 from brokers.ha.sync_set import SyncSet
+from brokers.process import boot
 from brokers.replica.admission import Admission
 from brokers.replica.loss_watch import LossWatch
-from processors import decide_replicas, decide_sync_set, elect
-from processors.fold import Folder
+from processors.fold import decide_replicas, decide_sync_set, elect
+from processors.fold.folder import Folder
 from tests.simulation import ghost
 from tests.simulation.broker_node import BrokerNode
 from tests.simulation.cluster import Cluster, Shape

@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from brokers.broker_process import BrokerProcess
-from brokers.config import BrokerConfig
+from brokers.process.broker import BrokerProcess
+from brokers.process.config import BrokerConfig
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
 from brokers.replica.put_rules import BusyGate
 from brokers.service.client_service import ClientService
-from infra.ports import pick_block
+from infra.processes.ports import pick_block
 from tests.support.scripted_controller import ScriptedController
 
 WAIT_S = 60

@@ -10,23 +10,23 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from brokers.log.flush_queue import Flushed
-from brokers.log.records import host_bytes
-from brokers.log.store import MessageStore, StoreConfig
+from brokers.clock import Clock
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.server import Dispatcher, RemotingServer
 from brokers.replica.effects import RoleChanged
 from brokers.replica.waiters import Confirmation
 from brokers.service.client_service import ClientService
-from brokers.service.clock import Clock
-from brokers.service.forward import Forwarder
-from brokers.service.role_view import RoleView
-from brokers.service.send import Mastership, SendService
-from brokers.service.shared_tables import SharedTables
-from brokers.service.table_files import TableFiles
-from brokers.service.topics import system_topics
-from brokers.service.unique_key import UniqueKeys
+from brokers.service.metadata.shared_tables import SharedTables
+from brokers.service.role.forward import Forwarder
+from brokers.service.role.role_view import RoleView
+from brokers.service.sending.send import Mastership, SendService
+from brokers.service.sending.unique_key import UniqueKeys
+from brokers.service.tables.table_files import TableFiles
+from brokers.service.tables.topics import system_topics
+from brokers.store.log.flush_queue import Flushed
+from brokers.store.log.records import host_bytes
+from brokers.store.store import MessageStore, StoreConfig
 from tests.support.brokers import unhurried
 
 

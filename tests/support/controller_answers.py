@@ -13,7 +13,7 @@ from typing import Any
 
 from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode
-from infra.controller_admin import ControllerAdmin
+from infra.controllers.admin import ControllerAdmin
 from tests.support.lake_questions import (
     HEAD,
     IDS,

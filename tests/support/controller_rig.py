@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 from brokers.remoting.command import RemotingCommand
 from events.outcomes import Outcome
-from processors import effects as fx
-from processors.core import ControllerCore
-from processors.core_context import CoreConfig
-from processors.fold import Applied, Folder
+from processors.controller import effects as fx
+from processors.controller.context import CoreConfig
+from processors.controller.core import ControllerCore
+from processors.fold.folder import Applied, Folder
 
 CLUSTER = "C"
 SET = "a"

@@ -19,10 +19,12 @@ from brokers.remoting.server import RemotingServer
 from tests.support.brokers import free_port
 
 RUN = (
-    "import asyncio, logging, sys\nfrom processors import config, controller_process\n"
+    "import asyncio, logging, sys\n"
+    "from processors.process import controller\n"
+    "from processors.settings import config\n"
     "logging.basicConfig(level=logging.WARNING); "
     "logging.getLogger('processors').setLevel(logging.INFO);"
-    "sys.exit(asyncio.run(controller_process.run(config.load(sys.argv[1]))))"
+    "sys.exit(asyncio.run(controller.run(config.load(sys.argv[1]))))"
 )
 WAIT_S = 90.0
 CALL_MS = 20_000

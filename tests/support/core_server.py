@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
-from processors import effects as fx
+from processors.controller import effects as fx
 from tests.support import remoting_thread
 from tests.support.controller_rig import Rig
 

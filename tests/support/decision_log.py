@@ -5,9 +5,9 @@ from __future__ import annotations
 from events.codec import decode
 from events.outcomes import Outcome
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
-from infra import process_status
-from processors.fold import Folder
-from processors.log_reader import LogReader
+from infra.processes import status
+from processors.fold.folder import Folder
+from processors.log.reader import LogReader
 from tests.support.local_cluster import LocalCluster, wait_until
 
 ASK_TIMEOUT_S = 30.0
@@ -17,9 +17,7 @@ def wait_published(cluster: LocalCluster) -> None:
     """Until the active controller has published everything that it has applied."""
 
     def all_published() -> bool:
-        answers = process_status.ask_all(
-            [one["status_address"] for one in cluster.processes("controller")]
-        )
+        answers = status.ask_all([one["status_address"] for one in cluster.processes("controller")])
         active = [one for one in answers.values() if one and one.get("role") == "active"]
         # one that was deposed may not know it yet
         leader = max(active, key=lambda one: one["term"], default=None)

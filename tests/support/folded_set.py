@@ -11,12 +11,12 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from brokers.controller_messages import usual_ha_address
-from brokers.local_replica import LocalReplica
-from brokers.log.records import MessageFields, host_bytes
+from brokers.membership.controller_messages import usual_ha_address
+from brokers.process.replica import LocalReplica
 from brokers.replica.effects import ProposeSyncSet, RoleChanged
 from brokers.replica.hooks import AlterResult, ReplicaHooks
 from brokers.replica.roles import RoleNotice
+from brokers.store.log.records import MessageFields, host_bytes
 from events.envelope import ReplicaEvidence
 from events.outcomes import Outcome
 from tests.support.brokers import broker_config

@@ -15,10 +15,11 @@ from pathlib import Path
 import deltalake
 import pyarrow as pa
 
-from lakehouse import delta_tables, landing
-from lakehouse.high_water import HighWater
-from lakehouse.lake import Lake, lake_at
-from lakehouse.tables import BRONZE, BY_NAME, TABLES, TIMESTAMP
+from lakehouse.landing import batches as landing
+from lakehouse.tables import delta
+from lakehouse.tables.high_water import HighWater
+from lakehouse.tables.lake import Lake, lake_at
+from lakehouse.tables.specs import BRONZE, BY_NAME, TABLES, TIMESTAMP
 from tests.support.generated_history import GeneratedHistory, TimedRecord
 
 RECORDS_AT_ONCE = 50_000
@@ -33,8 +34,8 @@ def land_generated(
     A batch is `records_at_once` records of the topics in turn; smaller ones make more files.
     """
     lake = lake_at(root, history.cluster_id)
-    delta_tables.ensure_tables(lake)
-    assert not delta_tables.high_water(lake, BRONZE).marks
+    delta.ensure_tables(lake)
+    assert not delta.high_water(lake, BRONZE).marks
     for number, rows in enumerate(batches(history, records_at_once)):
         land_batch(lake, rows, number)
     return lake

@@ -19,11 +19,11 @@ from events.codec import COMMAND_FINGERPRINTS, encode
 from events.commands import ClaimLeadership, ClusterFormed, Command
 from events.envelope import Envelope
 from events.outcomes import Outcome
-from processors.fact_headers import FactHeaders
-from processors.fold import Folder
-from processors.heartbeat_gaps import HeartbeatGaps
-from processors.pulse import Heartbeat, Pulse
-from processors.state import RULES_VERSION, BrokerSet
+from processors.fold.folder import Folder
+from processors.fold.state import RULES_VERSION, BrokerSet
+from processors.liveness.fact_headers import FactHeaders
+from processors.liveness.heartbeat_gaps import HeartbeatGaps
+from processors.liveness.pulses import Heartbeat, Pulse
 
 CONTROLLERS = ("n0", "n1", "n2")
 RELEASE = "0.1.0"

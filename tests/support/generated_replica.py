@@ -11,8 +11,8 @@ from random import Random
 from typing import Any
 
 from events.broker_events import BrokerEvent, BrokerEventHeader
-from processors.liveness import Heartbeat, Liveness
-from processors.state import BrokerSet
+from processors.fold.state import BrokerSet
+from processors.liveness.replicas import Heartbeat, Liveness
 from tests.support.generated_leaders import Leaders
 
 REGENT = "regent"

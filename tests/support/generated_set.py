@@ -13,10 +13,10 @@ from random import Random
 from events import broker_events as said
 from events.commands import AlterSyncStateSet, ApplyBrokerId, ElectMaster, RegisterBroker
 from events.outcomes import Outcome
-from processors.elections import ElectionDesk
-from processors.liveness import Liveness
-from processors.state import BrokerSet
-from processors.triggers import ElectionTriggers
+from processors.controller.elections import ElectionDesk
+from processors.fold.state import BrokerSet
+from processors.liveness.replicas import Liveness
+from processors.liveness.triggers import ElectionTriggers
 from tests.support.generated_leaders import Leaders
 from tests.support.generated_replica import REGENT, GeneratedReplica
 

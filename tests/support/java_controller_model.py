@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from processors.export_requests import Ask
-from processors.move_plan import JavaReplica, JavaSet
+from infra.migration.export_requests import Ask
+from infra.migration.plan import JavaReplica, JavaSet
 
 
 @dataclass

@@ -12,7 +12,7 @@ from typing import Any
 
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
-from processors.export_requests import Ask
+from infra.migration.export_requests import Ask
 from tests.support import remoting_thread
 from tests.support.java_controller_model import JavaControllerModel
 

@@ -18,8 +18,8 @@ from events.broker_events import (
     RoleChanged,
 )
 from events.changes import Change
-from lakehouse.invariant_rows import Decided, Reported
-from processors.fold import Folder
+from lakehouse.invariants.rows import Decided, Reported
+from processors.fold.folder import Folder
 from tests.support.control_history import NAME, History, seen, with_master
 
 

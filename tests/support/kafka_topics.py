@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from confluent_kafka.admin import AdminClient
 
-from infra.kafka_server import LocalKafka, wait_ready
+from infra.kafka.server import LocalKafka, wait_ready
 from tests.support.local_cluster import wait_until
 
 ANSWER_S = 60.0

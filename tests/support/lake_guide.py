@@ -16,7 +16,7 @@ import shlex
 import tempfile
 from pathlib import Path
 
-from infra import cli
+from infra.cli import main
 from tests.support.generated_history import generate
 from tests.support.generated_lake import land_generated
 
@@ -71,7 +71,7 @@ def _asked(one: str, tables: Path) -> str:
     words = shlex.split(command.removeprefix("$ "))[1:]
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
-        code = cli.main([*words, "--tables", str(tables)])
+        code = main.main([*words, "--tables", str(tables)])
     lines = [line.rstrip() for line in out.getvalue().rstrip("\n").split("\n")]
     shown = answer.rstrip("\n").split("\n")
     if shown[0] == MORE:

@@ -18,8 +18,8 @@ from typing import Any
 from events.codec import decode
 from events.outcomes import Outcome
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
-from processors.fold import Folder
-from processors.state import BrokerSet
+from processors.fold.folder import Folder
+from processors.fold.state import BrokerSet
 from tests.support.generated_blows import Blow
 from tests.support.generated_history import GeneratedHistory, TimedRecord
 

@@ -1,7 +1,7 @@
 """
 Landed tables without Kafka and Spark: a log in memory, and its rows written by `deltalake`.
 
-Responsible for the shape of batches and for appending what `lakehouse.landing` says.
+Responsible for the shape of batches and for appending what `lakehouse.landing.batches` says.
 Knows no rule and no column.
 """
 
@@ -20,11 +20,12 @@ from msgspec.structs import replace
 
 from events.codec import decode, encode
 from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, OUTCOMES_TOPIC
-from lakehouse import delta_tables, landing
-from lakehouse.high_water import HighWater
-from lakehouse.lake import Lake, lake_at
-from lakehouse.tables import BRONZE, BY_NAME, TABLES, TIMESTAMP, TableSpec
-from processors.fold import Folder
+from lakehouse.landing import batches
+from lakehouse.tables import delta
+from lakehouse.tables.high_water import HighWater
+from lakehouse.tables.lake import Lake, lake_at
+from lakehouse.tables.specs import BRONZE, BY_NAME, TABLES, TIMESTAMP, TableSpec
+from processors.fold.folder import Folder
 from tests.support.control_history import CLUSTER_ID
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -88,12 +89,12 @@ def new_rows(lake: Lake, records: Sequence[Record], batch_id: int = 0) -> dict[s
     """What each table would append for a batch of the lake's cluster, by its own high water."""
     assert lake.cluster_id is not None
     marks = {
-        table.name: HighWater() if _is_new(lake, table) else delta_tables.high_water(lake, table)
+        table.name: HighWater() if _is_new(lake, table) else delta.high_water(lake, table)
         for table in TABLES
     }
-    rows = landing.in_log_order(batch_of(records))
-    new = landing.silver_tables(lake.cluster_id, rows, landing.EVERYTHING, marks)
-    bronze = landing.bronze_rows(
+    rows = batches.in_log_order(batch_of(records))
+    new = batches.silver_tables(lake.cluster_id, rows, batches.EVERYTHING, marks)
+    bronze = batches.bronze_rows(
         lake.cluster_id, rows, marks.get(BRONZE.name, HighWater()), batch_id, BEGAN
     )
     return {BRONZE.name: bronze, **new} if bronze.num_rows else new
@@ -115,25 +116,25 @@ def _empty_tables() -> Lake:
     """
     root = Path(tempfile.mkdtemp(prefix="regent-tables-"))
     atexit.register(shutil.rmtree, root, ignore_errors=True)
-    delta_tables.ensure_tables(lake_in(root))
+    delta.ensure_tables(lake_in(root))
     return lake_in(root)
 
 
 def _ensure_tables(lake: Lake) -> None:
-    """As `delta_tables.ensure_tables`, which is asked only about tables that are no copies of those
+    """As `tables.delta.ensure_tables`, which is asked only about tables that are no copies of those
     made once.
     """
     if not _empty_tables.cache_info().currsize and Path(lake.uri(BRONZE)).exists():
         # A process that goes on with another's lake: it may be there to be killed, and would leave
         # its own copies behind.
-        delta_tables.ensure_tables(lake)
+        delta.ensure_tables(lake)
         return
     for table in TABLES:
         made, here = Path(_empty_tables().uri(table)), Path(lake.uri(table))
         if not here.exists():
             shutil.copytree(made, here)
         elif _first_commit(here) != _first_commit(made):
-            delta_tables.ensure_table(lake, table)
+            delta.ensure_table(lake, table)
 
 
 def _first_commit(table: Path) -> bytes | None:
@@ -160,13 +161,13 @@ def append_to_bronze(lake: Lake, records: Sequence[Record]) -> None:
     """Append records of one partition to bronze alone, whatever is missing before them."""
     mark = HighWater({records[0][:2]: records[0][2] - 1})
     assert lake.cluster_id is not None
-    rows = landing.bronze_rows(lake.cluster_id, batch_of(records), mark, 1, BEGAN)
+    rows = batches.bronze_rows(lake.cluster_id, batch_of(records), mark, 1, BEGAN)
     deltalake.write_deltalake(lake.uri(BRONZE), rows, mode="append")
 
 
 def flip_value_byte(lake: Lake, offset: int) -> None:
     """Change one byte of the value of a landed command, as a person with an editor would."""
-    for file in delta_tables.active_files(lake, BRONZE, "topic", (COMMANDS_TOPIC,))[COMMANDS_TOPIC]:
+    for file in delta.active_files(lake, BRONZE, "topic", (COMMANDS_TOPIC,))[COMMANDS_TOPIC]:
         path = file.removeprefix("file://")
         rows = pq.ParquetFile(path).read()
         offsets = rows["offset"].to_pylist()

@@ -15,9 +15,9 @@ from confluent_kafka import Consumer, TopicPartition
 from events.codec import decode
 from events.commands import ClusterFormed
 from events.topics import COMMANDS_TOPIC, TOPICS
-from lakehouse import delta_tables
-from lakehouse.lake import Lake, lake_at
-from lakehouse.log_probe import log_ends
+from lakehouse.landing.log_probe import log_ends
+from lakehouse.tables import delta
+from lakehouse.tables.lake import Lake, lake_at
 from tests.support.generated_history import TimedRecord
 from tests.support.generated_lake import batch_of, land_batch
 
@@ -35,7 +35,7 @@ def land_records(root: Path, records: Sequence[TimedRecord]) -> Lake:
     )
     assert isinstance(formed, ClusterFormed)
     lake = lake_at(root, formed.envelope.cluster_id)
-    delta_tables.ensure_tables(lake)
+    delta.ensure_tables(lake)
     for number, (_, batch) in enumerate(groupby(records, key=lambda one: one[:2])):
         land_batch(lake, batch_of(list(batch)), number)
     return lake

@@ -113,17 +113,17 @@ def _state(pid: int) -> str:
 
 def install(point: Point) -> None:
     """Every append of this process goes through the point."""
-    from lakehouse import lander
+    from lakehouse.landing import appends
 
-    real = lander.append
-    lander.append = lambda *arguments: point.append(real, *arguments)
+    real = appends.append
+    appends.append = lambda *arguments: point.append(real, *arguments)
 
 
 def main(words: list[str]) -> int:
     point, table, passes, folder, *command = words
     assert point in POINTS, point
     install(Point(point, table, int(passes), Path(folder)))
-    from infra import cli
+    from infra.cli import main as cli
 
     return cli.main(command)
 

@@ -22,14 +22,14 @@ from confluent_kafka.admin import NewTopic
 from events.broker_events import BrokerEventHeader, HaLinkUp, RoleChanged
 from events.codec import encode
 from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, OUTCOMES_TOPIC, TOPICS
-from infra import jar_store
-from infra.kafka_server import create_topics
-from lakehouse import delta_tables
-from lakehouse.lake import lake_at
-from lakehouse.log_probe import log_ends
-from lakehouse.rows import LogRecord, silver_rows
-from lakehouse.status import LandingStatus, read_status, wait_for_landed
-from lakehouse.tables import BRONZE, BY_NAME, TABLES
+from infra.jars import store
+from infra.kafka.server import create_topics
+from lakehouse.landing.log_probe import log_ends
+from lakehouse.landing.silver_rows import LogRecord, silver_rows
+from lakehouse.landing.status import LandingStatus, read_status, wait_for_landed
+from lakehouse.tables import delta
+from lakehouse.tables.lake import lake_at
+from lakehouse.tables.specs import BRONZE, BY_NAME, TABLES
 from tests.support.control_history import CLUSTER_ID, NAME, History, seen, with_master
 from tests.support.landed_log import outcome_records
 from tests.support.landing_points import DIED_AT
@@ -188,7 +188,7 @@ class Job:
             "--work-dir",
             str(self.folder),
             "--jars-dir",
-            str(jar_store.check("spark")),
+            str(store.check("spark")),
             "--gold-every-s",
             str(gold_every_s),
             *([] if care_every_s is None else ["--maintain-every-s", str(care_every_s)]),
@@ -299,9 +299,7 @@ def differences(tables: Path, log: Sequence[LogRecord]) -> list[str]:
     there exactly once.
     """
     lake = lake_at(tables, CLUSTER_ID)
-    bronze = delta_tables.read(
-        lake, BRONZE, columns=["topic", "partition", "offset", "value"]
-    ).to_pylist()
+    bronze = delta.read(lake, BRONZE, columns=["topic", "partition", "offset", "value"]).to_pylist()
     landed = Counter(
         (row["topic"], row["partition"], row["offset"], row["value"]) for row in bronze
     )
@@ -322,7 +320,7 @@ def differences(tables: Path, log: Sequence[LogRecord]) -> list[str]:
             "log_partition",
             "log_offset",
         ]
-        silver = delta_tables.read(lake, BY_NAME[name], columns=columns)
+        silver = delta.read(lake, BY_NAME[name], columns=columns)
         found += _told(
             name,
             rows,

@@ -17,10 +17,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from infra import children
-from infra.data_folder import DataFolder
-from infra.demo.cluster import DemoCluster, SetView
-from infra.watchdog_link import WatchdogLink
+from infra.cluster.data_folder import DataFolder
+from infra.cluster.running import DemoCluster, SetView
+from infra.processes import children
+from infra.processes.watchdog_link import WatchdogLink
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-m", "infra")

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lakehouse.commit_lock import CommitLocks
-from lakehouse.delta_tables import read
-from lakehouse.gold_job import WRITTEN, GoldJob
-from lakehouse.gold_merge import Merge, merge_rows
-from lakehouse.gold_tables import GOLD_TABLES, GoldTableSpec
-from lakehouse.lake import Lake
+from lakehouse.gold.job import WRITTEN, GoldJob
+from lakehouse.gold.merge import Merge, merge_rows
+from lakehouse.gold.specs import GOLD_TABLES, GoldTableSpec
+from lakehouse.tables.commit_lock import CommitLocks
+from lakehouse.tables.delta import read
+from lakehouse.tables.lake import Lake
 
 Row = Mapping[str, Any]
 

@@ -1,5 +1,5 @@
 """
-Proofs of ranges without Spark and Delta: what `lakehouse.verify` does with them, over lists.
+Proofs of ranges without Spark and Delta: what `lakehouse.proof.verify` does with them, over lists.
 
 Responsible for carrying what was kept from one proof to the next. Knows no rule of the plan.
 """
@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
-from lakehouse.landed_pieces import name_batches, publish_batches
-from lakehouse.proof_plan import Asked, Landed, Piece, Plan, Said, misbegun, plan, to_keep, verdict
-from lakehouse.refold import BEGIN, COMMAND, SAID, Entry, RangeTold, prove
-from lakehouse.verdict import Verdict
+from lakehouse.proof.pieces import name_batches, publish_batches
+from lakehouse.proof.plan import Asked, Landed, Piece, Plan, Said, misbegun, plan, to_keep, verdict
+from lakehouse.proof.refold import BEGIN, COMMAND, SAID, Entry, RangeTold, prove
+from lakehouse.proof.verdict import Verdict
 
 Log = Sequence[tuple[int, bytes | None]]
 

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from brokers.ha.epoch_file import EpochFile
-from brokers.log.records import MessageFields
-from brokers.log.store import MessageStore, StoreConfig
 from brokers.replica import effects as fx
 from brokers.replica.config import ReplicaConfig
 from brokers.replica.core import ReplicaCore
 from brokers.replica.driver import AlterResult, ReplicaDriver, ReplicaHooks
 from brokers.replica.roles import RoleNotice
+from brokers.store.log.records import MessageFields
+from brokers.store.store import MessageStore, StoreConfig
 
 FILE_BYTES = 1 << 16
 CONFIG = ReplicaConfig(file_bytes=FILE_BYTES, ha_heartbeat_ms=100, batch_bytes=7000)

@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from infra import jar_store
-from lakehouse.session import SparkSettings, build_session, stop_session
+from infra.jars import store
+from lakehouse.spark_session import SparkSettings, build_session, stop_session
 
 
 @functools.cache
@@ -21,7 +21,7 @@ def _scratch() -> Path:
 def shared_session() -> Any:
     """The session, started at the first call."""
     settings = SparkSettings(
-        jars_dir=jar_store.check("spark"),
+        jars_dir=store.check("spark"),
         scratch_dir=_scratch(),
         jvm_log=_scratch() / "jvm.log",
         small_commits=True,

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lakehouse import sql, sql_spark, verify
 from lakehouse.errors import LakehouseError
-from lakehouse.lake import Lake
+from lakehouse.proof import verify
+from lakehouse.sql import query, query_spark
+from lakehouse.tables.lake import Lake
 from tests.support.lake_questions import HEAD, KnownLog, Question, Rows, rows_of
 
 
@@ -22,12 +23,12 @@ def by_fold(log: KnownLog) -> Callable[[Question], Rows | None]:
 
 def by_sql(lake: Lake) -> Callable[[Question], Rows]:
     """Without Spark."""
-    return lambda question: rows_of(sql.ask(lake, question.query), question)
+    return lambda question: rows_of(query.ask(lake, question.query), question)
 
 
 def by_spark(spark: Any, lake: Lake) -> Callable[[Question], Rows]:
     """The same queries by Spark."""
-    return lambda question: rows_of(sql_spark.ask(spark, lake, question.query), question)
+    return lambda question: rows_of(query_spark.ask(spark, lake, question.query), question)
 
 
 def by_proof(spark: Any, lake: Lake) -> Callable[[Question], Rows | None]:

@@ -11,16 +11,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from events.topics import COMMANDS_TOPIC
-from lakehouse import delta_tables
-from lakehouse.lake import Lake
-from lakehouse.tables import BRONZE
+from lakehouse.tables import delta
+from lakehouse.tables.lake import Lake
+from lakehouse.tables.specs import BRONZE
 
 Row = dict[str, Any]
 
 
 def tamper(lake: Lake, topic: str, offset: int, change: Callable[[list[Row]], list[Row]]) -> None:
     """Write the file that holds this record of partition 0 anew, with other rows."""
-    for file in delta_tables.active_files(lake, BRONZE, "topic", (topic,))[topic]:
+    for file in delta.active_files(lake, BRONZE, "topic", (topic,))[topic]:
         path = file.removeprefix("file://")
         rows = pq.ParquetFile(path).read()
         if offset in rows["offset"].to_pylist():

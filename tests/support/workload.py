@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from infra import children
+from infra.processes import children
 from infra.workload.ledger import LedgerContent, read_ledger
 from infra.workload.process import read_status
 from infra.workload.read_back import read_topic

@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from brokers.log.store import MessageStore
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.remoting.server import RemotingServer
-from infra.ports import pick_block
+from brokers.store.store import MessageStore
+from infra.processes.ports import pick_block
 from tests.bench import java_brokers, send_load
 from tests.bench.apart import apart, running
 from tests.bench.cluster import BenchFailed

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from confluent_kafka import Consumer, TopicPartition
 
 from events.topics import COMMANDS_TOPIC
-from infra.kafka_server import LocalKafka
+from infra.kafka.server import LocalKafka
 from tests.bench import history_writer
 from tests.bench.apart import apart
 from tests.bench.figure import Figure

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from brokers.remoting.connection import RemotingError
-from infra.ports import pick_block
 from infra.problems import Problem
+from infra.processes.ports import pick_block
 from tests.bench import memory, replica_ends
 from tests.bench.apart import apart, cpu_seconds, running
 from tests.bench.cluster import BenchFailed

@@ -15,12 +15,12 @@ from collections.abc import Mapping, Sequence
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
-from brokers import controller_messages
+from brokers.membership import controller_messages
 from brokers.remoting import codec
 from events import topics
 from events.producer import PRODUCER_SETTINGS
-from infra import kafka_server
-from infra.ports import split_address
+from infra.kafka import server
+from infra.processes.ports import split_address
 from tests.bench import pipelined
 from tests.bench.apart import apart
 from tests.bench.cluster import BenchFailed
@@ -158,7 +158,7 @@ def measure(bench: Bench) -> list[Figure]:
     bench.say("the same number of records through a bare producer and consumer")
     spec = topics.COMMANDS
     made = NewTopic(TOPIC, num_partitions=1, replication_factor=1, config=dict(spec.created))
-    kafka_server.create_topics(cluster.kafka["bootstrap.servers"], [made])
+    server.create_topics(cluster.kafka["bootstrap.servers"], [made])
     bare_rates, bare_times = apart(bare, cluster.kafka, _record(), DECISIONS, ALONE)
     return figures(rates, times, bare_rates, bare_times, unknown)
 

@@ -14,12 +14,12 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from brokers import controller_messages
+from brokers.membership import controller_messages
 from brokers.remoting import codec
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
-from infra.ports import split_address
 from infra.problems import Problem
+from infra.processes.ports import split_address
 from tests.bench import pipelined
 from tests.bench.apart import apart
 from tests.bench.cluster import BenchFailed

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from events.codec import decode
-from processors.bulk_fold import RECORDS_TOGETHER
-from processors.fold import Folder
+from processors.fold.folder import Folder
+from processors.log.bulk_fold import RECORDS_TOGETHER
 from tests.bench.apart import apart
 from tests.bench.control_log import ControlLog
 from tests.bench.figure import Figure, at_least, share_at_least

@@ -9,7 +9,7 @@ import shutil
 import time
 from pathlib import Path
 
-from infra.ports import pick_block
+from infra.processes.ports import pick_block
 from tests.bench import replica_ends as ends
 from tests.bench.apart import apart, running
 from tests.bench.cluster import BenchFailed

@@ -16,11 +16,11 @@ from pathlib import Path
 from confluent_kafka import Consumer, TopicPartition
 
 from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, OUTCOMES_TOPIC
-from infra.kafka_server import LocalKafka
-from lakehouse.delta_tables import open_table
-from lakehouse.lake import Lake, lake_at
-from lakehouse.log_probe import log_ends
-from lakehouse.tables import BRONZE, COMMAND_TABLES, DECISIONS
+from infra.kafka.server import LocalKafka
+from lakehouse.landing.log_probe import log_ends
+from lakehouse.tables.delta import open_table
+from lakehouse.tables.lake import Lake, lake_at
+from lakehouse.tables.specs import BRONZE, COMMAND_TABLES, DECISIONS
 from tests.bench.apart import apart
 from tests.bench.cluster import BenchFailed
 from tests.bench.figure import Figure, at_most

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 
-from lakehouse.delta_tables import ensure_tables, read
-from lakehouse.lake import Lake, lake_at
-from lakehouse.maintain import TableCare, lake_locks, maintain
-from lakehouse.tables import DECISIONS
+from lakehouse.care.maintain import TableCare, lake_locks, maintain
+from lakehouse.tables.delta import ensure_tables, read
+from lakehouse.tables.lake import Lake, lake_at
+from lakehouse.tables.specs import DECISIONS
 from tests.bench.figure import Figure
 from tests.bench.run_context import Bench
 from tests.support.judged_history import sound_history

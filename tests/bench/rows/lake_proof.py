@@ -13,10 +13,10 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from infra import jar_store
-from lakehouse.lake import lake_at
-from lakehouse.session import SparkSettings, build_session, stop_session
-from lakehouse.verify import Scope, verify_in
+from infra.jars import store
+from lakehouse.proof.verify import Scope, verify_in
+from lakehouse.spark_session import SparkSettings, build_session, stop_session
+from lakehouse.tables.lake import lake_at
 from tests.bench import laid_lake
 from tests.bench.apart import apart
 from tests.bench.cluster import ROOT, BenchFailed
@@ -34,7 +34,7 @@ def prove(laid: Laid, scratch: Path) -> float:
     """Seconds for Spark to fold and compare all of it from the start. RuntimeError when it is not
     proven.
     """
-    settings = SparkSettings(jar_store.check("spark"), scratch, jvm_log=scratch / "spark.log")
+    settings = SparkSettings(store.check("spark"), scratch, jvm_log=scratch / "spark.log")
     spark = build_session(settings, "regent-bench")
     try:
         began = time.perf_counter()

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from infra.ports import split_address
+from infra.processes.ports import split_address
 from tests.bench import java_brokers, memory, pipelined, send_load
 from tests.bench.apart import Running, cpu_seconds, running
 from tests.bench.cluster import BenchFailed

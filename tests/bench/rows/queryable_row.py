@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from brokers.remoting.client import RemotingClient
-from lakehouse.config import LandConfig
-from lakehouse.delta_tables import open_table
-from lakehouse.lake import Lake, lake_at, open_lake
-from lakehouse.lander import append
-from lakehouse.session import build_session, stop_session
-from lakehouse.tables import BRONZE, DECISIONS, TableSpec
+from lakehouse.landing.appends import append
+from lakehouse.landing.config import LandConfig
+from lakehouse.spark_session import build_session, stop_session
+from lakehouse.tables.delta import open_table
+from lakehouse.tables.lake import Lake, lake_at, open_lake
+from lakehouse.tables.specs import BRONZE, DECISIONS, TableSpec
 from tests.bench import asker
 from tests.bench.apart import apart
 from tests.bench.cluster import BenchFailed

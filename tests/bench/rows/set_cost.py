@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from brokers.remoting import codec
 from brokers.remoting.command import RemotingCommand
-from infra.kafka_server import LocalKafka
+from infra.kafka.server import LocalKafka
 from tests.bench import fleet
 from tests.bench.apart import SPAWN, apart, cpu_seconds
 from tests.bench.cluster import BenchFailed

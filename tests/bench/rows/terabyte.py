@@ -16,9 +16,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from brokers.log.disk import PAGE_BYTES
-from brokers.log.records import BLANK_BYTES_MIN
-from brokers.log.store import MessageStore, StoreConfig
+from brokers.store.files.disk import PAGE_BYTES
+from brokers.store.log.records import BLANK_BYTES_MIN
+from brokers.store.store import MessageStore, StoreConfig
 from tests.bench import lost_power
 from tests.bench.apart import apart
 from tests.bench.figure import Figure, at_most

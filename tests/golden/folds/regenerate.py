@@ -28,8 +28,8 @@ from events.commands import (
     ElectMaster,
     RegisterBroker,
 )
-from processors import canonical
-from processors.state import SETTING_DEDUPE_WINDOW, SETTING_UNCLEAN
+from processors.fold import canonical
+from processors.fold.state import SETTING_DEDUPE_WINDOW, SETTING_UNCLEAN
 from tests.support.control_history import (
     CLUSTER,
     FIRST_FINGERPRINTS,
@@ -58,7 +58,7 @@ class Story:
 
     def replay_digests(self) -> None:
         """Put the digest beside each record."""
-        from processors.fold import Folder
+        from processors.fold.folder import Folder
 
         folder = Folder()
         for line, record in zip(self.lines, self.history.records, strict=True):

@@ -18,11 +18,11 @@ from events.changes import (
 from events.codec import decode, encode
 from events.commands import COMMANDS
 from events.outcomes import LABEL_REMEMBERED, LABELS
-from processors import canonical
-from processors.decide_refusals import Refusal
-from processors.fold import Folder, ReleaseTooOld
-from processors.snapshot_codec import dump, load
-from processors.state import check_invariants
+from processors.fold import canonical
+from processors.fold.folder import Folder, ReleaseTooOld
+from processors.fold.refusals import Refusal
+from processors.fold.snapshot_codec import dump, load
+from processors.fold.state import check_invariants
 
 HERE = Path(__file__).parent
 STORIES = ("", "-2", "-upgrade", "-3")

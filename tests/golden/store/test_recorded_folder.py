@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from brokers.boot import MARKER_NAME
 from brokers.ha.epochs import EpochHistory
-from brokers.identity_file import IdentityFiles
-from brokers.local_replica import LocalReplica
-from brokers.registration import Identity
+from brokers.membership.identity_file import IdentityFiles
+from brokers.membership.registration import Identity
+from brokers.process.boot import MARKER_NAME
+from brokers.process.replica import LocalReplica
 from brokers.remoting import fastjson
-from brokers.service.table_files import TableFiles
+from brokers.service.tables.table_files import TableFiles
 from tests.support.brokers import broker_config
 
 HERE = Path(__file__).parent

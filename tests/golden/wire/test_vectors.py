@@ -11,18 +11,22 @@ from types import SimpleNamespace
 
 import pytest
 
-from brokers.controller_messages import Introduction, alter_sync_state_set, read_alter_answer
+from brokers.clock import Clock
 from brokers.ha.epochs import OFFSET_MAX, EpochHistory
+from brokers.membership.controller_messages import (
+    Introduction,
+    alter_sync_state_set,
+    read_alter_answer,
+)
 from brokers.remoting import fastjson
 from brokers.remoting.command import RemotingCommand
 from brokers.replica.ha_status import HaStatus, SlaveSeen
-from brokers.service.client_requests import ClientRequests
-from brokers.service.clock import Clock
-from brokers.service.groups import ClientGroups
+from brokers.service.clients.groups import ClientGroups
+from brokers.service.clients.requests import ClientRequests
 from brokers.service.ha_report import ha_runtime_info
-from brokers.service.offsets import ConsumerOffsets
-from processors.registration_body import decode_registration
-from processors.routes import RouteTable
+from brokers.service.tables.offsets import ConsumerOffsets
+from processors.nameserver.registration import decode_registration
+from processors.nameserver.routes import RouteTable
 
 TOPIC = (
     '"T":{"attributes":{},"order":false,"perm":6,"readQueueNums":4,"topicFilterType":"SINGLE_TAG",'

@@ -13,8 +13,8 @@ from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from events.commands import AlterSyncStateSet, ApplyBrokerId, RegisterBroker
-from processors.fold import Applied
-from processors.leading_desk import CAUSE_WENT_BACK
+from processors.controller.leading import CAUSE_WENT_BACK
+from processors.fold.folder import Applied
 from tests.simulation.world import InvariantBroken
 
 Wish: TypeAlias = tuple[object, ...]

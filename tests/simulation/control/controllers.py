@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
-from processors import effects as fx
-from processors import snapshot_codec
-from processors.core import ControllerCore, CoreConfig
-from processors.fold import Folder, ReleaseTooOld
-from processors.responses import not_leader
-from processors.snapshot_codec import SnapshotError
+from processors.controller import effects as fx
+from processors.controller.core import ControllerCore, CoreConfig
+from processors.fold import snapshot_codec
+from processors.fold.folder import Folder, ReleaseTooOld
+from processors.fold.snapshot_codec import SnapshotError
+from processors.wire.answers import not_leader
 from tests.simulation.control.lines import Line, Process
 from tests.simulation.world import InvariantBroken
 

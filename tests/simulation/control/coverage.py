@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from processors.decide_refusals import Refusal
+from processors.fold.refusals import Refusal
 from tests.simulation.control import files
 from tests.simulation.control.faults import Faults, Mix
 from tests.simulation.control.realm import Realm, Shape

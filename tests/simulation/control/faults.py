@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import cycle
 from typing import TYPE_CHECKING
 
-from processors.rules import SUPPORTED_RULES
+from processors.fold.rules import SUPPORTED_RULES
 from tests.simulation.control import files
 from tests.simulation.control.brokers import BrokerNode
 from tests.simulation.control.lines import Process

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from brokers.remoting.command import RemotingCommand
 from events.commands import ElectMaster
-from processors.forwarding import FORWARDED_FOR
+from processors.controller.forwarding import FORWARDED_FOR
 from tests.simulation.world import InvariantBroken, World
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from processors.rules import SUPPORTED_RULES
+from processors.fold.rules import SUPPORTED_RULES
 from tests.simulation.control.faults import Mix
 from tests.simulation.control.realm import Shape
 from tests.simulation.world import World

@@ -16,9 +16,9 @@ from events.changes import BrokerIdApplied, BrokersCleaned, MasterElected, Rules
 from events.codec import decode
 from events.commands import ElectMaster
 from events.outcomes import LABEL_AT_RISK, LABEL_DESIGNATED, LABEL_REPEAT, LABEL_UNCLEAN
-from processors.core_context import REQUEST_DEADLINE_MS
-from processors.rules import SUPPORTED_RULES
-from processors.state import BrokerSet, ControllerState, check_invariants
+from processors.controller.context import REQUEST_DEADLINE_MS
+from processors.fold.rules import SUPPORTED_RULES
+from processors.fold.state import BrokerSet, ControllerState, check_invariants
 from tests.simulation.control.calls import Calls
 from tests.simulation.control.hearing import Hearing
 from tests.simulation.control.history import shared
@@ -27,7 +27,7 @@ from tests.simulation.world import InvariantBroken
 
 if TYPE_CHECKING:
     from events.outcomes import Outcome
-    from processors.fold import Applied, Folder
+    from processors.fold.folder import Applied, Folder
     from tests.simulation.control.brokers import BrokerNode
     from tests.simulation.control.controllers import ControllerNode
     from tests.simulation.control.lines import Line

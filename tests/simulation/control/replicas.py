@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from processors.rules import SUPPORTED_RULES
+from processors.fold.rules import SUPPORTED_RULES
 from tests.simulation.control.history import end_of, grown, shared, up_to
 from tests.simulation.control.intact import Intact
 
 if TYPE_CHECKING:
-    from processors.state import BrokerSet
+    from processors.fold.state import BrokerSet
     from tests.simulation.control.brokers import BrokerNode
     from tests.simulation.control.realm import Realm
 

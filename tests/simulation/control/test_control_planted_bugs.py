@@ -15,27 +15,27 @@ import pytest
 from msgspec.structs import replace
 
 from events.changes import BrokersCleaned, SyncStateSetAltered
-from processors import (
+from processors.controller.core import ControllerCore
+from processors.controller.forwarding import ForwardingDesk
+from processors.controller.leadership import Leadership
+from processors.controller.operators import AdminDesk
+from processors.controller.outcome_backlog import OutcomeBacklog
+from processors.controller.read_barrier import ReadBarrier
+from processors.controller.reads import ReadDesk
+from processors.fold import (
+    candidates,
     decide,
     decide_cluster,
     decide_replicas,
     decide_sync_set,
     elect,
-    elect_candidates,
     evolve,
     snapshot_codec,
 )
-from processors.admin_desk import AdminDesk
-from processors.core import ControllerCore
-from processors.decide_refusals import Decision, Refusal
-from processors.fold import Folder
-from processors.fold_repeats import RecentCommands
-from processors.forwarding import ForwardingDesk
-from processors.leadership import Leadership
-from processors.mass_silence import MassSilence
-from processors.outcome_backlog import OutcomeBacklog
-from processors.read_barrier import ReadBarrier
-from processors.read_desk import ReadDesk
+from processors.fold.folder import Folder
+from processors.fold.recent_commands import RecentCommands
+from processors.fold.refusals import Decision, Refusal
+from processors.liveness.mass_silence import MassSilence
 from tests.simulation.control.faults import Mix
 from tests.simulation.control.realm import Shape
 from tests.simulation.control.run import run_world
@@ -167,7 +167,7 @@ def epochs_start_again_after_a_clean(patch: Patch) -> None:
 
 
 def evidence_is_ignored(patch: Patch) -> None:
-    patch.setattr(elect_candidates, "_liveness", lambda *args: elect_candidates.ALIVE)
+    patch.setattr(candidates, "_liveness", lambda *args: candidates.ALIVE)
 
 
 def a_command_is_applied_twice(patch: Patch) -> None:

@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from processors import heartbeat_desk, liveness
-from processors.state import BrokerSet
+from processors.controller import heartbeats
+from processors.fold.state import BrokerSet
+from processors.liveness import replicas
 from tests.simulation.control.brokers import BrokerNode
 from tests.simulation.control.history import end_of, up_to
 from tests.simulation.control.realm import Realm, Shape
@@ -83,7 +84,7 @@ def test_a4_a_java_member_that_lost_its_power_waits_for_who_holds_everything(see
 def test_a4_is_seen_where_heartbeats_of_java_members_are_not_compared(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heartbeat_desk, "shows_less", lambda *args: None)
-    monkeypatch.setattr(liveness, "expected_of", lambda *args: None)
+    monkeypatch.setattr(heartbeats, "shows_less", lambda *args: None)
+    monkeypatch.setattr(replicas, "expected_of", lambda *args: None)
     with pytest.raises(InvariantBroken, match="leads in epoch . and lacks epoch"):
         play_a4(seed)

@@ -12,8 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from brokers.log.checkpoint import CHECKPOINT_NAME, Checkpoint, encode_checkpoint, read_checkpoint
-from brokers.log.queue_ends import QUEUE_ENDS_NAME, decode
+from brokers.store.queues.queue_ends import QUEUE_ENDS_NAME, decode
+from brokers.store.recovery.checkpoint import (
+    CHECKPOINT_NAME,
+    Checkpoint,
+    encode_checkpoint,
+    read_checkpoint,
+)
 from tests.simulation.store.ledger import Message
 from tests.simulation.store.medium import PAGE_BYTES
 from tests.simulation.store.realm import Realm

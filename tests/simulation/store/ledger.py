@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from brokers.log.integrity import BadRecord
-from brokers.log.query import GetResult, GetStatus
-from brokers.log.records import decode_messages
-from brokers.log.store import MessageStore
+from brokers.store.log.integrity import BadRecord
+from brokers.store.log.records import decode_messages
+from brokers.store.queues.query import GetResult, GetStatus
+from brokers.store.store import MessageStore
 from tests.simulation.world import InvariantBroken
 
 PULLED_MAX = 32

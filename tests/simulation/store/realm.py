@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 from brokers.ha.epochs import EpochHistory
 from brokers.ha.truncation import begins_later, consistent_offset
-from brokers.log.errors import DiskFull, LogError
-from brokers.log.integrity import BadRecord
-from brokers.log.properties import encode_properties
-from brokers.log.queue_ends import decode, encode
-from brokers.log.records import MessageFields, host_bytes, message_size
-from brokers.log.store import MessageStore, StoreConfig
-from brokers.log.trimming import trim
 from brokers.replica.effects import CutIncompleteTail, TruncateLog
 from brokers.replica.store_port import cut
+from brokers.store.files.errors import DiskFull, LogError
+from brokers.store.log.integrity import BadRecord
+from brokers.store.log.properties import encode_properties
+from brokers.store.log.records import MessageFields, host_bytes, message_size
+from brokers.store.queues.queue_ends import decode, encode
+from brokers.store.store import MessageStore, StoreConfig
+from brokers.store.trimming import trim
 from tests.simulation.store.ledger import Ledger, Message, compare, read_queue
 from tests.simulation.store.medium import Medium
 from tests.simulation.store.replica import Replica

@@ -13,15 +13,15 @@ from pathlib import Path
 from random import Random
 
 from brokers.ha.epochs import EpochHistory
-from brokers.log import segments
-from brokers.log.disk import sync_directory
-from brokers.log.integrity import BadRecord
-from brokers.log.scan import end_of_valid_log
-from brokers.log.store import MessageStore, StoreConfig
+from brokers.process.scrubber import Scrubber
 from brokers.remoting.command import RemotingCommand
-from brokers.scrubber import Scrubber
-from brokers.service.query_requests import QueryRequests
-from brokers.service.repair import Repairs
+from brokers.service.reading.query_requests import QueryRequests
+from brokers.service.reading.repair import Repairs
+from brokers.store.files.disk import sync_directory
+from brokers.store.log import segments
+from brokers.store.log.integrity import BadRecord
+from brokers.store.log.scan import end_of_valid_log
+from brokers.store.store import MessageStore, StoreConfig
 from tests.simulation.store.medium import Medium
 
 SCRUB_BYTES_PER_S = 1 << 40
@@ -30,7 +30,7 @@ ROUNDS_MAX = 40
 
 
 class WorldClock:
-    """As `brokers.service.clock.Clock`, standing still until it is moved on."""
+    """As `brokers.clock.Clock`, standing still until it is moved on."""
 
     def __init__(self) -> None:
         self.ms = 0

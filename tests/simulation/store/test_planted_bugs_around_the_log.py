@@ -13,23 +13,16 @@ from typing import Any
 
 import pytest
 
-from brokers.log import (
-    commit_log,
-    consume_queue,
-    disk,
-    query,
-    queue_entries,
-    recovery,
-    recovery_plan,
-    recovery_read,
-    store,
-    trimming,
-)
-from brokers.log.consume_queue import ConsumeQueue
-from brokers.log.consume_queues import ConsumeQueues
-from brokers.log.queue_ends import QueueEnds
-from brokers.log.side_reader import side_read
-from brokers.service import repair
+from brokers.service.reading import repair
+from brokers.store import store, trimming
+from brokers.store.files import disk
+from brokers.store.log import commit_log
+from brokers.store.log.side_reader import side_read
+from brokers.store.queues import consume_queue, entries, query
+from brokers.store.queues.consume_queue import ConsumeQueue
+from brokers.store.queues.consume_queues import ConsumeQueues
+from brokers.store.queues.queue_ends import QueueEnds
+from brokers.store.recovery import plan, recovery, recovery_read
 from tests.simulation.store import realm as realm_of_stores
 from tests.simulation.store.faults import Mix
 from tests.simulation.store.mixes import FILES, LIVES, ORDINARY
@@ -107,8 +100,8 @@ def a_start_ends_the_log_at_damage(patch: Patch) -> None:
 
 def what_was_confirmed_counts_as_written_after_a_loss_of_power(patch: Patch) -> None:
     written = property(lambda self: max(self.flushed_offset, self.confirm_offset))
-    patch.setattr(recovery_plan.Plan, "written_end", written)
-    patch.setattr(recovery_plan.Plan, "power_lost", property(lambda self: False))
+    patch.setattr(plan.Plan, "written_end", written)
+    patch.setattr(plan.Plan, "power_lost", property(lambda self: False))
 
 
 def a_span_ends_with_its_last_entry(patch: Patch) -> None:
@@ -124,9 +117,9 @@ def a_lack_of_descriptors_is_a_broken_disk(patch: Patch) -> None:
 
 
 def an_unreadable_page_stops_the_start(patch: Patch) -> None:
-    from brokers.log import recovery_damage
+    from brokers.store.recovery import damage
 
-    patch.setattr(recovery_damage, "_around", lambda read, at, count: read(at, count))
+    patch.setattr(damage, "_around", lambda read, at, count: read(at, count))
 
 
 def an_unreadable_page_stops_a_cut(patch: Patch) -> None:
@@ -148,7 +141,7 @@ def files_go_that_are_only_dispatched(patch: Patch) -> None:
 
 
 def one_row_of_filler_hides_what_lies_in_front_of_the_next(patch: Patch) -> None:
-    def behind(read: Any, slot: int, end: int, mute: Any = queue_entries.is_filler) -> int:
+    def behind(read: Any, slot: int, end: int, mute: Any = entries.is_filler) -> int:
         if not any(map(mute, read(slot, 1))):
             return slot
         far = end
@@ -157,13 +150,13 @@ def one_row_of_filler_hides_what_lies_in_front_of_the_next(patch: Patch) -> None
             slot, far = (middle, far) if any(map(mute, read(middle, 1))) else (slot, middle)
         return far
 
-    patch.setattr(queue_entries, "behind_mute", behind)
+    patch.setattr(entries, "behind_mute", behind)
 
 
 def a_first_entry_of_zeros_counts_as_deleted(patch: Patch) -> None:
-    search = queue_entries.first_where
+    search = entries.first_where
     patch.setattr(
-        queue_entries,
+        entries,
         "first_where",
         lambda read, low, high, predicate, mute=None: search(read, low, high, predicate),
     )

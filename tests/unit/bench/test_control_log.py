@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from events.codec import decode
 from events.commands import COMMANDS
-from processors.fold import Folder
+from processors.fold.folder import Folder
 from tests.bench.control_log import ControlLog
 
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.decisions import outcome_counts
-from lakehouse.lake import lake_at
-from lakehouse.state_at import folder_at
-from processors.fold import Folder
+from lakehouse.answers.decisions import outcome_counts
+from lakehouse.answers.state_at import folder_at
+from lakehouse.tables.lake import lake_at
+from processors.fold.folder import Folder
 from tests.bench.control_log import ControlLog
 from tests.bench.laid_lake import CLUSTER_ID, SETS, lay
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from brokers.log.commit_log import CommitLog
-from brokers.log.consume_queues import ConsumeQueues
-from brokers.log.store import MessageStore
+from brokers.store.log.commit_log import CommitLog
+from brokers.store.queues.consume_queues import ConsumeQueues
+from brokers.store.store import MessageStore
 
 MADE: list[Any] = []
 

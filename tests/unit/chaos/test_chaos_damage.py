@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from brokers.log.records import MessageFields, host_bytes
-from brokers.log.store import MessageStore, StoreConfig
+from brokers.store.log.records import MessageFields, host_bytes
+from brokers.store.store import MessageStore, StoreConfig
 from tests.chaos import damage
 
 FILE_BYTES = 1 << 16

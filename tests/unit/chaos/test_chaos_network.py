@@ -13,7 +13,7 @@ from tests.support.local_cluster import ROOT
 PROGRAM = """
 import socket, sys
 from pathlib import Path
-from infra import children
+from infra.processes import children
 from tests.chaos.network import CLIENTS, Network
 from tests.support.local_cluster import wait_until
 

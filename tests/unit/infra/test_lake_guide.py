@@ -8,8 +8,8 @@ import difflib
 import re
 from pathlib import Path
 
-from infra.cli import VERBS
-from infra.cli_lake import SUBVERBS
+from infra.cli.lake.verbs import SUBVERBS
+from infra.cli.main import VERBS
 from tests.support.lake_guide import GUIDE, answered, make_lake
 
 TEXT = GUIDE.read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.lake import Lake
+from lakehouse.tables.lake import Lake
 from tests.support.landed_log import lake_in
 
 

@@ -10,12 +10,12 @@ import pytest
 from events.broker_events import FirstMessageAcknowledged, HaLinkUp, HeartbeatGap, LogTruncated
 from events.codec import decode
 from events.outcomes import Outcome
-from lakehouse.gold_fold import GoldFold
-from lakehouse.gold_masterships import masterships, successions
-from lakehouse.invariant_rows import Decided, Reported
-from lakehouse.invariants import judge
-from processors.fold import Folder
-from processors.state import BrokerSet
+from lakehouse.gold.fold import GoldFold
+from lakehouse.gold.masterships import masterships, successions
+from lakehouse.invariants.invariants import judge
+from lakehouse.invariants.rows import Decided, Reported
+from processors.fold.folder import Folder
+from processors.fold.state import BrokerSet
 from tests.support.generated_blows import POWER_LOSS_BYTES_MAX
 from tests.support.generated_history import GeneratedHistory, generate
 

@@ -21,7 +21,7 @@ from events.changes import (
 )
 from events.envelope import ImportedReplica, MemberPosition
 from events.outcomes import LABELS
-from lakehouse.columns import record_json
+from lakehouse.tables.columns import record_json
 from lakehouse.wording import (
     LABEL_WORDS,
     brokers,

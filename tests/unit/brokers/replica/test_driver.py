@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 
 from brokers.ha.epochs import EpochHistory
-from brokers.log.errors import DiskFull
-from brokers.log.trimming import trim
 from brokers.replica.driver import AlterResult
 from brokers.replica.roles import Role
 from brokers.replica.waiters import Confirmation
+from brokers.store.files.errors import DiskFull
+from brokers.store.trimming import trim
 from tests.support.replica_process import CONFIG, FILE_BYTES, ReplicaProcess, elect, until
 
 WAIT_MS = 10_000

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokers.log.flush_queue import Flushed
 from brokers.replica.put_rules import STORED, AckMode, BusyGate, PutStatus, admit, code_of, combine
 from brokers.replica.waiters import Confirmation
+from brokers.store.log.flush_queue import Flushed
 
 
 @pytest.mark.parametrize(

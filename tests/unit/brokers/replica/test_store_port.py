@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from brokers.log.commit_log import LogError
-from brokers.log.store import MessageStore, StoreConfig
 from brokers.replica.effects import CutIncompleteTail, FindRecord, TruncateLog
 from brokers.replica.store_port import complete_end, cut, has_record
+from brokers.store.log.commit_log import LogError
+from brokers.store.store import MessageStore, StoreConfig
 from tests.support.replica_process import message
 
 FILE_BYTES = 1 << 16

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
+from brokers.clock import Clock
 from brokers.ha.epochs import EpochHistory
 from brokers.remoting import fastjson
 from brokers.remoting.command import RemotingCommand
 from brokers.replica.ha_status import HaStatus, SlaveSeen
 from brokers.service.admin import AdminRequests, BrokerStatus, epoch_cache
-from brokers.service.clock import Clock
 
 STATUS = BrokerStatus(
     ready=True,

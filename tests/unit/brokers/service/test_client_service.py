@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from brokers.log.consume_queues import ConsumeQueues
-from brokers.log.records import MessageFields, host_bytes
-from brokers.namesrv_client import RouteEntry, register_request
+from brokers.membership.namesrv_client import RouteEntry, register_request
 from brokers.remoting import fastjson
 from brokers.remoting.command import RemotingCommand
 from brokers.replica.store_port import complete_end
-from brokers.service.data_version import DataVersion
-from brokers.service.table_files import TableFiles
-from brokers.service.topics import TopicConfig, TopicTable
+from brokers.service.tables.data_version import DataVersion
+from brokers.service.tables.table_files import TableFiles
+from brokers.service.tables.topics import TopicConfig, TopicTable
+from brokers.store.log.records import MessageFields, host_bytes
+from brokers.store.queues.consume_queues import ConsumeQueues
 from tests.support.brokers import send_request
 from tests.support.client_service import Desk
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from brokers.replica.ha_status import HaStatus, MasterSeen, SlaveSeen
 from brokers.service.ha_report import ha_runtime_info
-from processors.import_plan import ha_facts
+from infra.migration.import_plan import ha_facts
 
 LINKED = SlaveSeen("10.0.0.2:4711", 2, True, acked=150, next_offset=200, bytes_per_second=2048)
 FRESH = SlaveSeen("10.0.0.3:4712", None, False, acked=-1, next_offset=-1, bytes_per_second=0)

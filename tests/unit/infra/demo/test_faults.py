@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from infra.data_folder import DataFolder
+from infra.cluster.data_folder import DataFolder
+from infra.cluster.running import DemoCluster, SetView
 from infra.demo import faults
-from infra.demo.cluster import DemoCluster, SetView
 from infra.problems import Problem
 
 WITHOUT = SetView(None, None, 1, (), 1, (1, 2), 1, "c1", "127.0.0.1:1")

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from infra import process_status
 from infra.doctor import controllers
 from infra.doctor.findings import FAIL, OK, WARN
+from infra.processes import status
 from tests.support.brokers import free_port
 from tests.support.controller_document import broker_set, document, replica
 from tests.support.scripted_leader import ScriptedLeader
@@ -101,7 +101,7 @@ def test_a_controller_that_is_none_of_ours_is_told_apart_from_a_silent_one() -> 
 
 def test_an_address_of_another_kind_of_server_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        process_status,
+        status,
         "ask_all",
         lambda addresses, sets: {one: {"kind": "namesrv", "ready": True} for one in addresses},
     )

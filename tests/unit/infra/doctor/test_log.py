@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 from events.topics import COMMANDS_TOPIC
 from infra.doctor import log
 from infra.doctor.findings import FAIL, OK, WARN
-from processors.start_notes import StartNotes
+from processors.log.start_notes import StartNotes
 from tests.support.brokers import free_port
 from tests.support.mock_kafka import mock_kafka
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.data_folder import DataFolder
+from infra.cluster.data_folder import DataFolder
 from infra.doctor import target
 from infra.problems import EXIT_USAGE, Problem
 

@@ -1,7 +1,7 @@
 import asyncio
 from pathlib import Path
 
-from brokers.log.records import MessageFields, StoredMessage
+from brokers.store.log.records import MessageFields, StoredMessage
 from infra.workload.client import CallFailed, Pulled
 from infra.workload.consumer import CORRUPT, Consumer, read_records
 from infra.workload.message import body_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from brokers.log.records import MessageFields, StoredMessage
 from brokers.remoting.codes import RequestCode
+from brokers.store.log.records import MessageFields, StoredMessage
 from infra.workload.client import CallFailed, Pulled
 from infra.workload.consumer import CORRUPT
 from infra.workload.message import body_of

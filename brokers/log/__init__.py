@@ -1,3 +1,0 @@
-"""The message store: commit log, consume queues, checkpoint and configuration files in RocketMQ's
-formats.
-"""

@@ -1,0 +1,436 @@
+"""One broker process: its parts put together, started in order, stopped in order.
+
+Responsible for: the order of start and stop, and the wires between replica, membership and client
+service.
+Refuses to know: what any of them decides.
+
+Start: store (recovered), tables, listening, registration, replica (FENCED); a role comes from the
+controller. Stop: a master that is asked to hands over first. Then out of the routes, waiting sends
+answered, links and ports closed, and only then away from the controllers: what they find when they
+look must be a broker that is gone. Last the store, flushed, and the mark of an orderly end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from functools import partial
+from typing import Any
+
+from brokers.clock import Clock
+from brokers.ha.epoch_file import EpochFileError
+from brokers.membership import ha_announce
+from brokers.membership.controller_messages import Introduction
+from brokers.membership.ha_lookup import HaLookup
+from brokers.membership.identity_file import IdentityFileError, IdentityFiles
+from brokers.membership.membership import (
+    Membership,
+    MembershipHooks,
+    MembershipTimers,
+    RegistrationRefused,
+)
+from brokers.membership.namesrv_client import NameServers
+from brokers.process.config import BrokerConfig
+from brokers.process.event_reporter import EventReporter
+from brokers.process.hand_over import HandOverWork
+from brokers.process.predecessor import once_free
+from brokers.process.replica import LocalReplica
+from brokers.process.retention import make_retention
+from brokers.process.role_switch import RoleSwitch
+from brokers.process.send_parts import make_sends
+from brokers.process.status import read_status
+from brokers.process.store_care import store_care
+from brokers.process.upkeep import Upkeep
+from brokers.remoting.client import RemotingClient
+from brokers.remoting.codes import RequestCode
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import Connection, Limits, split_address
+from brokers.remoting.server import Dispatcher, RemotingServer
+from brokers.replica.core import ReplicaCore
+from brokers.replica.hooks import ReplicaHooks
+from brokers.service.admin import AdminRequests, BrokerStatus
+from brokers.service.client_service import ClientService
+from brokers.service.metadata.shared_tables import SharedTables
+from brokers.service.reading.repair import Repairs
+from brokers.service.role.forward import Forwarder
+from brokers.service.role.hand_over_requests import HandOverRequests
+from brokers.service.role.role_view import RoleView
+from brokers.service.tables.table_files import TableFiles
+from brokers.service.tables.topics import system_topics
+from brokers.store.log.commit_log import LogError
+from brokers.store.store import MessageStore
+from events.last_resort import LastResort, on_stop_signals
+
+EXIT_OK, EXIT_REFUSED = 0, 2
+MAKE_GOOD_MS = 1_000
+
+_log = logging.getLogger(__name__)
+
+
+class StartRefused(Exception):
+    """The broker cannot start; the text is one line with the way out."""
+
+
+async def run(config: BrokerConfig) -> int:
+    """Run until SIGTERM or SIGINT; the exit code: 71 when the stop hangs. A start that cannot be is
+    logged in one line, code 2.
+    """
+    stopping = asyncio.Event()
+    at_the_latest = LastResort(config.broker_name)
+    on_stop_signals(stopping.set, at_the_latest)
+    broker = None
+    try:
+        broker = await once_free(partial(_opened, config))
+        await broker.start()
+        await broker.run_until(stopping)
+    except (
+        StartRefused,
+        RegistrationRefused,
+        IdentityFileError,
+        EpochFileError,
+        LogError,
+    ) as error:
+        _log.error("%s", error)
+        return EXIT_REFUSED
+    finally:
+        # A flush that waits for a disk, and the store's last one, hold up the loop: for ever when
+        # the disk hangs.
+        at_the_latest.arm()
+        if broker is not None:
+            try:
+                if stopping.is_set():
+                    await broker.hand_over.before_stop()
+            finally:
+                await broker.stop("asked to" if stopping.is_set() else "failed")
+        if not stopping.is_set():
+            at_the_latest.disarm()
+    return EXIT_OK
+
+
+async def _opened(config: BrokerConfig) -> BrokerProcess:
+    try:
+        return BrokerProcess(config)
+    except OSError as error:
+        raise StartRefused(
+            f"the store folder {config.store_dir} cannot be used: {error.strerror or error}"
+        ) from error
+
+
+class BrokerProcess:
+    """The parts of one broker. Usable in a test without a process of its own: `start`, then `stop`.
+
+    Opens the store at once, in the constructor: LogError, EpochFileError.
+    """
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self.config = config
+        self.clock = Clock()
+        self.started_ms = self.clock.wall_ms()
+        self.replica = LocalReplica(config)
+        self.tables = TableFiles(config.store_dir)
+        self.roles = RoleView()
+        self.client = RemotingClient()
+        self.forwarder = Forwarder(
+            self.roles,
+            self.client,
+            config.hold_without_master_ms,
+            lambda peer: self.switch.is_replica(peer),
+        )
+        boot = self.replica.boot
+        self.reporter = EventReporter(
+            config.kafka, config.cluster_name, config.broker_name, boot.incarnation, self.clock
+        )
+        self._tasks: list[asyncio.Future[None]] = []
+        self._servers: list[RemotingServer] = []
+        self._dispatcher = Dispatcher()
+        self._add_system_topics()
+        self._make_service()
+        self._make_membership()
+        self.admin = AdminRequests(
+            lambda: self.status(),
+            lambda: self.replica.epochs,
+            config.model_dump(mode="json"),
+            self.replica.ha_status,
+            self.clock,
+        )
+        for code, handler in self.admin.handlers.items():
+            self._dispatcher.register(code, handler)
+
+    @property
+    def store(self) -> MessageStore:
+        return self.replica.store
+
+    def _add_system_topics(self) -> None:
+        config, topics = self.config, self.tables.topics
+        known = system_topics(config.cluster_name, config.broker_name, config.auto_create_topics)
+        if topics.put(
+            [topic for topic in known if topics.get(topic.name) is None], self.clock.wall_ms()
+        ):
+            self.tables.topics_file.save_now()
+        topics.text()  # written down once now, not when this broker becomes master
+
+    def _make_service(self) -> None:
+        config, tables, roles = self.config, self.tables, self.roles
+        self.switch = RoleSwitch(config, roles, tables, self.replica, self.forwarder)
+        self.lookup = HaLookup(
+            self.client, lambda: self.name_servers.changed(), self.replica.ha_address_told
+        )
+        self.name_servers = NameServers(
+            config.name_servers,
+            self.switch.route_entry,
+            config.name_server_register_ms,
+            self.lookup.name_server_said,
+        )
+        self.shared = SharedTables(
+            self.store,
+            tables,
+            roles,
+            self.client,
+            self.clock,
+            self.switch.other_members,
+            self.name_servers.register,
+            lambda: self.membership.replicas,
+            self.reporter.report,
+            auto_create=config.auto_create_topics,
+            period_ms=config.metadata_sync_ms,
+        )
+        self.repairs = Repairs(
+            self.store, self.client, self.switch.holders, self.reporter.report, self.clock
+        )
+        sends = partial(make_sends, config, self.replica, tables, roles, self.clock)
+        self.service = ClientService(
+            self.store,
+            self.shared,
+            roles,
+            self.clock,
+            self.forwarder,
+            sends,
+            self.name_servers.changed,
+            self.repairs,
+        )
+        self.switch.wire(self.service, self.shared.topics, self.name_servers)
+        self.upkeep = Upkeep(
+            self.store,
+            tables,
+            self.replica.storage_failed,
+            self.service.confirmed,
+            self.replica.keep_held_job,
+        )
+        self.retention = make_retention(config, self.replica, self.clock, self.reporter.report)
+
+    def _make_membership(self) -> None:
+        config, replica = self.config, self.replica
+        me = Introduction(
+            config.cluster_name,
+            config.broker_name,
+            config.advertised,
+            config.ha_advertised,
+            replica.boot.incarnation,
+            config.min_in_sync_replicas if config.all_ack else 1,
+        )
+        timers = MembershipTimers(
+            config.heartbeat_interval_ms,
+            config.controller_heartbeat_timeout_ms,
+            config.replica_poll_ms,
+            config.election_priority,
+            asks_for_elections=not config.async_learner,
+        )
+        hooks = MembershipHooks(
+            self._identity_known,
+            replica.notice,
+            replica.position,
+            replica.clean,
+            self.reporter.report,
+        )
+        self.membership = Membership(
+            me, config.controllers, IdentityFiles(config.store_dir), timers, hooks, self.clock
+        )
+        self.hand_over = HandOverWork(
+            self.roles,
+            replica,
+            self.membership,
+            self.forwarder,
+            self.client,
+            self.clock,
+            lambda: self.service.unfinished,
+            config.hold_without_master_ms,
+            self.reporter.report,
+        )
+
+    # -- start -------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Listen; registration goes on in the background until a controller answers.
+        StartRefused.
+        """
+        host, port = split_address(self.config.listen)
+        try:
+            await self._listen(host, port)
+        except OSError as error:
+            raise _port_refused(self.config.listen, error) from error
+        if self.config.second_listen and port > 2:
+            try:
+                await self._listen(host, port - 2)
+            except OSError as error:
+                _log.warning(
+                    "cannot listen on port %d as well, Java slaves will not get topics: %s",
+                    port - 2,
+                    error,
+                )
+        self.reporter.start()
+        self.membership.start()
+        self.name_servers.start()
+        self._tasks += [self.replica.failed(), self.membership.failed()]
+        self._spawn(self.membership.register())
+
+    async def _listen(self, host: str, port: int) -> None:
+        limits = Limits(partial_frame_ms=self.config.partial_frame_timeout_ms)
+        closed = self.service.connection_closed
+        server = RemotingServer(
+            self._dispatcher,
+            host=host,
+            port=port,
+            on_close=closed,
+            limits=limits,
+            has_place=lambda peer: self.switch.is_ours(peer),
+        )
+        await once_free(server.start)
+        self._servers.append(server)
+
+    def _identity_known(self, broker_id: int) -> None:
+        """The replica runs once its id is known: FENCED, so that requests wait for what the
+        controller says.
+        """
+        core = self.replica.make(broker_id)
+        core.joins_with_tables(self.shared.joiners.has_tables)
+        self.switch.attach(core, lambda: self.membership.replicas, self.reporter.report)
+        membership = self.membership
+        hooks = ReplicaHooks(
+            self.switch.changed,
+            membership.propose,
+            membership.ask,
+            self.service.confirmed,
+            self.reporter.report,
+            ask_ha_address=self.lookup.ask,
+            register_again=self.membership.register_again,
+        )
+        try:
+            self.replica.run(core, hooks)
+        except OSError as error:
+            raise _port_refused(self.config.ha_listen, error) from error
+        self.reporter.broker_id = broker_id
+        self._report_start(core)
+        self._serve()
+
+    def _report_start(self, core: ReplicaCore) -> None:
+        found = self.store.recovery
+        recovered = {
+            "end_offset": found.end_offset,
+            "cut_bytes": found.cut_bytes,
+            "abnormal": found.abnormal,
+        }
+        started = {
+            "clean": core.clean,
+            "recovered_end_offset": found.end_offset,
+            "cut_bytes": found.cut_bytes,
+        }
+        self.reporter.report("StoreRecovered", recovered)
+        self.reporter.report("BrokerStarted", started)
+        if (loss := self.replica.loss) is not None:
+            self.reporter.report("LossNoticed", {"lost_broker_id": core.broker_id, **loss})
+        self.tables.left_out.report_to(self.reporter.report)
+
+    def _serve(self) -> None:
+        for code, handler in self.switch.permission.guarded(self.service.handlers()).items():
+            self._dispatcher.register(code, handler)
+        self._dispatcher.register(RequestCode.NOTIFY_BROKER_ROLE_CHANGED, self._notified)
+        hand_over = HandOverRequests(
+            self.roles, self.switch.is_ours, self.hand_over.run, self.shared.copy_whole
+        )
+        self._dispatcher.register(RequestCode.REGENT_HAND_OVER, hand_over.serve)
+        for work in (
+            self.service.run(),
+            self.shared.sync.run(),
+            self.upkeep.flush_every(self.config.flush_interval_ms),
+            self.switch.replica_hosts.keep(),
+            self.switch.controller_hosts.keep(),
+            *store_care(self.config, self.store, self.repairs),
+            self.upkeep.save_offsets_every(self.config.offsets_persist_ms),
+            self.upkeep.make_good_every(MAKE_GOOD_MS),
+            self.switch.watch(),
+            self.retention.run(),
+            ha_announce.run(self.client, self.switch.mastership, self.clock),
+        ):
+            self._spawn(work)
+
+    def _notified(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        self.membership.notified(request)
+        return request.reply()
+
+    def _spawn(self, work: Coroutine[object, object, None]) -> None:
+        self._tasks.append(asyncio.ensure_future(work))
+
+    def status(self) -> BrokerStatus:
+        """This moment, for 19002 and the admin requests."""
+        return read_status(
+            self.config,
+            self.replica,
+            self.membership,
+            self.roles,
+            self.service,
+            self.forwarder,
+            self.reporter,
+            self.repairs,
+            topics=len(self.tables.topics.configs),
+            started_ms=self.started_ms,
+        )
+
+    # -- end ---------------------------------------------------------------------------------------
+
+    async def run_until(self, stopping: asyncio.Event) -> None:
+        """Until told to stop, or until one of the parts fails: its error is raised here."""
+        stop = asyncio.ensure_future(stopping.wait())
+        try:
+            while not stop.done():
+                running = [task for task in self._tasks if not task.done()]
+                watched: set[asyncio.Future[Any]] = {stop, *running}
+                await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+                for task in [task for task in self._tasks if task.done()]:
+                    self._tasks.remove(task)
+                    task.result()
+        finally:
+            stop.cancel()
+
+    async def stop(self, reason: str) -> None:
+        """In order (see the module); harmless after a start that failed half way."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.lookup.close()
+        await self.name_servers.close(self.switch.route_entry())
+        self.reporter.report("BrokerStopped", {"reason": reason})
+        if self.replica.driver is not None:
+            await self.replica.driver.stop()
+            # The sends whose wait this ended are answered in the next turn of the loop, while there
+            # are connections.
+            await asyncio.sleep(0)
+        for server in self._servers:
+            await server.close()
+        await asyncio.gather(
+            self.membership.close(), self.repairs.close(), self.shared.joiners.close()
+        )
+        await self.client.close()
+        await self.reporter.close()
+        try:
+            await self.tables.close()
+        except Exception as error:  # the store is closed in order whatever a table holds
+            _log.error("tables cannot be written: %s", error)
+        self.replica.close()
+
+
+def _port_refused(address: str, error: OSError) -> StartRefused:
+    return StartRefused(
+        f"cannot listen on {address}: {error.strerror or error}; stop the process that does, or "
+        "choose another port"
+    )

@@ -1,0 +1,239 @@
+"""Carrying out a planned hand-over: what `hand_over` decides, done with sockets and time.
+
+Responsible for: holding writes for as long as it takes and never longer, having the target copy
+this broker's tables, asking the controller, handing over before an orderly stop. Refuses to know:
+when a hand-over is wise, what a role change does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from brokers.clock import Clock
+from brokers.membership.membership import Membership
+from brokers.process.replica import LocalReplica
+from brokers.remoting.client import RemotingClient
+from brokers.remoting.codes import ResponseCode
+from brokers.remoting.connection import RemotingError
+from brokers.service.role.forward import Forwarder
+from brokers.service.role.hand_over import (
+    DRAIN_MS,
+    LIMIT_MS,
+    Facts,
+    HandOver,
+    Refused,
+    Slave,
+    Stage,
+    candidates,
+)
+from brokers.service.role.hand_over_requests import take_tables
+from brokers.service.role.role_view import RoleView
+
+LOOK_MS = 2
+PREPARE_MS = 1_000
+LAST_COPY_MS = 300
+# After a hand-over before a stop: clients read a new route meanwhile, and what they still send here
+# is passed on.
+LINGER_QUIET_MS, LINGER_MS = 500, 2_000
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOver:
+    """Who leads now, and in which epoch."""
+
+    master_id: int
+    master_address: str
+    master_epoch: int
+
+
+class HandOverWork:
+    """One hand-over at a time. `unfinished()`: sends and topic changes that are not answered
+    yet.
+    """
+
+    def __init__(
+        self,
+        roles: RoleView,
+        replica: LocalReplica,
+        membership: Membership,
+        forwarder: Forwarder,
+        client: RemotingClient,
+        clock: Clock,
+        unfinished: Callable[[], int],
+        hold_ms: int,
+        report: Callable[[str, Mapping[str, object]], None],
+    ) -> None:
+        self._roles, self._replica, self._membership, self._client = (
+            roles,
+            replica,
+            membership,
+            client,
+        )
+        self._forwarder, self._clock, self._unfinished, self._report = (
+            forwarder,
+            clock,
+            unfinished,
+            report,
+        )
+        # Held requests are given up after `hold_ms`: what remains is for the way to the new master.
+        self._limit_ms = min(LIMIT_MS, hold_ms * 3 // 4)
+        self._busy = False
+
+    async def run(self, wanted: int | None = None) -> HandedOver:
+        """Hand over to `wanted`, or to the best member. Refused when that cannot be, or was not;
+        then this broker serves on.
+        """
+        if self._busy:
+            raise Refused("a hand-over is under way already")
+        if not self._roles.serving:
+            raise Refused("this broker is not the master of its set")
+        self._busy = True
+        epoch, asked_ms = self._roles.current.master_epoch, self._clock.now_ms()
+        try:
+            done = await self._run(wanted, asked_ms)
+        except Refused as refused:
+            target = -1 if wanted is None else wanted
+            self._tell("Refused", target, epoch, asked_ms, reason=str(refused))
+            raise
+        finally:
+            self._busy = False
+            self._roles.drain(False)
+        self._tell("Completed", done.master_id, epoch, asked_ms, new_master_epoch=done.master_epoch)
+        return done
+
+    async def _run(self, wanted: int | None, asked_ms: int) -> HandedOver:
+        target = await self._prepared(wanted)
+        self._tell("Begun", target, self._roles.current.master_epoch, asked_ms)
+        one = await self._hand_over(target)
+        self._roles.drain(False)
+        if one.stage is not Stage.DONE:
+            self._membership.ask(elect=False)
+            raise Refused(f"not handed over to replica {target}: {one.reason}")
+        now = self._roles.current
+        _log.info("handed over to replica %d, epoch %d", target, now.master_epoch)
+        return HandedOver(target, now.master_address or "", now.master_epoch)
+
+    def _tell(self, what: str, target: int, epoch: int, asked_ms: int, **more: object) -> None:
+        took_ms = self._clock.now_ms() - asked_ms
+        self._report(
+            f"HandOver{what}",
+            {"target_broker_id": target, "master_epoch": epoch, **more, "took_ms": took_ms},
+        )
+
+    async def _prepared(self, wanted: int | None) -> int:
+        """The member that will take over: it lives, is of our kind, and has this broker's tables by
+        now.
+        """
+        ids = candidates(self._slaves(), self._replica.store.log_end, wanted)
+        said: list[str] = []
+        for broker_id in ids:
+            refusal = await self._take_tables(broker_id, PREPARE_MS)
+            if refusal is None:
+                return broker_id
+            said.append(f"replica {broker_id}: {refusal}")
+        raise Refused("; ".join(said))
+
+    async def _take_tables(self, broker_id: int, timeout_ms: int) -> str | None:
+        """None once the member has copied this master's tables, else why not."""
+        address = self._membership.replicas.get(broker_id)
+        if not address:
+            return "its address is unknown"
+        try:
+            answer = await self._client.call(
+                address, take_tables(self._roles.current.master_epoch), timeout_ms
+            )
+        except RemotingError as error:
+            return str(error) or type(error).__name__
+        if answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+            return "it is no broker of this kind"
+        return (
+            None
+            if answer.code == ResponseCode.SUCCESS
+            else answer.remark or (f"code {answer.code}")
+        )
+
+    async def _hand_over(self, target: int) -> HandOver:
+        one = HandOver(
+            target,
+            self._roles.current.master_epoch,
+            self._clock.now_ms(),
+            drain_ms=DRAIN_MS,
+            limit_ms=self._limit_ms,
+        )
+        self._roles.drain(True)
+        await self._until(one, lambda: one.stage is not Stage.DRAINING)
+        if one.over:
+            return one
+        refusal = await self._take_tables(target, LAST_COPY_MS)
+        if refusal is not None:
+            one.refused(refusal)
+            return one
+        asking = asyncio.ensure_future(self._ask(one))
+        await self._until(one, lambda: one.over)
+        await asyncio.wait((asking,), timeout=0 if one.stage is Stage.RESUMED else LIMIT_MS / 1000)
+        asking.cancel()
+        return one
+
+    async def _until(self, one: HandOver, done: Callable[[], bool]) -> None:
+        while not done():
+            one.look(self._facts(one.target), self._clock.now_ms())
+            if not done():
+                await self._roles.wait_change(LOOK_MS)
+
+    async def _ask(self, one: HandOver) -> None:
+        """An answer without a decision says nothing: the role, or the limit, ends the attempt."""
+        answer = await self._membership.elect(one.target, designate=True)
+        if answer is not None and answer.code != ResponseCode.SUCCESS:
+            one.refused(f"the controller answered {answer.code} {answer.remark or ''}".rstrip())
+
+    def _facts(self, target: int) -> Facts:
+        current, core = self._roles.current, self._replica.core
+        acked = {slave.broker_id: slave.acked for slave in self._slaves() if slave.in_sync}.get(
+            target
+        )
+        return Facts(
+            current.role,
+            current.master_epoch,
+            current.master_id,
+            self._replica.store.log_end,
+            core.confirm_offset if core else 0,
+            acked,
+            self._unfinished(),
+        )
+
+    def _slaves(self) -> list[Slave]:
+        seen = self._replica.ha_status().slaves
+        return [
+            Slave(one.broker_id, one.in_sync, one.acked)
+            for one in seen
+            if one.broker_id is not None
+        ]
+
+    async def before_stop(self) -> None:
+        """A master that is asked to stop hands over first, when there is somebody to take over;
+        bounded.
+        """
+        if not self._roles.serving or self._membership.leader is None:
+            return
+        try:
+            await self.run()
+        except Refused as refused:
+            _log.info("stopping without a hand-over: %s", refused)
+            return
+        await self._linger()
+
+    async def _linger(self) -> None:
+        """Until clients have found the new master: none sent here for a while."""
+        end_ms = self._clock.now_ms() + LINGER_MS
+        quiet_since, passed = self._clock.now_ms(), self._forwarder.forwarded
+        while (now_ms := self._clock.now_ms()) < end_ms:
+            if self._forwarder.writing or self._forwarder.forwarded != passed:
+                quiet_since, passed = now_ms, self._forwarder.forwarded
+            elif now_ms - quiet_since >= LINGER_QUIET_MS:
+                return
+            await asyncio.sleep(LOOK_MS / 1000)

@@ -1,0 +1,210 @@
+"""What a change of role means for the rest of the broker, in the order that loses no time (design
+section 5).
+
+Responsible for: queues and tables before the role view, the role view before the routes, the routes
+at once; keeping the members' topic tables equal to the master's; what a name server is told.
+Refuses to know: how a role comes about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+
+from brokers.membership.ha_announce import Mastership
+from brokers.membership.namesrv_client import NameServers, RouteEntry
+from brokers.process.config import BrokerConfig
+from brokers.process.replica import LocalReplica
+from brokers.remoting.known_hosts import KnownHosts
+from brokers.replica.core import ReplicaCore
+from brokers.replica.effects import RoleChanged
+from brokers.service.client_service import ClientService
+from brokers.service.metadata.permission import BrokerPermission
+from brokers.service.metadata.topic_changes import TopicChanges
+from brokers.service.role.forward import Forwarder
+from brokers.service.role.role_view import RoleView
+from brokers.service.tables.table_files import TableFiles
+from brokers.store.files.errors import LogError
+
+WATCH_MS = 500
+ROUTE_LEFT_MS = 300
+
+_log = logging.getLogger(__name__)
+
+
+class RoleSwitch:
+    """Bound to one replica by `attach`, once this broker has an identity."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        roles: RoleView,
+        tables: TableFiles,
+        replica: LocalReplica,
+        forwarder: Forwarder,
+    ) -> None:
+        self._config, self._roles, self._tables, self._replica, self._forwarder = (
+            config,
+            roles,
+            tables,
+            replica,
+            forwarder,
+        )
+        self.permission = BrokerPermission(
+            config.broker_permission, tables.topics, config.advertised
+        )
+        self._core: ReplicaCore | None = None
+        self.replica_hosts = KnownHosts(self._replica_addresses)
+        self.controller_hosts = KnownHosts(lambda: config.controllers)
+        self._addresses: Callable[[], Mapping[int, str]] = dict
+        self._report: Callable[[str, Mapping[str, object]], None] = lambda kind, fields: None
+
+    def wire(
+        self, service: ClientService, changes: TopicChanges, name_servers: NameServers
+    ) -> None:
+        self._service, self._changes, self._name_servers = service, changes, name_servers
+
+    def attach(
+        self,
+        core: ReplicaCore,
+        addresses: Callable[[], Mapping[int, str]],
+        report: Callable[[str, Mapping[str, object]], None],
+    ) -> None:
+        """`addresses()`: the replicas of the set by broker id."""
+        self._core, self._addresses, self._report = core, addresses, report
+
+    async def changed(self, change: RoleChanged) -> None:
+        """The replica's hook; changes come one after the other."""
+        core = self._core
+        assert core is not None
+        if change.role == "MASTER":
+            if not core.is_master or core.master_epoch != change.master_epoch:
+                return  # over already: what came next is told next
+            try:
+                self._service.mastership_begins(change.master_epoch)
+            except (LogError, OSError) as error:
+                # A master that cannot serve must make room for one that can.
+                _log.error("this replica cannot lead: %s", error)
+                self._replica.storage_failed(str(error))
+                return
+        led = self._roles.role == "MASTER"
+        self._roles.changed(change)
+        if led and change.role == "SLAVE":
+            # A route without a master fails sends; this broker passes on what still comes until the
+            # new one is in it.
+            asyncio.get_running_loop().call_later(ROUTE_LEFT_MS / 1000, self._name_servers.changed)
+        else:
+            self._name_servers.changed()
+        if change.role == "MASTER":
+            self._tables.topics_file.save_soon()
+        else:
+            self._service.mastership_over()
+
+    def other_members(self) -> dict[int, str]:
+        """Remoting addresses of the other members, those about to join included; empty text for an
+        unknown address.
+        """
+        core = self._core
+        if core is None:
+            return {}
+        addresses = self._addresses()
+        return {
+            member: addresses.get(member, "")
+            for member in core.acknowledging_members
+            if member != core.broker_id
+        }
+
+    def holders(self) -> list[str]:
+        """Who else has every confirmed message: the master first, then the other members."""
+        found = (
+            [self._roles.master_address]
+            if self._roles.master_address and not self._roles.serving
+            else []
+        )
+        return list(
+            dict.fromkeys(
+                [*found, *(address for address in self.other_members().values() if address)]
+            )
+        )
+
+    def is_replica(self, peer: str) -> bool:
+        """Whether a connection from `peer` (host:port) comes from a host on which this set has a
+        replica: one that the controller knows, or that has an HA link here (a registered name need
+        not be the address seen).
+        """
+        return self.replica_hosts.holds(peer)
+
+    def is_ours(self, peer: str) -> bool:
+        """Whether `peer` is at the host of a replica of this set or of a controller."""
+        return self.replica_hosts.holds(peer) or self.controller_hosts.holds(peer)
+
+    def _replica_addresses(self) -> list[str]:
+        linked = [
+            slave.address
+            for slave in self._replica.ha_status().slaves
+            if slave.broker_id is not None
+        ]
+        return [*self._addresses().values(), *linked, self._roles.master_address or ""]
+
+    def mastership(self) -> Mastership:
+        """What this broker leads, for those of its replicas that have not found it yet."""
+        core, config = self._core, self._config
+        epoch = core.master_epoch if core is not None and core.is_master else None
+        replicas = {
+            key: address
+            for key, address in self._addresses().items()
+            if core is None or key != core.broker_id
+        }
+        linked = {
+            slave.broker_id
+            for slave in self._replica.ha_status().slaves
+            if slave.broker_id is not None
+        }
+        return Mastership(epoch, config.advertised, config.ha_advertised, replicas, linked)
+
+    def route_entry(self) -> RouteEntry | None:
+        """What name servers are told now; nothing before there is a role, or while this broker is
+        fenced.
+        """
+        current, core, config = self._roles.current, self._core, self._config
+        if core is None or current.role == "FENCED":
+            return None
+        role_id = 0 if current.role == "MASTER" else core.broker_id
+        return RouteEntry(
+            config.cluster_name,
+            config.broker_name,
+            role_id,
+            config.advertised,
+            config.ha_advertised,
+            config.name_server_timeout_ms,
+            self.permission.route_text(),
+        )
+
+    async def watch(self) -> None:
+        """What changes without a change of role: a regained clean state, new members, requests
+        passed on.
+        """
+        agreed: tuple[int, tuple[int, ...]] = (0, ())
+        forwarded = 0
+        while True:
+            await asyncio.sleep(WATCH_MS / 1000)
+            core = self._core
+            if core is None:
+                continue
+            self._note_clean()
+            standing = (core.master_epoch, core.acknowledging_members)
+            if self._roles.serving and standing != agreed and await self._changes.agree():
+                agreed = standing
+            if self._forwarder.forwarded > forwarded:
+                count, forwarded = self._forwarder.forwarded - forwarded, self._forwarder.forwarded
+                self._report(
+                    "RequestsForwarded", {"count": count, "to_broker_id": core.master_id or 0}
+                )
+
+    def _note_clean(self) -> None:
+        try:
+            self._replica.note_clean()
+        except OSError as error:
+            # The next start counts as unclean, which only costs time.
+            _log.error("the regained clean state cannot be noted: %s", error)

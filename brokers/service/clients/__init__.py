@@ -1,0 +1,1 @@
+"""Who is connected: groups, their members and subscriptions, locks of queues, heartbeats."""

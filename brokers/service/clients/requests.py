@@ -1,0 +1,178 @@
+"""Serving clients as such: 34, 35, 38, 40, 41, 42, 46 (`broker-wire-and-storage.md` 4.4, 4.8).
+
+Responsible for: recording clients and their subscriptions, telling groups that they changed, queue
+locks.
+Refuses to know: messages, offsets, who is master: every replica records the clients that greet it,
+so that a new master knows them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+
+from brokers.clock import Clock
+from brokers.remoting import fastjson
+from brokers.remoting.codes import RequestCode, ResponseCode
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import Connection
+from brokers.service.clients import heartbeat as client_heartbeat
+from brokers.service.clients.groups import ClientGroups
+from brokers.service.clients.queue_locks import Queue, QueueLocks
+from brokers.service.clients.subscriptions import BadExpression
+from brokers.service.clients.subscriptions import parse as parse_subscription
+
+QUEUES_PER_LOCK_MAX = 10_000
+
+_log = logging.getLogger(__name__)
+
+
+class ClientRequests:
+    """`ensure_groups(names)` sees that consumer groups and their retry topics exist before a client
+    is answered.
+    """
+
+    def __init__(
+        self,
+        groups: ClientGroups,
+        clock: Clock,
+        ensure_groups: Callable[[Iterable[str]], None],
+        notify: Callable[[str], bool],
+        queue_exists: Callable[[str, int], bool],
+    ) -> None:
+        self._queue_exists = queue_exists
+        self._groups, self._clock = groups, clock
+        self._ensure_groups, self._notify_enabled = ensure_groups, notify
+        self._connections: dict[int, Connection] = {}
+        self.locks = QueueLocks()
+        self.handlers: Mapping[int, Callable[[Connection, RemotingCommand], RemotingCommand]] = {
+            RequestCode.HEART_BEAT: self._heartbeat,
+            RequestCode.UNREGISTER_CLIENT: self._unregister,
+            RequestCode.GET_CONSUMER_LIST_BY_GROUP: self._consumer_list,
+            RequestCode.CHECK_CLIENT_CONFIG: self._check_client_config,
+        }
+
+    def connection_closed(self, connection: Connection) -> None:
+        if self._connections.pop(connection.id, None) is not None:
+            self._notify(self._groups.on_connection_closed(connection.id))
+
+    def expire(self) -> None:
+        """Forget silent clients; call every few seconds."""
+        self._notify(self._groups.expire(self._clock.now_ms()))
+
+    def _heartbeat(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        try:
+            heartbeat = client_heartbeat.parse(fastjson.loads(request.body))
+            self._connections[connection.id] = connection
+            self._ensure_groups([consumer.group for consumer in heartbeat.consumers])
+            result = self._groups.on_heartbeat(
+                connection.id, heartbeat, request.language, request.version, self._clock.now_ms()
+            )
+        except (client_heartbeat.BadHeartbeat, ValueError) as error:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
+        self._notify(result.changed)
+        changed = result.fingerprint_differed or not heartbeat.fingerprint
+        return request.reply(
+            ext={
+                "IS_SUPPORT_HEART_BEAT_V2": "true",
+                "IS_SUB_CHANGE": "true" if changed else "false",
+            }
+        )
+
+    def _unregister(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        self._notify(
+            self._groups.on_unregister(
+                connection.id, request.ext.get("producerGroup"), request.ext.get("consumerGroup")
+            )
+        )
+        return request.reply()
+
+    def _consumer_list(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        group = request.ext.get("consumerGroup", "")
+        ids = self._groups.client_ids(group)
+        if not ids:
+            return request.reply(
+                ResponseCode.SYSTEM_ERROR, remark=(f"no consumer of group {group} is known here")
+            )
+        return request.reply(body=fastjson.dumps({"consumerIdList": ids}))
+
+    def _check_client_config(
+        self, _connection: Connection, request: RemotingCommand
+    ) -> RemotingCommand:
+        try:
+            fields = fastjson.loads(request.body)
+            data = fields.get("subscriptionData") if isinstance(fields, Mapping) else None
+            if not isinstance(data, Mapping):
+                raise ValueError("the request holds no subscription")
+            parse_subscription(
+                str(data.get("topic")),
+                str(data.get("subString") or "*"),
+                0,
+                str(data.get("expressionType") or "TAG"),
+            )
+        except BadExpression as error:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
+        except ValueError as error:
+            return request.reply(ResponseCode.SUBSCRIPTION_PARSE_FAILED, remark=str(error))
+        return request.reply()
+
+    def _notify(self, groups: Iterable[str]) -> None:
+        for group in groups:
+            if not self._notify_enabled(group):
+                continue
+            for connection_id in self._groups.connections_of(group):
+                connection = self._connections.get(connection_id)
+                if connection is not None:
+                    ext = {"consumerGroup": group}
+                    connection.send(
+                        RemotingCommand.request(
+                            RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, ext, oneway=True
+                        )
+                    )
+
+    # -- queue locks: the master's alone -----------------------------------------------------------
+
+    def lock(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """41."""
+        try:
+            group, client_id, queues = _lock_body(request.body)
+        except ValueError as error:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
+        known = [queue for queue in queues if self._queue_exists(queue[1], queue[2])]
+        held = self.locks.lock(group, client_id, known, self._clock.now_ms(), connection.id)
+        rows = [
+            {"brokerName": broker, "topic": topic, "queueId": queue_id}
+            for broker, topic, queue_id in held
+        ]
+        return request.reply(body=fastjson.dumps({"lockOKMQSet": rows}))
+
+    def unlock(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """42."""
+        try:
+            group, client_id, queues = _lock_body(request.body)
+        except ValueError as error:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
+        self.locks.unlock(group, client_id, queues)
+        return request.reply()
+
+
+def _lock_body(body: bytes) -> tuple[str, str, list[Queue]]:
+    """Group, client id and queues of 41 and 42; `ValueError` when it is no such body."""
+    fields = fastjson.loads(body)
+    if not isinstance(fields, Mapping):
+        raise ValueError("the body is no object")
+    group, client_id, rows = (
+        fields.get("consumerGroup"),
+        fields.get("clientId"),
+        fields.get("mqSet"),
+    )
+    if not isinstance(group, str) or not isinstance(client_id, str) or not isinstance(rows, list):
+        raise ValueError("the body needs consumerGroup, clientId and mqSet")
+    if len(rows) > QUEUES_PER_LOCK_MAX:
+        raise ValueError(f"more than {QUEUES_PER_LOCK_MAX} queues in one request")
+    queues = []
+    for row in rows:
+        if not isinstance(row, Mapping) or type(row.get("queueId")) is not int:
+            raise ValueError("a queue without a number")
+        queues.append((str(row.get("brokerName")), str(row.get("topic")), row["queueId"]))
+    return group, client_id, queues

@@ -1,0 +1,1 @@
+"""Topics, groups and offsets by request: changes, reads, and how replicas copy them."""

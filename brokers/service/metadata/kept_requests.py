@@ -1,0 +1,27 @@
+"""Serving the tables that are kept for Java's services: 45, 402, 60, 61
+(`broker-wire-and-storage.md` 2.11).
+
+Responsible for: these answers. Refuses to know: what the tables hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from brokers.clock import Clock
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import Connection, Handler
+from brokers.service.tables.kept_files import KeptFiles
+from brokers.store.store import MessageStore
+
+
+class KeptRequests:
+    """Asked by slaves every few seconds, answered from memory."""
+
+    def __init__(self, kept: KeptFiles, store: MessageStore, clock: Clock) -> None:
+        self._kept, self._store, self._clock = kept, store, clock
+        self.handlers: Mapping[int, Handler] = dict.fromkeys(kept.codes, self._dump)
+
+    def _dump(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        oldest_ms = self._store.log.store_ms_at(self._store.log_min) or self._clock.wall_ms()
+        return request.reply(body=self._kept.body(request.code, oldest_ms))

@@ -1,0 +1,64 @@
+"""RocketMQ's brokerPermission: what this broker allows at all, whatever its topics do
+(`broker-wire-and-storage.md` 4.3, 4.5).
+
+Responsible for: routes without what is not allowed, and RocketMQ's refusals of who comes all the
+same: sends to order topics (others go elsewhere by the route) and every pull. Refuses to know:
+topics' own permissions, consumer groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from brokers.remoting.codes import RequestCode, ResponseCode
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import Answer, Connection, Handler
+from brokers.service.tables.table_text import TableText
+from brokers.service.tables.topics import PERM_READ, PERM_READ_WRITE, PERM_WRITE, TopicTable
+
+SENDS = (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
+PULLS = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
+
+
+class BrokerPermission:
+    """`allowed` is a sum of read 4 and write 2."""
+
+    def __init__(self, allowed: int, topics: TopicTable, address: str) -> None:
+        self._allowed, self._topics, self._address = allowed, topics, address
+
+    def route_text(self) -> TableText:
+        """The topics as name servers are to be told."""
+        if self._allowed & PERM_READ_WRITE == PERM_READ_WRITE:
+            return self._topics.text()
+        allowed = [
+            replace(config, perm=config.perm & self._allowed)
+            for config in self._topics.configs.values()
+        ]
+        return TopicTable(allowed, self._topics.version).text()
+
+    def guarded(self, handlers: Mapping[int, Handler]) -> dict[int, Handler]:
+        """The handlers by request code, those of what is not allowed refusing it."""
+        found = dict(handlers)
+        for code in SENDS if not self._allowed & PERM_WRITE else ():
+            found[int(code)] = self._of_sends(found[int(code)])
+        for code in PULLS if not self._allowed & PERM_READ else ():
+            found[int(code)] = lambda _connection, request: self._refused(request, "pulling")
+        return found
+
+    def _of_sends(self, serve: Handler) -> Handler:
+        def handle(connection: Connection, request: RemotingCommand) -> Answer:
+            config = self._topics.get(request.ext.get("b") or request.ext.get("topic") or "")
+            return (
+                self._refused(request, "sending")
+                if config is not None and config.order
+                else serve(connection, request)
+            )
+
+        return handle
+
+    def _refused(self, request: RemotingCommand, what: str) -> RemotingCommand:
+        return request.reply(
+            ResponseCode.NO_PERMISSION,
+            remark=(f"the broker[{self._address}] {what} message is forbidden"),
+        )

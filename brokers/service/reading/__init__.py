@@ -1,0 +1,1 @@
+"""Pulls, held pulls, queries and the repair of what cannot be read."""

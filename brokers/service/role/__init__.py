@@ -1,0 +1,1 @@
+"""Who serves: this replica's role as requests see it, forwarding, hand-over."""

@@ -1,0 +1,104 @@
+"""The internal request 19012: the wish that a master hands over, and a master's word to the member
+that takes over.
+
+Responsible for: telling one from the other, and the answers. Refuses to know: how a hand-over goes.
+
+The wish may name `targetBrokerId`; success is answered when the target leads, with its id, address
+and epoch. A master's word carries `regentMasterEpoch`, its own; success means that this slave has
+copied the master's tables since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from brokers.remoting.codes import RequestCode, ResponseCode
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import Answer, Connection
+from brokers.remoting.fields import BadField, number
+from brokers.service.role.hand_over import Refused
+from brokers.service.role.role_view import RoleView
+
+EPOCH, TARGET = "regentMasterEpoch", "targetBrokerId"
+
+
+class Outcome(Protocol):
+    """Who leads after a hand-over."""
+
+    @property
+    def master_id(self) -> int: ...
+    @property
+    def master_address(self) -> str: ...
+    @property
+    def master_epoch(self) -> int: ...
+
+
+def take_tables(master_epoch: int) -> RemotingCommand:
+    """The word of the master of that epoch to the member that shall take over."""
+    return RemotingCommand.request(RequestCode.REGENT_HAND_OVER, {EPOCH: str(master_epoch)})
+
+
+class HandOverRequests:
+    """`hand_over(target)` raises Refused; `copy_tables(master address, epoch)` is the slave's
+    copying of all tables, None when it has them, else why not.
+    """
+
+    def __init__(
+        self,
+        roles: RoleView,
+        is_ours: Callable[[str], bool],
+        hand_over: Callable[[int | None], Awaitable[Outcome]],
+        copy_tables: Callable[[str, int], Awaitable[str | None]],
+    ) -> None:
+        self._roles, self._is_ours, self._hand_over, self._copy_tables = (
+            roles,
+            is_ours,
+            hand_over,
+            copy_tables,
+        )
+
+    def serve(self, connection: Connection, request: RemotingCommand) -> Answer:
+        """Handler of 19012."""
+        if not self._is_ours(connection.peer):
+            remark = (
+                "a hand-over is asked for from a host of this set or of its controllers, not from "
+                f"{connection.peer}; run it there"
+            )
+            return request.reply(ResponseCode.NO_PERMISSION, remark=remark)
+        try:
+            if EPOCH in request.ext:
+                return self._take_tables(request, number(request.ext, EPOCH))
+            return self._wish(
+                request, number(request.ext, TARGET) if TARGET in request.ext else None
+            )
+        except BadField as error:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
+
+    async def _wish(self, request: RemotingCommand, target: int | None) -> RemotingCommand:
+        try:
+            done = await self._hand_over(target)
+        except Refused as refused:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(refused))
+        ext = {
+            "masterBrokerId": str(done.master_id),
+            "masterAddress": done.master_address,
+            "masterEpoch": str(done.master_epoch),
+        }
+        return request.reply(ext=ext)
+
+    async def _take_tables(self, request: RemotingCommand, epoch: int) -> RemotingCommand:
+        master = self._roles.master_address
+        if master is None or self._roles.current.master_epoch != epoch:
+            return request.reply(
+                ResponseCode.SYSTEM_ERROR, remark=(f"it follows nobody in epoch {epoch}")
+            )
+        try:
+            refusal = await self._copy_tables(master, epoch)
+        except OSError as error:
+            refusal = str(error)
+        return (
+            request.reply()
+            if refusal is None
+            else request.reply(ResponseCode.SYSTEM_ERROR, remark=refusal)
+        )

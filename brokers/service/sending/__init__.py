@@ -1,0 +1,1 @@
+"""A send from its frame to its answer."""

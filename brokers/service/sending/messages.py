@@ -1,0 +1,126 @@
+"""The messages a send stores, as the log takes them (`broker-wire-and-storage.md` 4.3).
+
+Responsible for: one message or a batch of them, what the broker adds and removes, where a message
+was born. Refuses to know: whether it may be stored, the store, the answer.
+"""
+
+from __future__ import annotations
+
+from brokers.remoting.codes import RequestCode
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import Connection
+from brokers.service.role.forward import FORWARDED_FOR
+from brokers.service.sending.request import (
+    REGION_ID,
+    SendRequest,
+    joined_properties,
+    stored_properties,
+    unserved_kind,
+)
+from brokers.service.sending.usual import UsualSend
+from brokers.store.log.batch_units import decode_batch
+from brokers.store.log.records import MessageFields, host_bytes
+
+LOCALHOST = host_bytes("127.0.0.1", 0)
+
+
+class MessageMaker:
+    """`store_host`: this broker's address as stored."""
+
+    def __init__(self, cluster_name: str, store_host: bytes) -> None:
+        self._added = (
+            f"MSG_REGION\x01{REGION_ID}\x02TRACE_ON\x01true\x02CLUSTER\x01{cluster_name}\x02"
+        )
+        self._store_host = store_host
+
+    def messages(
+        self, connection: Connection, request: RemotingCommand, send: SendRequest, queue_id: int
+    ) -> list[MessageFields]:
+        """In the order of the batch. RecordError, ValueError: not storable."""
+        born_host = _born_host(connection, request)
+        if send.batch or request.code == RequestCode.SEND_BATCH_MESSAGE:
+            # As RocketMQ does, and its recorded log shows: what the request carries goes behind
+            # each message's own.
+            common = stored_properties(send.properties, self._added)
+            units = decode_batch(request.body)
+            for unit in units:
+                if refused := unserved_kind(unit.properties.decode("utf-8", "replace"), 0):
+                    raise ValueError(refused.remark)
+            return [
+                MessageFields(
+                    send.topic,
+                    queue_id,
+                    unit.body,
+                    joined_properties(unit.properties, common),
+                    send.born_ms,
+                    born_host,
+                    self._store_host,
+                    unit.flag,
+                    send.sys_flag,
+                    send.reconsume_times,
+                )
+                for unit in units
+            ]
+        properties = send.properties
+        if "POP_CK" in properties:
+            properties = _without(properties, "POP_CK")
+        return [
+            MessageFields(
+                send.topic,
+                queue_id,
+                request.body,
+                stored_properties(properties, self._added),
+                send.born_ms,
+                born_host,
+                self._store_host,
+                send.flag,
+                send.sys_flag,
+                send.reconsume_times,
+            )
+        ]
+
+    def usual(self, connection: Connection, send: UsualSend, body: bytes) -> MessageFields | None:
+        """The one message of a usual send; None when its properties are too long."""
+        try:
+            properties = stored_properties(send.properties, self._added)
+        except ValueError:
+            return None
+        return MessageFields(
+            send.topic,
+            send.queue_id,
+            body,
+            properties,
+            send.born_ms,
+            _born_at(connection),
+            self._store_host,
+        )
+
+
+def _born_host(connection: Connection, request: RemotingCommand) -> bytes:
+    peer = request.ext.get(FORWARDED_FOR)
+    return _born_at(connection) if peer is None else packed_peer(peer)
+
+
+def _born_at(connection: Connection) -> bytes:
+    known = connection.attributes.get("born_host")
+    if known is None:
+        known = connection.attributes["born_host"] = packed_peer(connection.peer)
+    assert isinstance(known, bytes)
+    return known
+
+
+def packed_peer(peer: str) -> bytes:
+    """The stored form of `ip:port`; the local host when the text is no numeric address."""
+    host, _, port = peer.rpartition(":")
+    try:
+        return host_bytes(host.strip("[]"), int(port) & 0xFFFF)
+    except ValueError:
+        return LOCALHOST
+
+
+def _without(properties: str, key: str) -> str:
+    return "".join(
+        f"{entry}\x02"
+        for entry in properties.split("\x02")
+        if entry and not entry.startswith(f"{key}\x01")
+    )

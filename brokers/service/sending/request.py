@@ -1,0 +1,244 @@
+"""A send (10, 310, 320) as a typed value, and whether it may be stored
+(`broker-wire-and-storage.md` 4.3).
+
+Responsible for: both header forms, the checks in their order, the properties a broker adds, the
+answer.
+Refuses to know: sockets, clocks, the store, replication.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from brokers.remoting.codes import ResponseCode
+from brokers.remoting.fields import I32_MAX, I64_MAX, I64_MIN, flag, number, text
+from brokers.service.tables.topics import (
+    NOT_WRITABLE_BY_CLIENTS,
+    RETRY_PREFIX,
+    USER_TOPIC_CHARACTERS_MAX,
+    TopicConfig,
+    name_refusal,
+)
+from brokers.store.log.properties import PROPERTIES_BYTES_MAX
+from brokers.store.log.records import BODY_BYTES_MAX, SYS_FLAG_TRANSACTION_MASK
+
+REGION_ID = "DefaultRegion"
+TIMER_PROPERTIES = ("TIMER_DELIVER_MS", "TIMER_DELAY_MS", "TIMER_DELAY_SEC")
+UNSERVED_MARKS = ("TRAN_MSG", "DELAY", "TIMER_D")
+I32_MIN = -(2**31)
+SYS_FLAGS_INNER_BATCH = 0x40 | 0x80
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A request that is not done: RocketMQ's code and a remark for people."""
+
+    code: int
+    remark: str
+
+
+@dataclass(frozen=True, slots=True)
+class SendRequest:
+    """What a producer asks for. `queue_id` below 0 leaves the choice to the broker."""
+
+    producer_group: str
+    topic: str
+    default_topic: str
+    default_queues: int
+    queue_id: int
+    sys_flag: int
+    born_ms: int
+    flag: int
+    properties: str
+    reconsume_times: int
+    unit: bool
+    batch: bool
+
+
+def parse_v2(ext: Mapping[str, str]) -> SendRequest:
+    """The header of 310 and 320; `BadField` when one is missing or no number."""
+    return SendRequest(
+        text(ext, "a"),
+        text(ext, "b"),
+        text(ext, "c"),
+        number(ext, "d"),
+        number(ext, "e"),
+        number(ext, "f"),
+        number(ext, "g"),
+        number(ext, "h"),
+        ext.get("i") or "",
+        number(ext, "j", 0),
+        flag(ext, "k"),
+        flag(ext, "m"),
+    )
+
+
+def parse_v1(ext: Mapping[str, str]) -> SendRequest:
+    """The header of 10; `BadField` when one is missing or no number."""
+    return SendRequest(
+        text(ext, "producerGroup"),
+        text(ext, "topic"),
+        text(ext, "defaultTopic"),
+        number(ext, "defaultTopicQueueNums"),
+        number(ext, "queueId"),
+        number(ext, "sysFlag"),
+        number(ext, "bornTimestamp"),
+        number(ext, "flag"),
+        ext.get("properties") or "",
+        number(ext, "reconsumeTimes", 0),
+        flag(ext, "unitMode"),
+        flag(ext, "batch"),
+    )
+
+
+def topic_refusal(topic: str) -> Refusal | None:
+    """The checks that need nothing but the name."""
+    reason = name_refusal(topic)
+    if reason is not None:
+        return Refusal(ResponseCode.INVALID_PARAMETER, reason)
+    if topic in NOT_WRITABLE_BY_CLIENTS:
+        return Refusal(ResponseCode.NO_PERMISSION, f"sending to topic {topic} is forbidden")
+    return None
+
+
+def refusal(request: SendRequest, config: TopicConfig, body: bytes) -> Refusal | None:
+    """The checks on a send to a topic that exists, in RocketMQ's order; None when it may be stored.
+    A topic's permission is none of them: clients see it in the route and go elsewhere.
+    """
+    if request.queue_id >= config.queues:
+        return Refusal(
+            ResponseCode.INVALID_PARAMETER,
+            f"queue {request.queue_id} of {config.queues} does not exist",
+        )
+    if request.batch and (
+        request.topic.startswith(RETRY_PREFIX) or len(request.topic) > USER_TOPIC_CHARACTERS_MAX
+    ):
+        return Refusal(
+            ResponseCode.MESSAGE_ILLEGAL,
+            "a batch cannot go to a retry topic, nor to one with a name this long",
+        )
+    if len(body) > BODY_BYTES_MAX:
+        return Refusal(
+            ResponseCode.MESSAGE_ILLEGAL,
+            f"the body of {len(body)} bytes is larger than {BODY_BYTES_MAX}",
+        )
+    if not body:
+        return Refusal(ResponseCode.SYSTEM_ERROR, "the message body is empty")
+    if not _numbers_fit(request):
+        return Refusal(
+            ResponseCode.MESSAGE_ILLEGAL,
+            "a number of the request does not fit its place in the log",
+        )
+    return _unserved(request)
+
+
+def _numbers_fit(request: SendRequest) -> bool:
+    return (
+        I32_MIN <= request.flag <= I32_MAX
+        and I32_MIN <= request.sys_flag <= I32_MAX
+        and I32_MIN <= request.reconsume_times <= I32_MAX
+        and I64_MIN <= request.born_ms <= I64_MAX
+    )
+
+
+def _unserved(request: SendRequest) -> Refusal | None:
+    # Storing these as ordinary messages would deliver them too early: a plain refusal keeps the
+    # promise.
+    if request.sys_flag & SYS_FLAGS_INNER_BATCH:
+        return Refusal(
+            ResponseCode.MESSAGE_ILLEGAL,
+            "inner batches, which are one message of many, are not served by this broker",
+        )
+    return unserved_kind(request.properties, request.sys_flag)
+
+
+def unserved_kind(properties: str, sys_flag: int) -> Refusal | None:
+    """Why a message with these is not stored: single, or one of a batch."""
+    if not sys_flag & SYS_FLAG_TRANSACTION_MASK and not any(
+        mark in properties for mark in UNSERVED_MARKS
+    ):
+        return None
+    if sys_flag & SYS_FLAG_TRANSACTION_MASK or has_property(properties, "TRAN_MSG"):
+        return Refusal(
+            ResponseCode.MESSAGE_ILLEGAL, "transaction messages are not served by this broker yet"
+        )
+    delay = (property_value(properties, "DELAY") or "").strip()
+    if delay.lstrip("0").isdigit() or any(
+        has_property(properties, name) for name in TIMER_PROPERTIES
+    ):
+        return Refusal(
+            ResponseCode.MESSAGE_ILLEGAL, "delayed messages are not served by this broker yet"
+        )
+    return None
+
+
+def waits_for_replicas(properties: str) -> bool:
+    """False when the producer asked (WAIT, `setWaitStoreMsgOK`) to be answered as soon as the
+    message is in the log of the master. Any other word waits.
+    """
+    # what every Java producer writes
+    if "WAIT\x01" not in properties or "WAIT\x01true" in properties:
+        return True
+    return (property_value(properties, "WAIT") or "").lower() != "false"
+
+
+def has_property(properties: str, key: str) -> bool:
+    """Whether a property string holds `key`."""
+    return properties.startswith(key + "\x01") or f"\x02{key}\x01" in properties
+
+
+def property_value(properties: str, key: str) -> str | None:
+    """The value of one property as readers decode it, without decoding the others: of equal names
+    the last one with a value.
+    """
+    mark, end = key + "\x01", len(properties)
+    while (at := properties.rfind(mark, 0, end)) >= 0:
+        if at == 0 or properties[at - 1] == "\x02":
+            value, _, _ = properties[at + len(mark) :].partition("\x02")
+            if value:
+                return value
+        end = at
+    return None
+
+
+def with_property(properties: str, key: str, value: str) -> str:
+    """The property string with one more entry at its end."""
+    separator = "" if not properties or properties.endswith("\x02") else "\x02"
+    return f"{properties}{separator}{key}\x01{value}\x02"
+
+
+def stored_properties(properties: str, added: str) -> bytes:
+    """The property text a single message is stored with; `added` ends with its separator.
+    `ValueError`: too long.
+
+    Producers do not write the keys in `added` themselves; one that does is decoded by readers to
+    the later value.
+    """
+    if properties and not properties.endswith("\x02"):
+        properties += "\x02"
+    data = (properties + added).encode("utf-8")
+    if len(data) > PROPERTIES_BYTES_MAX:
+        raise ValueError(f"properties of {len(data)} bytes are larger than {PROPERTIES_BYTES_MAX}")
+    return data
+
+
+def joined_properties(own: bytes, common: bytes) -> bytes:
+    """A batch message's own properties and those of its request behind them."""
+    return own + b"\x02" + common if own and not own.endswith(b"\x02") else own + common
+
+
+def answer_ext(
+    msg_id: str, queue_id: int, queue_offset: int, transaction_id: str | None
+) -> dict[str, str]:
+    """The ext fields of a stored send."""
+    ext = {
+        "msgId": msg_id,
+        "queueId": str(queue_id),
+        "queueOffset": str(queue_offset),
+        "MSG_REGION": REGION_ID,
+        "TRACE_ON": "true",
+    }
+    if transaction_id:
+        ext["transactionId"] = transaction_id
+    return ext

@@ -1,0 +1,95 @@
+"""Tables that only Java's delay, timer and pop services understand, kept for them
+(`broker-wire-and-storage.md` 2.11, 3.9).
+
+Responsible for: which master's answer is taken over, and what is given on, so that a Java broker
+that leads later goes on where the last Java master was. Refuses to know: when a message is due, who
+is master, files.
+
+A table that holds nothing says nothing: it never takes the place of one that does. An older one is
+harmless, it makes some messages be delivered twice; none at all would deliver everything again, or
+nothing.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+
+from brokers.remoting import fastjson
+from brokers.service.tables.data_version import DataVersion
+
+TIMER_CHECK_POINT_FILE_BYTES = 4096
+TIMER_PRECISION_MS = 1_000
+# lastReadTimeMs, lastTimerLogFlushPos, lastTimerQueueOffset, masterTimerQueueOffset, then the
+# version
+_CHECK_POINT = struct.Struct(">7q")
+_VERSION_TIME = 5
+
+
+class KeptDocument:
+    """A JSON object with a table under `key`, taken over as a whole. `value` is replaced, never
+    changed.
+    """
+
+    def __init__(self, key: str, *, versioned: bool = True) -> None:
+        self._key = key
+        self.value: dict[str, object] = {
+            key: {},
+            **({"dataVersion": DataVersion().to_wire()} if versioned else {}),
+        }
+
+    def checked(self, document: object) -> dict[str, object]:
+        """The document; `ValueError` when it is no such one."""
+        if not isinstance(document, dict) or not isinstance(document.get(self._key), Mapping):
+            raise ValueError(f"no {self._key}")
+        try:
+            fastjson.dumps(document)
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
+        return document
+
+    def take_over(self, body: bytes) -> None:
+        """`ValueError` when it is no such document."""
+        document = self.checked(fastjson.loads(body, fastjson.TABLE_BYTES_MAX))
+        if document[self._key] and document != self.value:
+            self.value = document
+
+    def body(self, _oldest_ms: int) -> bytes:
+        return fastjson.dumps(self.value)
+
+
+class TimerCheckPoint:
+    """How far the masters have delivered timer messages. The positions in a broker's own timer log
+    stay its own.
+    """
+
+    def __init__(self) -> None:
+        self.value: tuple[int, ...] = (0,) * 7
+
+    def take_over(self, body: bytes) -> None:
+        """What a Java slave takes: the time read up to, the master's place in the timer queue, the
+        version. `ValueError`.
+        """
+        if len(body) != _CHECK_POINT.size:
+            raise ValueError(f"{len(body)} bytes are no timer check point")
+        fields = _CHECK_POINT.unpack(body)
+        taken = (fields[0], *self.value[1:3], *fields[3:])
+        if fields[_VERSION_TIME] > 0 and taken != self.value:
+            self.value = taken
+
+    def body(self, oldest_ms: int) -> bytes:
+        """56 bytes. Where nobody ever delivered, everything since the log's oldest message is still
+        to be read.
+        """
+        read_ms = self.value[0] or oldest_ms // TIMER_PRECISION_MS * TIMER_PRECISION_MS
+        return _CHECK_POINT.pack(read_ms, *self.value[1:])
+
+    def to_file(self) -> bytes:
+        """File `timercheck`."""
+        return _CHECK_POINT.pack(*self.value).ljust(TIMER_CHECK_POINT_FILE_BYTES, b"\0")
+
+    def from_file(self, data: bytes) -> None:
+        """`ValueError` when it is too short."""
+        if len(data) < _CHECK_POINT.size:
+            raise ValueError(f"{len(data)} bytes are no timer check point")
+        self.value = _CHECK_POINT.unpack_from(data)

@@ -1,0 +1,212 @@
+"""The configuration of consumer groups (`broker-wire-and-storage.md` 3.9, 4.10; codes 200, 201,
+207).
+
+Responsible for: the table, its defaults, its version, its JSON. Refuses to know: files, sockets,
+connected clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from brokers.remoting import fastjson
+from brokers.service.tables.data_version import DataVersion
+from brokers.service.tables.topics import NAME_PATTERN
+
+GROUPS_MAX = 50_000
+GROUP_CHARACTERS_MAX = 255
+SETTINGS_DEPTH_MAX, SETTINGS_BYTES_MAX = 16, 16_384
+# The table is copied as one body: it must fit a frame (16 MiB).
+TABLE_BYTES_MAX = 15 * 1_048_576
+DEFAULTS: dict[str, object] = {
+    "attributes": {},
+    "brokerId": 0,
+    "consumeBroadcastEnable": True,
+    "consumeEnable": True,
+    "consumeFromMinEnable": True,
+    "consumeMessageOrderly": False,
+    "consumeTimeoutMinute": 15,
+    "groupRetryPolicy": {"type": "CUSTOMIZED"},
+    "groupSysFlag": 0,
+    "notifyConsumerIdsChangedEnable": True,
+    "retryMaxTimes": 16,
+    "retryQueueNums": 1,
+    "whichBrokerWhenConsumeSlowly": 1,
+}
+
+
+def group_refusal(group: str) -> str | None:
+    """Why a consumer group cannot have this name, None when it can: RocketMQ's own rule (4.4)."""
+    if not 0 < len(group) <= GROUP_CHARACTERS_MAX:
+        return f"a group name has 1 to {GROUP_CHARACTERS_MAX} characters"
+    return (
+        None
+        if NAME_PATTERN.match(group)
+        else ("the group name holds characters other than %|a-zA-Z0-9_-")
+    )
+
+
+def settings_text(settings: Mapping[str, object]) -> bytes:
+    """One group's settings as JSON, with its name as key; `ValueError` where they are too deep or
+    too long.
+    """
+    if _deeper(settings, SETTINGS_DEPTH_MAX):
+        raise ValueError(f"the settings of a group are nested more than {SETTINGS_DEPTH_MAX} deep")
+    text = fastjson.dumps(settings)
+    if len(text) > SETTINGS_BYTES_MAX:
+        raise ValueError(
+            f"the settings of a group have {len(text)} bytes, allowed are {SETTINGS_BYTES_MAX}"
+        )
+    return b"%b:%b" % (fastjson.dumps(settings.get("groupName")), text)
+
+
+def _deeper(value: object, levels: int) -> bool:
+    if not isinstance(value, Mapping | list):
+        return False
+    inner = value.values() if isinstance(value, Mapping) else value
+    return levels == 0 or any(_deeper(item, levels - 1) for item in inner)
+
+
+class SubscriptionGroups:
+    """Group name -> its settings, kept in RocketMQ's own shape."""
+
+    def __init__(self, version: DataVersion | None = None) -> None:
+        self._groups: dict[str, dict[str, object]] = {}
+        self._texts: dict[str, bytes] = {}  # each group as it is written down
+        self._bytes = 0
+        self._text: bytes | None = None  # of all of them
+        self.version = version or DataVersion()
+        self.left_out: tuple[str, ...] = ()  # names of what was read and is no valid group
+
+    def get(self, group: str) -> Mapping[str, object] | None:
+        return self._groups.get(group)
+
+    def ensure(self, group: str, wall_ms: int) -> bool:
+        """Create a group with its defaults (autoCreateSubscriptionGroup); False when it is there,
+        cannot have this name or the table is full.
+        """
+        if group in self._groups or len(self._groups) >= GROUPS_MAX or group_refusal(group):
+            return False
+        try:
+            return self.put({"groupName": group}, wall_ms)
+        except ValueError:  # the table has all its bytes
+            return False
+
+    def put(self, fields: Mapping[str, object], wall_ms: int) -> bool:
+        """Add or change a group; `ValueError` without a valid name, or where the settings or the
+        table are too large.
+        """
+        name = fields.get("groupName")
+        if not isinstance(name, str) or not name:
+            raise ValueError("a subscription group without a name")
+        if reason := group_refusal(name):
+            raise ValueError(f"group {name[:80]!r}: {reason}")
+        fresh = {**DEFAULTS, **fields}
+        if self._groups.get(name) == fresh:
+            return False
+        self._hold(name, fresh, TABLE_BYTES_MAX)
+        self.version = self.version.changed(wall_ms)
+        return True
+
+    def _hold(self, name: str, settings: dict[str, object], bytes_max: int | None) -> None:
+        text = settings_text(settings)
+        total = self._bytes - len(self._texts.get(name, b"")) + len(text) + 1
+        if bytes_max is not None and total > max(bytes_max, self._bytes):
+            raise ValueError(f"the groups of this broker have their {bytes_max} bytes")
+        self._groups[name], self._texts[name], self._bytes, self._text = settings, text, total, None
+
+    def remove(self, group: str, wall_ms: int) -> bool:
+        if self._groups.pop(group, None) is None:
+            return False
+        self._bytes -= len(self._texts.pop(group))
+        self._text = None
+        self.version = self.version.changed(wall_ms)
+        return True
+
+    def consume_enabled(self, group: str) -> bool:
+        fields = self._groups.get(group)
+        return fields is None or fields.get("consumeEnable") is not False
+
+    def notify_enabled(self, group: str) -> bool:
+        fields = self._groups.get(group)
+        return fields is None or fields.get("notifyConsumerIdsChangedEnable") is not False
+
+    def retry_queues(self, group: str) -> int:
+        value = self._groups.get(group, DEFAULTS).get("retryQueueNums", 1)
+        return value if type(value) is int else 1
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def text(self) -> bytes:
+        """`subscriptionGroup.json` and the body of 201. Only groups that changed are written
+        anew.
+        """
+        if self._text is None:
+            self._text = b",".join(self._texts[name] for name in sorted(self._texts))
+        return self._document(self._text)
+
+    def text_of(self, group: str) -> bytes:
+        """This group alone, the body of 19013."""
+        return self._document(self._texts[group])
+
+    def _document(self, groups: bytes) -> bytes:
+        version = fastjson.dumps(self.version.to_wire())
+        return (b'{"dataVersion":%b,"forbiddenTable":{},"subscriptionGroupTable":{%b}}') % (
+            version,
+            groups,
+        )
+
+    @classmethod
+    def from_wire(cls, fields: object) -> SubscriptionGroups:
+        """Groups out of decoded JSON, what is no valid entry in its `left_out`; `ValueError` when
+        it is no group table. However many there are: what was stored, or a Java master has, is
+        held.
+        """
+        table = fields.get("subscriptionGroupTable") if isinstance(fields, Mapping) else None
+        if not isinstance(table, Mapping):
+            raise ValueError("no subscription group table")
+        assert isinstance(fields, Mapping)
+        groups = cls(DataVersion.from_wire(fields.get("dataVersion")))
+        left_out = []
+        for name, settings in table.items():
+            try:
+                if not isinstance(settings, Mapping) or group_refusal(str(name)):
+                    raise ValueError("no group")
+                groups._hold(str(name), {**DEFAULTS, **settings, "groupName": str(name)}, None)
+            except ValueError:
+                left_out.append(str(name))
+        groups.left_out = tuple(left_out)
+        return groups
+
+    def holds(self, other: SubscriptionGroups) -> bool:
+        """The groups of `other` are here, with the same settings."""
+        return all(self._groups.get(name) == settings for name, settings in other._groups.items())
+
+    def take_in(self, other: SubscriptionGroups) -> bool:
+        """Some groups of the master's table, whatever else is here; False when they were here
+        already.
+        """
+        if self.holds(other):
+            return False
+        for name, settings in other._groups.items():
+            self._hold(name, settings, None)
+        self.version = other.version
+        return True
+
+    def take_over(self, other: SubscriptionGroups) -> bool:
+        """Become a copy of the master's table; False when it was one already, or says nothing: an
+        empty one replaces none.
+        """
+        if self._groups and not other._groups:
+            return False
+        if self.version == other.version and self._groups == other._groups:
+            return False
+        self._groups, self._texts, self._bytes, self._text = (
+            other._groups,
+            other._texts,
+            other._bytes,
+            other._text,
+        )
+        self.version = other.version
+        return True

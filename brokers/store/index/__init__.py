@@ -1,0 +1,1 @@
+"""The index of messages by key: its files, how it follows the log, queries."""

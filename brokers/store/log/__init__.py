@@ -1,0 +1,1 @@
+"""The commit log: records, segments, scanning, damage and its cure, flushing, retention."""

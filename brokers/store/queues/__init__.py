@@ -1,0 +1,1 @@
+"""Consume queues: entries, their files, dispatch from the log, reads, repair, ends."""

@@ -1,0 +1,35 @@
+"""Taking old files off the front of a store.
+
+Responsible for: the order in which they go, so that a crash in between leaves a store that opens:
+out of use, then the oldest first, then the entries that pointed there. Refuses to know: which files
+should go, and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from brokers.store.files.disk import sync_directory
+from brokers.store.log.commit_log import CommitLog
+from brokers.store.queues.consume_queues import ConsumeQueues
+
+
+def trim(log: CommitLog, queues: ConsumeQueues, below: int, remembered: int) -> Callable[[], None]:
+    """The log begins at `below` or earlier from now on; what its queues no longer need goes.
+
+    Never above `remembered`, up to where log and queues are on the disk, and where queues go on
+    beside them: nothing else says where a queue stood whose messages are all gone.
+
+    Returns what removes the log's files, to be called on any thread: LogError, OSError.
+    """
+    paths = log.forget_before(min(below, remembered))
+    queues.trim(log.min_offset)
+    return lambda: _remove(paths)
+
+
+def _remove(paths: list[Path]) -> None:
+    for path in paths:
+        path.unlink()
+    for folder in {path.parent for path in paths}:
+        sync_directory(folder)

@@ -1,0 +1,1 @@
+"""The verbs of `regent controller` for running controllers."""

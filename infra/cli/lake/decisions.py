@@ -1,0 +1,168 @@
+"""`regent explain | history | state | verify`: questions to the Delta tables of a cluster, running
+or not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from infra.cli.lake.arguments import add_lake_arguments, lake_of
+from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
+
+
+def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
+    """Flags of the four questions."""
+    add_lake_arguments(parser)
+    if verb in ("explain", "history"):
+        parser.add_argument(
+            "broker_set",
+            metavar="SET",
+            help=("name of the broker set, e.g. broker-a"),
+            nargs="?" if verb == "history" else None,
+        )
+    if verb == "explain":
+        parser.add_argument(
+            "epoch",
+            metavar="EPOCH",
+            nargs="?",
+            type=int,
+            help=("only the election that began this epoch"),
+        )
+    if verb == "verify":
+        parser.add_argument(
+            "--from",
+            dest="first",
+            metavar="OFFSET|TIME",
+            help=("fold from here on, from the kept state below it (default: all of history)"),
+        )
+        parser.add_argument(
+            "--to",
+            dest="last",
+            metavar="OFFSET|TIME",
+            help=("fold up to and with this command (default: the last landed one)"),
+        )
+        parser.add_argument(
+            "--from-start",
+            action="store_true",
+            help=("fold everything again, also what an earlier proof knows byte for byte"),
+        )
+    if verb == "state":
+        parser.add_argument(
+            "--at",
+            metavar="OFFSET|TIME",
+            help=("offset of a command, or ISO time in UTC (default: now)"),
+        )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ask; LakehouseErrors become one line."""
+    from lakehouse.errors import LakehouseError
+
+    lake = lake_of(arguments)
+    try:
+        return _ANSWERS[arguments.verb](lake, arguments)
+    except LakehouseError as error:
+        raise Problem(str(error), "'regent status' shows how far the landing job is.") from error
+
+
+def _show(model: dict[str, Any], text: str, arguments: argparse.Namespace) -> int:
+    print(json.dumps(model, indent=1, default=str) if arguments.json else text)
+    return EXIT_DONE
+
+
+def _explain(lake: Any, arguments: argparse.Namespace) -> int:
+    from lakehouse.answers import explain, explain_text
+
+    model = explain.explain(lake, arguments.broker_set, arguments.epoch)
+    return _show(model, explain_text.explain_text(model), arguments)
+
+
+def _history(lake: Any, arguments: argparse.Namespace) -> int:
+    from lakehouse.answers import decisions
+
+    model = decisions.history(lake, arguments.broker_set)
+    return _show(model, decisions.history_text(model), arguments)
+
+
+def _state(lake: Any, arguments: argparse.Namespace) -> int:
+    from lakehouse.answers import state_at
+
+    model = state_at.state_at(lake, **moment_of(arguments.at))
+    return _show(model, state_at.state_text(model), arguments)
+
+
+def moment_of(text: str | None, flag: str = "--at") -> dict[str, int]:
+    """What a flag says as an offset or as ms since 1970; Problem when it is neither. A time without
+    zone is UTC.
+    """
+    if text is None:
+        return {}
+    if text.isascii() and text.isdigit():
+        return {"offset": int(text)}
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise Problem(
+            f"{flag} {text!r} is neither an offset nor a time",
+            "Write for example 42 or 2026-11-21T10:00:00Z.",
+            EXIT_USAGE,
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=datetime.UTC)
+    return {"at_ms": int(moment.timestamp() * 1000)}
+
+
+def _verify(lake: Any, arguments: argparse.Namespace) -> int:
+    from infra import waiting
+    from infra.cli.lake.spark import settings_in
+    from lakehouse.proof import verify
+
+    scope = verify.Scope(
+        *verified_between(lake, arguments.first, arguments.last), arguments.from_start
+    )
+    with tempfile.TemporaryDirectory(prefix="regent-verify-") as scratch:
+        settings = settings_in(
+            Path(scratch), cores=os.cpu_count() or 1, object_store=lake.folder is None
+        )
+        with waiting.told(
+            "Spark starts and folds what was not proven yet, some tens of seconds and more with "
+            "a long history"
+        ):
+            verdict = verify.verify(lake, settings, scope)
+    _show(verdict.as_dict(), verdict.text(), arguments)
+    return verdict.exit_code
+
+
+def verified_between(
+    lake: Any, first: str | None, last: str | None
+) -> tuple[int | None, int | None]:
+    """--from and --to as offsets; a time means the first command from then on, or the last one
+    until then.
+    """
+    from lakehouse.answers.state_at import last_offset_at
+    from lakehouse.errors import NotLanded
+
+    begin, end = moment_of(first, "--from"), moment_of(last, "--to")
+    if "at_ms" in begin:
+        try:
+            begin = {"offset": last_offset_at(lake, begin["at_ms"] - 1) + 1}
+        except NotLanded:  # Before the first command.
+            begin = {"offset": 0}
+    if "at_ms" in end:
+        end = {"offset": last_offset_at(lake, end["at_ms"])}
+    if "offset" in begin and "offset" in end and begin["offset"] > end["offset"]:
+        raise Problem(
+            f"--from {first} lies behind --to {last}",
+            "Name an earlier --from or a later --to.",
+            EXIT_USAGE,
+        )
+    return begin.get("offset"), end.get("offset")
+
+
+_ANSWERS = {"explain": _explain, "history": _history, "state": _state, "verify": _verify}

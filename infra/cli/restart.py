@@ -1,0 +1,121 @@
+"""`regent restart`: brokers of a local cluster anew, one after the other, so that no send fails for
+it.
+
+Responsible for: the order (slaves first, the master last), and that the set is whole before the
+next one is taken.
+Refuses to know: how a broker ends (a master hands over first) and who starts it again (the
+supervisor).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from infra.cli.up import add_dir
+from infra.cluster.data_folder import DataFolder
+from infra.cluster.running import DemoCluster, SetView
+from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
+
+LIMIT_S = 60.0
+
+
+def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
+    """Flags of `regent restart`."""
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument(
+        "--rolling",
+        action="store_true",
+        help=("every broker, one after the other, the master last"),
+    )
+    which.add_argument(
+        "--broker", metavar="NAME", help=("this one only, as 'regent status' names it")
+    )
+    add_dir(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Restart them and say how long each took."""
+    cluster = DemoCluster(DataFolder(arguments.dir.absolute()), lambda: None)
+    names = [one["name"] for one in cluster.processes("broker")]
+    if arguments.broker is not None and arguments.broker not in names:
+        raise Problem(
+            f"no broker {arguments.broker!r} is here", f"There are {', '.join(names)}.", EXIT_USAGE
+        )
+    restart(
+        cluster,
+        [arguments.broker] if arguments.broker else names,
+        lambda pid: os.kill(pid, signal.SIGTERM),
+        print,
+    )
+    return EXIT_DONE
+
+
+def restart(
+    cluster: DemoCluster,
+    names: Sequence[str],
+    end: Callable[[int], None],
+    say: Callable[[str], None],
+) -> None:
+    """One after the other. Problem when the set does not become whole again: the others are left as
+    they are.
+    """
+    left = list(names)
+    view = _whole(cluster)
+    while left:
+        name = next_of(left, cluster.process_at(view.master_address or "")["name"])
+        left.remove(name)
+        began, pid = time.monotonic(), _process(cluster, name)["pid"]
+        end(pid)
+        cluster.wait(f"the restart of {name}", partial(_runs_again, cluster, name, pid), LIMIT_S)
+        view = _whole(cluster)
+        cluster.wait(f"copying to {name}", partial(_has_everything, cluster, name), LIMIT_S)
+        say(
+            f"{name}: restarted and in sync after {time.monotonic() - began:.1f} s; replica "
+            f"{view.master_id} is master, epoch {view.master_epoch}"
+        )
+
+
+def next_of(left: Sequence[str], master: str) -> str:
+    """Slaves as they come, the present master when it is alone."""
+    return next((name for name in left if name != master), left[0])
+
+
+def _process(cluster: DemoCluster, name: str) -> dict[str, Any]:
+    return next(one for one in cluster.processes("broker") if one["name"] == name)
+
+
+def _runs_again(cluster: DemoCluster, name: str, old_pid: int) -> bool:
+    now = _process(cluster, name)
+    return now["state"] == "ready" and now["pid"] not in (None, old_pid)
+
+
+def _has_everything(cluster: DemoCluster, name: str) -> bool:
+    """It holds what was acknowledged when this began: a set may still name a member whose link is
+    gone.
+    """
+    view = cluster.view()
+    master = (
+        cluster.broker_status(view.master_address)
+        if view is not None and view.master_address
+        else None
+    )
+    own = cluster.broker_status(str(_process(cluster, name)["address"]))
+    if master is None or own is None:
+        return False
+    follows = own["role"] != "FENCED" and own["master_epoch"] == master["master_epoch"]
+    return bool(follows and own["ready"] and own["log_end"] >= master["confirm_offset"])
+
+
+def _whole(cluster: DemoCluster) -> SetView:
+    replicas = len(cluster.processes("broker"))
+    return cluster.wait_for_view(
+        "a set with a master and every replica in sync",
+        lambda view: view.is_whole and len(view.members) >= replicas,
+        LIMIT_S,
+    )

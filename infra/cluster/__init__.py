@@ -1,0 +1,1 @@
+"""A cluster on this machine: its plan, its data folder, its supervisor, what runs."""

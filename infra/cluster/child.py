@@ -1,0 +1,62 @@
+"""One process that the supervisor answers for: what is known of it, and what others are shown.
+
+Refuses to know when it is started, stopped or asked.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from dataclasses import dataclass, field
+from typing import Any
+
+from infra.cluster.plan import ProcessSpec
+from infra.cluster.restart_policy import RestartPolicy
+from infra.processes import children
+
+
+@dataclass(slots=True)
+class Child:
+    """States: starting, ready, restarting, held (stopped on request), failed (gave up), stopped.
+    Times are monotonic s.
+    """
+
+    spec: ProcessSpec
+    process: subprocess.Popen[bytes]
+    started_at: float
+    state: str = "starting"
+    ready_after_s: float = 0.0
+    restarts: int = 0
+    next_start: float = 0.0
+    asked_at: float = 0.0
+    last_exit: int | None = None
+    # where the output of this start begins in its file
+    output_from: int = 0
+    policy: RestartPolicy = field(default_factory=RestartPolicy)
+
+    def how_it_ended(self) -> str:
+        """In words."""
+        code = self.last_exit
+        if code is not None and code < 0:
+            return f"was killed by {signal.Signals(-code).name}"
+        return f"ended with exit code {code}"
+
+    def public(self) -> dict[str, Any]:
+        """The entry in cluster.json. `stamp` tells this process from a later one with the same
+        pid.
+        """
+        alive = self.process.returncode is None
+        config = self.spec.config
+        return {
+            "name": self.spec.name,
+            "kind": self.spec.kind,
+            "state": self.state,
+            "pid": self.process.pid if alive else None,
+            "stamp": children.start_stamp(self.process.pid) if alive else None,
+            "address": config.get("advertise") or self.spec.address,
+            "status_address": self.spec.address,
+            "ha_address": config.get("ha_advertise"),
+            "store_dir": config.get("store_dir"),
+            "restarts": self.restarts,
+            "last_exit": self.last_exit,
+        }

@@ -1,0 +1,329 @@
+"""What a local cluster consists of: its processes, their addresses and their configuration, as
+data.
+
+Refuses to know how a process is started and whether it runs. The configuration's meaning is the
+packages' own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from infra.cluster.data_folder import DataFolder
+from infra.cluster.placement import place_of
+from infra.problems import EXIT_USAGE, Problem
+from infra.processes.ports import pick_block
+
+REPLICAS_MAX = 9
+CONTROLLERS_MAX = 9
+BROKER_SET = "broker-a"
+CLUSTER_NAME = "regent"
+OWN_DISK = {
+    "disk_max_used_percent": 100,
+    "disk_clean_forcibly_percent": 100,
+    "disk_full_percent": 100,
+}
+"""One's own machine may be fuller than a broker's disk should be, and by other things than
+messages.
+"""
+# RocketMQ allots 1 GiB at once; on a laptop small files show rolling and recovery, and cost nothing
+COMMIT_LOG_FILE_BYTES = 16 * 1024 * 1024
+CONSUME_QUEUE_FILE_ENTRIES = 30_000
+PORTS_PER_BROKER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """What a person chose. `kafka` replaces the local Kafka when it is not empty; `places` as
+    `infra.cluster.placement` has them.
+    """
+
+    replicas: int = 3
+    controllers: int = 2
+    kafka_nodes: int = 1
+    host: str = "127.0.0.1"
+    advertise_host: str | None = None
+    base_port: int = 0
+    kafka: Mapping[str, str] = field(default_factory=dict)
+    land: bool = True
+    places: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Problem when the numbers make no cluster."""
+        # none: controllers and a name server for brokers that others run
+        if not 0 <= self.replicas <= REPLICAS_MAX:
+            raise Problem(
+                f"--replicas {self.replicas} is out of range",
+                f"Use 0 to {REPLICAS_MAX}.",
+                EXIT_USAGE,
+            )
+        if not 1 <= self.controllers <= CONTROLLERS_MAX:
+            raise Problem(
+                f"--controllers {self.controllers} is out of range",
+                f"Use 1 to {CONTROLLERS_MAX}.",
+                EXIT_USAGE,
+            )
+        if self.kafka_nodes not in (1, 3):
+            raise Problem(
+                f"--kafka-nodes {self.kafka_nodes} is no choice", "Use 1 or 3.", EXIT_USAGE
+            )
+        if self.base_port and not 1024 <= self.base_port <= 65_000:
+            raise Problem(
+                f"--base-port {self.base_port} is out of range", "Use 1024 to 65000.", EXIT_USAGE
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSpec:
+    """One process: `kind` is the verb of the command line that runs it, `config` what its file
+    holds.
+
+    `address` answers REGENT_PROCESS_STATUS (None for Kafka and the landing job); `listens` must be
+    free at start; `prefix` stands before the command that starts it.
+    """
+
+    name: str
+    kind: str
+    config: dict[str, Any]
+    listens: tuple[str, ...]
+    address: str | None = None
+    prefix: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlan:
+    """All processes in the order of their start, and what clients need to know."""
+
+    processes: tuple[ProcessSpec, ...]
+    kafka: dict[str, str]
+    controllers: tuple[str, ...]
+    name_servers: tuple[str, ...]
+    base_port: int
+
+    def of_kind(self, kind: str) -> tuple[ProcessSpec, ...]:
+        return tuple(spec for spec in self.processes if spec.kind == kind)
+
+
+@dataclass(slots=True)
+class _Ports:
+    """Hands out ports in a row from one block, so that a cluster's addresses are easy to
+    remember.
+    """
+
+    host: str
+    advertise_host: str
+    next_port: int
+    places: Mapping[str, Mapping[str, Any]]
+
+    def take(self, kind: str, name: str) -> tuple[str, str]:
+        """To bind, and to tell others, for that process."""
+        port, self.next_port = self.next_port, self.next_port + 1
+        host = place_of(self.places, kind, name).host
+        return f"{host or self.host}:{port}", f"{host or self.advertise_host}:{port}"
+
+
+def ports_needed(options: ClusterOptions) -> int:
+    """Name server, controllers, Kafka, brokers including the ones that may be added later, and HTTP
+    of controllers and landing job.
+    """
+    return _ports_before_http(options) + options.controllers + 1
+
+
+def _ports_before_http(options: ClusterOptions) -> int:
+    return 1 + options.controllers + 2 * options.kafka_nodes + PORTS_PER_BROKER * REPLICAS_MAX
+
+
+def make_plan(
+    folder: DataFolder, cluster_id: str, options: ClusterOptions, java_home: Path, jars: Path
+) -> ClusterPlan:
+    """The whole cluster. With base_port 0 a free block is picked."""
+    options.check()
+    first = options.base_port or pick_block(ports_needed(options), options.host)
+    ports = _ports_from(first, options)
+    name_server = _name_server(ports)
+    names = [f"controller-{i}" for i in range(1, options.controllers + 1)]
+    controllers = [ports.take("controller", name) for name in names]
+    http_ports = _ports_from(first + _ports_before_http(options), options)
+    http = [http_ports.take("controller", name) for name in names]
+    kafka_specs = [] if options.kafka else _kafka(folder, cluster_id, options, ports)
+    kafka = dict(options.kafka) or {
+        "bootstrap.servers": ",".join(s.config["advertise"] for s in kafka_specs)
+    }
+    advertised = tuple(advertise for _, advertise in controllers)
+    plan = [
+        *kafka_specs,
+        *_controllers(folder, cluster_id, options, names, controllers, http, kafka),
+        name_server,
+    ]
+    if options.land:
+        plan.append(
+            _land(folder, cluster_id, kafka, java_home, jars, http_ports.take("land", "land")[0])
+        )
+    for number in range(1, options.replicas + 1):
+        plan.append(
+            _broker(folder, number, ports, advertised, (name_server.config["listen"],), kafka)
+        )
+    return ClusterPlan(
+        tuple(_placed(spec, options) for spec in plan),
+        kafka,
+        advertised,
+        (f"{ports.advertise_host}:{first}",),
+        first,
+    )
+
+
+def broker_spec(
+    folder: DataFolder, options: ClusterOptions, plan: ClusterPlan, number: int
+) -> ProcessSpec:
+    """One more broker of the set, for a running cluster. Its ports were set aside by the plan."""
+    if not 1 <= number <= REPLICAS_MAX:
+        raise Problem(
+            f"no place for replica {number}", f"A local set has at most {REPLICAS_MAX}.", EXIT_USAGE
+        )
+    kafka_ports = 0 if options.kafka else 2 * options.kafka_nodes
+    first = plan.base_port + 1 + options.controllers + kafka_ports + PORTS_PER_BROKER * (number - 1)
+    return _placed(
+        _broker(
+            folder,
+            number,
+            _ports_from(first, options),
+            plan.controllers,
+            plan.name_servers,
+            plan.kafka,
+        ),
+        options,
+    )
+
+
+def _ports_from(first: int, options: ClusterOptions) -> _Ports:
+    return _Ports(options.host, options.advertise_host or options.host, first, options.places)
+
+
+def _placed(spec: ProcessSpec, options: ClusterOptions) -> ProcessSpec:
+    place = place_of(options.places, spec.kind, spec.name)
+    return replace(spec, config={**spec.config, **place.config}, prefix=place.prefix)
+
+
+def _name_server(ports: _Ports) -> ProcessSpec:
+    listen, _ = ports.take("namesrv", "namesrv-1")
+    return ProcessSpec("namesrv-1", "namesrv", {"listen": listen}, (listen,), listen)
+
+
+def _kafka(
+    folder: DataFolder, cluster_id: str, options: ClusterOptions, ports: _Ports
+) -> list[ProcessSpec]:
+    names = [f"kafka-{i}" for i in range(1, options.kafka_nodes + 1)]
+    taken = [(ports.take("kafka", name), ports.take("kafka", name)) for name in names]
+    voters = {str(i): quorum[0] for i, (_, quorum) in enumerate(taken, start=1)}
+    return [
+        ProcessSpec(
+            f"kafka-{i}",
+            "kafka",
+            {
+                "node_id": i,
+                "cluster": cluster_id,
+                "listen": serve[0],
+                "advertise": serve[1],
+                "quorum": quorum[0],
+                "data_dir": str(folder.data_of(f"kafka-{i}")),
+                "log_file": str(folder.log_of(f"kafka-{i}")),
+                "voters": voters,
+            },
+            (serve[0], quorum[0]),
+        )
+        for i, (serve, quorum) in enumerate(taken, start=1)
+    ]
+
+
+def _controllers(
+    folder: DataFolder,
+    cluster_id: str,
+    options: ClusterOptions,
+    names: list[str],
+    addresses: list[tuple[str, str]],
+    http: list[tuple[str, str]],
+    kafka: dict[str, str],
+) -> list[ProcessSpec]:
+    return [
+        ProcessSpec(
+            name,
+            "controller",
+            {
+                "controller_id": name,
+                "listen": listen,
+                "advertise": advertise,
+                "data_dir": str(folder.data_of(name)),
+                "cluster_id": cluster_id,
+                "local_cluster": not options.kafka and options.kafka_nodes == 1,
+                "http_listen": http_listen,
+                "http_advertise": http_advertise,
+                "tables": str(folder.tables) if options.land else "",
+                "peers": {n: a[1] for n, a in zip(names, addresses, strict=True) if n != name},
+                "peers_http": {n: a[1] for n, a in zip(names, http, strict=True) if n != name},
+                "kafka": kafka,
+            },
+            (listen, http_listen),
+            listen,
+        )
+        for name, (listen, advertise), (http_listen, http_advertise) in zip(
+            names, addresses, http, strict=True
+        )
+    ]
+
+
+def _land(
+    folder: DataFolder,
+    cluster_id: str,
+    kafka: dict[str, str],
+    java_home: Path,
+    jars: Path,
+    metrics: str,
+) -> ProcessSpec:
+    config = {
+        "cluster_id": cluster_id,
+        "tables": str(folder.tables),
+        "checkpoint_dir": str(folder.landing / "checkpoints"),
+        "work_dir": str(folder.landing),
+        "jars_dir": str(jars),
+        "java_home": str(java_home),
+        "kafka": kafka,
+        "metrics_listen": metrics,
+    }
+    return ProcessSpec("land", "land", config, (metrics,))
+
+
+def _broker(
+    folder: DataFolder,
+    number: int,
+    ports: _Ports,
+    controllers: tuple[str, ...],
+    name_servers: tuple[str, ...],
+    kafka: dict[str, str],
+) -> ProcessSpec:
+    name = f"{BROKER_SET}-{number}"
+    # Java slaves ask for topics two ports below the one that is advertised
+    second, _ = ports.take("broker", name)
+    ha_listen, ha_advertise = ports.take("broker", name)
+    listen, advertise = ports.take("broker", name)
+    ports.take("broker", name)
+    config = {
+        "cluster_name": CLUSTER_NAME,
+        "broker_name": BROKER_SET,
+        "listen": listen,
+        "advertise": advertise,
+        "ha_listen": ha_listen,
+        "ha_advertise": ha_advertise,
+        "store_dir": str(folder.data_of(name)),
+        "controllers": list(controllers),
+        "name_servers": list(name_servers),
+        "commit_log_file_bytes": COMMIT_LOG_FILE_BYTES,
+        "consume_queue_file_entries": CONSUME_QUEUE_FILE_ENTRIES,
+        "min_in_sync_replicas": 2,
+        "all_ack": True,
+        "kafka": kafka,
+        **OWN_DISK,
+    }
+    return ProcessSpec(name, "broker", config, (listen, ha_listen, second), listen)

@@ -1,0 +1,143 @@
+"""What a running cluster looks like now, gathered from its processes, its log and its tables into
+one document.
+
+Refuses to know how it is shown. Nothing here waits longer than a second per process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from events import topics
+from infra.cluster.data_folder import DataFolder
+from infra.processes import status as process_status
+from lakehouse.errors import LakehouseError
+from lakehouse.landing import log_probe
+from lakehouse.landing import status as landing_status
+
+
+def collect(folder: DataFolder, cluster: Mapping[str, Any]) -> dict[str, Any]:
+    """The document of `regent status --json`."""
+    identity = folder.require()
+    processes = cluster["processes"]
+    answers = process_status.ask_all(
+        [one["status_address"] for one in processes if one["status_address"]]
+    )
+    shown = [_process(one, answers.get(one["status_address"])) for one in processes]
+    return {
+        "cluster_id": identity["cluster_id"],
+        "dir": str(folder.root),
+        "state": cluster["state"],
+        "kafka": cluster["kafka"],
+        "controllers": cluster["controllers"],
+        "name_servers": cluster["name_servers"],
+        "processes": shown,
+        "sets": sets_of(shown),
+        "landing": landing(cluster),
+    }
+
+
+def _process(known: Mapping[str, Any], answer: Mapping[str, Any] | None) -> dict[str, Any]:
+    shown = {
+        key: known[key]
+        for key in (
+            "name",
+            "kind",
+            "state",
+            "pid",
+            "address",
+            "ha_address",
+            "restarts",
+            "last_exit",
+        )
+    }
+    shown["answers"] = answer is not None if known["status_address"] else None
+    shown["status"] = dict(answer) if answer else None
+    shown["role"] = role_of(known["kind"], answer)
+    return shown
+
+
+def role_of(kind: str, answer: Mapping[str, Any] | None) -> str:
+    """One word or two on what the process is doing."""
+    if answer is None:
+        return ""
+    if kind == "controller":
+        return f"{answer.get('role', '')} term {answer.get('term', '?')}"
+    if kind == "broker":
+        return f"{str(answer.get('role', '')).lower()} id {answer.get('broker_id', '?')}"
+    return ""
+
+
+def active_controller(processes: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Status of the controller that leads: of those that say so, the one with the highest term."""
+    leading = [
+        one["status"]
+        for one in processes
+        if one["kind"] == "controller" and one["status"] and one["status"].get("role") == "active"
+    ]
+    return max(leading, key=lambda status: status.get("term", 0), default=None)
+
+
+def sets_of(processes: list[dict[str, Any]]) -> dict[str, Any]:
+    """Each broker set as the active controller has it (else the controller that is furthest)."""
+    status = active_controller(processes)
+    if status is None:
+        known = [
+            one["status"] for one in processes if one["kind"] == "controller" and one["status"]
+        ]
+        status = max(known, key=lambda one: one.get("applied_offset", -1), default=None)
+    sets: dict[str, Any] = dict(status.get("sets", {})) if status else {}
+    brokers = {
+        one["address"]: one["status"]
+        for one in processes
+        if one["kind"] == "broker" and one["status"]
+    }
+    for one in sets.values():
+        for member in one.get("members", []):
+            own = brokers.get(member["address"]) or {}
+            for shown, name in (("end_offset", "log_end"), ("confirm_offset", "confirm_offset")):
+                if own.get(name) is not None:  # newer than what the last heartbeat said
+                    member[shown] = own[name]
+    return sets
+
+
+def log_ends(kafka: Mapping[str, str]) -> dict[str, int]:
+    """End offset of every partition of our topics, keys `topic-partition`; empty when Kafka does
+    not answer.
+    """
+    names = tuple(spec.name for spec in topics.TOPICS)
+    with contextlib.suppress(LakehouseError):
+        return {
+            f"{topic}-{number}": ends.end
+            for (topic, number), ends in log_probe.log_ends(kafka, names).items()
+        }
+    return {}
+
+
+def landing(cluster: Mapping[str, Any]) -> dict[str, Any] | None:
+    """How far the tables are behind the log, and what the job says of itself; None when there is no
+    landing job.
+    """
+    if not any(one["kind"] == "land" for one in cluster["processes"]):
+        return None
+    status = landing_status.read_status(Path(cluster["landing_dir"]))
+    ends = log_ends(cluster["kafka"])
+    landed = dict(status.landed) if status else {}
+    lag = {name: max(0, end - landed.get(name, 0)) for name, end in ends.items()}
+    return {
+        "ready": bool(status and status.ready),
+        "stage": status.stage if status else "none",
+        "error": status.error if status else None,
+        "landed": landed,
+        "lag": lag,
+        "lag_records": sum(lag.values()),
+        "rows": status.rows if status else 0,
+        "last_batch_ms": status.last_batch_ms if status else 0,
+        "lag_ms": max(status.lag_ms.values(), default=0) if status else 0,
+        "alarms": status.alarms if status else None,
+        "troubles": dict(status.troubles) if status else {},
+        "metrics": status.metrics if status else None,
+    }

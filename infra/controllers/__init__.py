@@ -1,0 +1,1 @@
+"""Asking running controllers, as an operator does."""

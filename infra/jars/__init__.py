@@ -1,0 +1,1 @@
+"""Java and the jars: found, or fetched by name, version and hash."""

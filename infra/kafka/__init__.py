@@ -1,0 +1,1 @@
+"""The local Kafka, and the topics of the log on any Kafka."""

@@ -1,0 +1,1 @@
+"""Moving broker sets from and to Java controllers."""

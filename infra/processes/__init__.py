@@ -1,0 +1,1 @@
+"""Processes as such: children, ports, spares, the watchdog, their logs and states."""

@@ -1,0 +1,1 @@
+"""Questions to the landed history, each with its rows and its text."""

@@ -1,0 +1,1 @@
+"""Keeping the tables small and fast: what is due, and doing it."""

@@ -1,0 +1,194 @@
+"""The analytics job: Delta tables as streams -> counts over event time -> gold, with Structured
+Streaming.
+
+Responsible for queries, their checkpoints and the count of what came too late. A batch that is
+taken twice gives the same windows again, and these replace themselves by key: whatever ends the
+job, nothing is lost and nothing counted twice. Refuses to know what is counted (`aggregates`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow.compute as pc
+
+from lakehouse.errors import LakehouseError
+from lakehouse.gold.aggregate_tables import AGGREGATE_INPUTS, AGGREGATE_TABLES
+from lakehouse.gold.aggregates import AGGREGATES, EVENT_TIME, Aggregate
+from lakehouse.gold.merge import Merge, merge_rows
+from lakehouse.gold.specs import GoldTableSpec
+from lakehouse.tables.commit_lock import CommitLocks
+from lakehouse.tables.delta import count_rows, ensure_tables, open_table, read
+from lakehouse.tables.lake import Lake, spark_path
+
+log = logging.getLogger(__name__)
+
+WATERMARK_S = 600
+CHECKPOINTS = ".checkpoints/aggregates"
+FILES_PER_BATCH = 10_000
+"""More than a first look at a cared-for table meets: what comes in one batch is never too late."""
+ERROR_CHARS_MAX = 500
+STALLED_S = 240
+"""A batch of `FILES_PER_BATCH` files takes seconds; the first one also waits for Spark to warm
+up.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What an aggregate was made of."""
+
+    aggregate: str
+    received: int
+    counted: int
+    late: int
+    """Rows whose window was closed before they landed."""
+
+
+class AggregatesJob:
+    """The aggregates of one cluster: each cluster's history may come at another time, so a
+    watermark is of one alone.
+
+    `locks` are those of `AGGREGATE_TABLES`; one job per cluster and checkpoint.
+    """
+
+    def __init__(
+        self,
+        spark: Any,
+        lake: Lake,
+        locks: CommitLocks,
+        checkpoint: str | None = None,
+        watermark_s: int = WATERMARK_S,
+        merge: Merge = merge_rows,
+    ) -> None:
+        """`checkpoint`: folder or URI of the queries' progress, in the lake by default. Raises
+        `LakehouseError` without a cluster.
+        """
+        if lake.cluster_id is None:
+            raise LakehouseError(
+                f"no cluster has landed in {lake.root} yet: nothing can be counted"
+            )
+        place = checkpoint or f"{lake.root}/{CHECKPOINTS}"
+        self._checkpoint = spark_path(f"{place}/{quote(lake.cluster_id, safe='')}")
+        self._spark, self._lake, self._locks = spark, lake, locks
+        self._watermark_s, self._merge = watermark_s, merge
+        ensure_tables(lake, AGGREGATE_TABLES)
+
+    def step(self) -> list[Intake] | None:
+        """
+        Count all that has landed since the last step; None when more landed meanwhile.
+
+        Raises `LakehouseError` when a query fails, `NotLanded` when a source is missing.
+        """
+        before = self._versions()
+        for aggregate in AGGREGATES:
+            self._count(aggregate)
+        if self._versions() != before:
+            return None
+        found = [self._intake(aggregate) for aggregate in AGGREGATES]
+        self._note(found)
+        return found
+
+    def _count(self, aggregate: Aggregate) -> None:
+        from pyspark.errors import PySparkException
+
+        for attempt in (1, 2):
+            query = self._started(aggregate)
+            try:
+                _finish(query)
+                return
+            except PySparkException as error:
+                # A source that got a column since the query was planned is read well the second
+                # time.
+                text = str(error).strip()[:ERROR_CHARS_MAX]
+                if attempt == 2:
+                    raise LakehouseError(
+                        f"{aggregate.table.name} could not be counted on: {text}"
+                    ) from error
+                log.warning("%s will be tried again: %s", aggregate.table.name, text)
+
+    def _started(self, aggregate: Aggregate) -> Any:
+        rows = aggregate.rows_of(
+            {source.name: self._stream(source) for source in aggregate.sources}
+        )
+        counts = aggregate.counts_of(rows.withWatermark(EVENT_TIME, f"{self._watermark_s} seconds"))
+        return (
+            counts.writeStream.queryName(aggregate.table.name)
+            .outputMode("update")
+            # Each run ends with a batch without rows: it writes down how far the watermark is, else
+            # the next run would begin with an older one.
+            .foreachBatch(lambda batch, _: self._put(aggregate.table, batch))
+            .option("checkpointLocation", f"{self._checkpoint}/{aggregate.table.name}")
+            .trigger(availableNow=True)
+            .start()
+        )
+
+    def _stream(self, source: Any) -> Any:
+        from pyspark.sql import functions as f
+
+        found = (
+            self._spark.readStream.format("delta")
+            .option("skipChangeCommits", "true")
+            .option("maxFilesPerTrigger", FILES_PER_BATCH)
+            .load(self._lake.spark_uri(source))
+        )
+        return found.where(f.col("cluster_id") == f.lit(self._lake.cluster_id))
+
+    def _put(self, table: GoldTableSpec, batch: Any) -> None:
+        # Gathered once: they are windows, not events, and a MERGE in Spark would count the whole
+        # batch twice.
+        rows = batch.toArrow().to_pylist()
+        if rows:
+            with self._locks.held(table.name):
+                self._merge(self._lake, table, rows)
+
+    def _versions(self) -> list[int]:
+        sources = [source for aggregate in AGGREGATES for source in aggregate.sources]
+        return [open_table(self._lake, source).version() for source in sources]
+
+    def _intake(self, aggregate: Aggregate) -> Intake:
+        received = sum(count_rows(self._lake, source) for source in aggregate.sources)
+        counted = pc.sum(read(self._lake, aggregate.table, columns=["rows"])["rows"]).as_py() or 0
+        return Intake(aggregate.table.name, received, counted, max(0, received - counted))
+
+    def _note(self, found: Sequence[Intake]) -> None:
+        rows = [
+            {
+                "cluster_id": self._lake.cluster_id,
+                "aggregate": one.aggregate,
+                "received": one.received,
+                "counted": one.counted,
+                "late": one.late,
+                "watermark_s": self._watermark_s,
+            }
+            for one in found
+        ]
+        if rows != sorted(
+            read(self._lake, AGGREGATE_INPUTS).to_pylist(), key=lambda row: row["aggregate"]
+        ):
+            with self._locks.held(AGGREGATE_INPUTS.name):
+                merge_rows(self._lake, AGGREGATE_INPUTS, rows)
+
+
+def _finish(query: Any) -> None:
+    """
+    Wait until the query has taken in all there is.
+
+    Raises what it failed with, and `LakehouseError` when it finished no batch within STALLED_S: a
+    query that hangs would hold the lake's aggregates for ever; the next step begins where the last
+    finished batch ended.
+    """
+    done = -1
+    while not query.awaitTermination(STALLED_S):
+        progress = query.lastProgress
+        batch = -1 if progress is None else int(progress["batchId"])
+        if batch == done:
+            query.stop()
+            raise LakehouseError(
+                f"{query.name} finished no batch within {STALLED_S} s and was ended: run it again"
+            )
+        done = batch

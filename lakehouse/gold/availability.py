@@ -1,0 +1,130 @@
+"""
+How long each set could take messages on each day, from masterships and failovers (P).
+
+Responsible for `gold/availability`: for cutting gaps by days (UTC) and for counting each moment
+once.
+Refuses to know broker events: what they say of a failover stands in its row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, timedelta
+
+from lakehouse.gold.masterships import Mastership
+from lakehouse.gold.spans import Row
+
+DAY_MS = 86_400_000
+FIRST_DAY = date(1970, 1, 1)
+
+Stretch = tuple[int, int]
+"""Beginning and end, ms since 1970-01-01 UTC; the end is not in it."""
+
+
+def availability_rows(
+    found: Iterable[Mastership], failovers: Iterable[Row], until_ms: int
+) -> list[Row]:
+    """
+    One row for each set and each day on which it was in service, ascending by set and day.
+
+    `until_ms` is how far history reaches, ms since 1970-01-01 UTC: a set without a master at its
+    end counts as unavailable up to there.
+    """
+    masterships: dict[tuple[str, str], list[Mastership]] = {}
+    for one in found:
+        masterships.setdefault(one.set_key, []).append(one)
+    changes: dict[tuple[str, str], list[Row]] = {}
+    for row in failovers:
+        changes.setdefault((row["cluster_id"], row["broker_name"]), []).append(row)
+    return [
+        row
+        for key in sorted(masterships)
+        for row in _of_set(key, masterships[key], changes.get(key, []), until_ms)
+    ]
+
+
+def _of_set(
+    key: tuple[str, str], found: Sequence[Mastership], failovers: Sequence[Row], until_ms: int
+) -> Iterator[Row]:
+    service = _service(found, until_ms)
+    masterless = _within(_masterless(found, until_ms), service)
+    unavailable = _within([*_masterless(found, until_ms), *_silent(failovers)], service)
+    decided: dict[int, list[Row]] = {}
+    for row in failovers:
+        decided.setdefault(row["at_ms"] // DAY_MS, []).append(row)
+    observed, certain, gaps = _by_day(service), _by_day(masterless), _by_day(unavailable)
+    for day in sorted(observed):
+        observed_ms, lost = sum(observed[day]), gaps.get(day, [])
+        yield {
+            "cluster_id": key[0],
+            "broker_name": key[1],
+            "day": FIRST_DAY + timedelta(days=day),
+            "observed_ms": observed_ms,
+            "masterless_ms": sum(certain.get(day, ())),
+            "unavailable_ms": sum(lost),
+            "availability": 1 - sum(lost) / observed_ms,
+            "longest_gap_ms": max(lost, default=0),
+            "failovers": len(decided.get(day, ())),
+            "unmeasured": sum(row["unavailable_ms"] is None for row in decided.get(day, ())),
+        }
+
+
+def _service(found: Sequence[Mastership], until_ms: int) -> list[Stretch]:
+    """From the first master until all replicas were cleaned, and again from the next one on."""
+    stretches: list[Stretch] = []
+    began_ms: int | None = None
+    for one in found:
+        began_ms = one.at_ms if began_ms is None else began_ms
+        if one.gone_ms is not None:
+            stretches.append((began_ms, one.gone_ms))
+            began_ms = None
+    if began_ms is not None:
+        stretches.append((began_ms, until_ms))
+    return stretches
+
+
+def _masterless(found: Sequence[Mastership], until_ms: int) -> list[Stretch]:
+    starts: list[int] = [one.at_ms for one in found[1:]]
+    following = [*starts, until_ms]
+    return [
+        (one.end_ms, next_ms)
+        for one, next_ms in zip(found, following, strict=True)
+        if one.end_ms is not None
+    ]
+
+
+def _silent(failovers: Iterable[Row]) -> list[Stretch]:
+    return [
+        (row["last_message_ms"], row["first_acknowledged_ms"])
+        for row in failovers
+        if row["unavailable_ms"] is not None
+    ]
+
+
+def _within(stretches: Iterable[Stretch], service: Sequence[Stretch]) -> list[Stretch]:
+    """The union of the stretches, as far as it lies in the time of service; both ascending."""
+    clipped = [
+        (max(start, low), min(end, high))
+        for start, end in stretches
+        for low, high in service
+        if max(start, low) < min(end, high)
+    ]
+    union: list[Stretch] = []
+    for start, end in sorted(clipped):
+        if union and start <= union[-1][1]:
+            union[-1] = (union[-1][0], max(union[-1][1], end))
+        else:
+            union.append((start, end))
+    return union
+
+
+def _by_day(stretches: Iterable[Stretch]) -> dict[int, list[int]]:
+    """Lengths in ms of the parts of the stretches, by days since 1970-01-01."""
+    found: dict[int, list[int]] = {}
+    for start, end in stretches:
+        while start < end:
+            day = start // DAY_MS
+            part_end = min(end, (day + 1) * DAY_MS)
+            found.setdefault(day, []).append(part_end - start)
+            start = part_end
+    return found

@@ -1,0 +1,189 @@
+"""What gold is made from, piece by piece: landed commands with what was published of them, and
+broker events.
+
+Responsible for where a piece ends, and for noticing an outcome that came late. A command counts
+once an outcome of it or of a later one has landed too, so that it never depends on the moment of a
+run what its rows say. Refuses to know what rows are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from events.topics import COMMANDS_TOPIC
+from lakehouse.errors import LakehouseError
+from lakehouse.gold.failovers import EVENT_KINDS, Events
+from lakehouse.gold.fold import Published, Record, published_of
+from lakehouse.gold.progress import NOTHING_TAKEN, Taken
+from lakehouse.tables.delta import Filters, count_rows, milliseconds, open_table, read
+from lakehouse.tables.lake import Lake
+from lakehouse.tables.specs import BRONZE, BY_NAME, DECISIONS
+
+EVENT_TABLES = tuple(BY_NAME[f"silver/{kind}"] for kind in EVENT_KINDS)
+PUBLISHED_COLUMNS = (
+    "command_offset",
+    "log_offset",
+    "digest",
+    "publisher",
+    "published_at_ms",
+    "phases",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some commands in the order of the log, without a hole, each with what was published of it."""
+
+    records: list[Record]
+    published: Mapping[int, Published]
+    taken: Taken
+    """What was read of the outcomes of these commands."""
+
+
+class Decisions:
+    """
+    What was published, as of one moment: that of opening the table.
+
+    All that is asked of it speaks of that moment, whatever lands meanwhile.
+    Raises `NotLanded`, `LakehouseError`.
+    """
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake, self._opened = lake, open_table(lake, DECISIONS)
+        self._last: int | None = None
+
+    def last(self, after: int) -> int | None:
+        """Highest command offset above `after` of which an outcome has landed, None without one."""
+        if self._last is None or self._last <= after:
+            self._last = _highest(
+                self._read(["command_offset"], [("command_offset", ">", after)])["command_offset"]
+            )
+        return self._last
+
+    def rows(self, after: int, last: int) -> list[dict[str, Any]]:
+        """The outcomes of commands behind `after`, up to and with `last`, by their places in the
+        log.
+        """
+        return self._read(
+            PUBLISHED_COLUMNS, [("command_offset", ">", after), ("command_offset", "<=", last)]
+        ).to_pylist()
+
+    def agrees(self, offset: int, taken: Taken | None) -> tuple[bool, Taken | None]:
+        """Whether the outcomes of commands up to `offset` that count are still those that were
+        `taken`, and what is there now.
+
+        Rows are only ever added, so as many as before are the same ones, and that costs no reading
+        of them. More of them may be repeats, which a new leader publishes: these do not count.
+        """
+        behind = self._read(["command_offset"], [("command_offset", ">", offset)]).num_rows
+        there = count_rows(self._lake, DECISIONS, self._opened) - behind
+        if taken is not None and there == taken.rows:
+            return True, taken
+        found = self._read(["command_offset", "log_offset"], [("command_offset", "<=", offset)])
+        now = taken_of(
+            zip(found["command_offset"].to_pylist(), found["log_offset"].to_pylist(), strict=True)
+        )
+        return taken is not None and (now.commands, now.places) == (
+            taken.commands,
+            taken.places,
+        ), now
+
+    def _read(self, columns: Sequence[str], filters: Filters) -> pa.Table:
+        return read(self._lake, DECISIONS, columns=columns, filters=filters, opened=self._opened)
+
+
+def taken_of(outcomes: Iterable[tuple[int, int]]) -> Taken:
+    """What outcomes were taken: command offset and place in the log of each, by their places."""
+    first: dict[int, int] = {}
+    rows = 0
+    for rows, (command, place) in enumerate(outcomes, 1):
+        first.setdefault(command, place)
+    return Taken(rows, len(first), sum(first.values()))
+
+
+def next_piece(lake: Lake, decisions: Decisions, after: int, count_max: int) -> Piece:
+    """
+    The commands behind offset `after`, at most `count_max`; none when nothing more is there yet.
+
+    A command counts once an outcome of it or of a later one has landed. Where that is, is asked of
+    the very `decisions` that outcomes are read from: of two moments, the later one would count
+    commands whose outcomes the earlier one does not have. Raises `LakehouseError` when the very
+    next command is missing although later ones have landed.
+    """
+    ahead = decisions.last(after)
+    if ahead is None:
+        return Piece([], {}, NOTHING_TAKEN)
+    records = _without_hole(_commands(lake, after, min(ahead, after + count_max)), after)
+    rows = decisions.rows(after, records[-1][0]) if records else []
+    return Piece(
+        records,
+        published_of(rows),
+        taken_of((row["command_offset"], row["log_offset"]) for row in rows),
+    )
+
+
+def last_landed(lake: Lake, after: int) -> int | None:
+    """Highest offset above `after` of a landed command, None without one."""
+    filters = [("topic", "=", COMMANDS_TOPIC), ("offset", ">", after)]
+    return _highest(read(lake, BRONZE, columns=["offset"], filters=filters)["offset"])
+
+
+def _highest(offsets: pa.ChunkedArray) -> int | None:
+    last = pc.max(offsets).as_py()
+    return None if last is None else int(last)
+
+
+def failover_events(lake: Lake) -> dict[str, Events]:
+    """All broker events that failovers rest on, as `failover_rows` wants them."""
+    found = {kind: _rows(lake, kind) for kind in EVENT_KINDS}
+    return {str(lake.cluster_id): found}
+
+
+def count_events(lake: Lake) -> int:
+    """How many broker events of these kinds have landed; these tables only grow."""
+    return sum(count_rows(lake, table) for table in EVENT_TABLES)
+
+
+def versions(lake: Lake) -> tuple[int, ...]:
+    """Which commits of the tables read here are the last ones: while they stay, nothing is new."""
+    return tuple(open_table(lake, table).version() for table in (BRONZE, DECISIONS, *EVENT_TABLES))
+
+
+def _rows(lake: Lake, kind: str) -> list[dict[str, Any]]:
+    return read(lake, BY_NAME[f"silver/{kind}"]).to_pylist()
+
+
+def _commands(lake: Lake, after: int, last: int) -> list[Record]:
+    filters = [
+        ("topic", "=", COMMANDS_TOPIC),
+        ("partition", "=", 0),
+        ("offset", ">", after),
+        ("offset", "<=", last),
+    ]
+    rows = read(lake, BRONZE, columns=["offset", "timestamp", "value"], filters=filters)
+    columns = (
+        rows["offset"].to_pylist(),
+        milliseconds(rows["timestamp"]),
+        rows["value"].to_pylist(),
+    )
+    return list(zip(*columns, strict=True))
+
+
+def _without_hole(records: list[Record], after: int) -> list[Record]:
+    found: list[Record] = []
+    for record in records:
+        expected = after + 1 + len(found)
+        if record[0] == expected:
+            found.append(record)
+        elif record[0] > expected:
+            if not found:
+                raise LakehouseError(
+                    f"command {expected} never landed: gold ends before it, see 'regent lake check'"
+                )
+            break
+    return found

@@ -1,0 +1,133 @@
+"""
+What a check of all that has landed found, as data and in words (P).
+
+Refuses to know how it was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from lakehouse import wording
+from lakehouse.invariants.alarms import AHEAD, GAP, VIOLATION, Alarm
+from lakehouse.invariants.invariants import BY_NAME, INVARIANTS
+
+ALARMS_SHOWN_MAX = 100
+
+
+@dataclass(slots=True)
+class Report:
+    """What stands after a check; offsets are those of the topics."""
+
+    decisions: int = 0
+    """Judged in all."""
+    broker_events: int = 0
+    """Judged in all."""
+    judged_now: int = 0
+    """Decisions and broker events that this check has looked at; the others were judged by earlier
+    ones.
+    """
+    unreadable: int = 0
+    """Outcomes and broker events whose bytes this release cannot read; they are not judged."""
+    violations: dict[str, int] = field(default_factory=dict)
+    """Invariant -> how often it is broken; only those that are."""
+    alarms: list[Alarm] = field(default_factory=list)
+    """Those that stand, by the time they were first seen."""
+    ahead: int = 0
+    """Commands that are missing behind the end though what they led to has landed: they are on
+    their way, or were taken away.
+    """
+    not_kept: str | None = None
+    """Why the next check must judge this again."""
+
+    @property
+    def exit_code(self) -> int:
+        """1 while an alarm stands, else 0."""
+        return 1 if self.alarms else 0
+
+    @property
+    def gaps(self) -> list[dict[str, Any]]:
+        """`topic`, `partition`, `first`, `last`, both ends included."""
+        return [
+            {
+                "topic": one.topic,
+                "partition": one.partition,
+                "first": one.offset,
+                "last": one.last_offset,
+            }
+            for one in self.alarms
+            if one.alarm == GAP
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For `--json`; with the explanation of each invariant."""
+        found: dict[str, Any] = {
+            name: getattr(self, name) for name in self.__slots__ if name != "alarms"
+        }
+        shown = [one.as_dict() for one in self.alarms[:ALARMS_SHOWN_MAX]]
+        invariants = {one.name: one.explanation for one in INVARIANTS}
+        return {
+            **found,
+            "alarms_standing": len(self.alarms),
+            "alarms": shown,
+            "gaps": self.gaps,
+            "invariants": invariants,
+            "exit_code": self.exit_code,
+        }
+
+    def text(self) -> str:
+        """One line for each thing found, the verdict first."""
+        counted = (
+            f"{self.decisions} decisions and {self.broker_events} broker events, {len(INVARIANTS)} "
+            "invariants"
+        )
+        lines = [f"{'NOT SOUND' if self.exit_code else 'sound'}: {counted}"]
+        if self.judged_now < self.decisions + self.broker_events:
+            lines.append(
+                f"  {self.judged_now} of them are new since the last check; --from-start judges "
+                "all of them again"
+            )
+        shown = self.alarms[:ALARMS_SHOWN_MAX]
+        lines += [
+            (f"  gap: {one.topic}-{one.partition} {one.said}") for one in shown if one.alarm == GAP
+        ]
+        lines += [
+            (f"  gone: {one.topic}-{one.partition}: {one.said}: {one.explanation}")
+            for one in shown
+            if one.alarm == AHEAD
+        ]
+        for name, count in self.violations.items():
+            lines.append(f"  {name} is broken {count} times: {BY_NAME[name].explanation}")
+            lines += [
+                f"    {_line(one)}"
+                for one in shown
+                if one.alarm == VIOLATION and one.invariant == name
+            ]
+        if len(self.alarms) > len(shown):
+            lines.append(f"  {len(self.alarms) - len(shown)} more alarms stand in gold/alarms")
+        if self.ahead and all(one.alarm != AHEAD for one in self.alarms):
+            lines.append(
+                f"  {self.ahead} commands are still on their way, what they led to has landed"
+            )
+        if self.unreadable:
+            lines.append(
+                f"  {self.unreadable} records cannot be read by this release and were not judged"
+            )
+        if self.not_kept:
+            lines.append(
+                f"  the next check must judge this again, it could not be kept: {self.not_kept}"
+            )
+        return "\n".join(lines)
+
+
+def _line(alarm: Alarm) -> str:
+    subject = f"{alarm.broker_name}: " if alarm.broker_name else ""
+    seen = f" (first seen {wording.moment(alarm.first_seen_ms)} UTC)"
+    return f"{alarm.topic}-{alarm.partition} offset {alarm.offset}: {subject}{alarm.said}{seen}"
+
+
+def standing(alarms: Iterable[Alarm]) -> list[Alarm]:
+    """Those that nobody has put right yet."""
+    return [one for one in alarms if one.stands]

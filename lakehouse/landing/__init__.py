@@ -1,0 +1,1 @@
+"""Records from the topics into bronze and silver tables."""

@@ -1,0 +1,196 @@
+"""
+Questions to the log that Spark does not answer.
+
+Responsible for waiting until the topics are there, for learning whose log it is, and for seeing
+before anything is landed that the log is the one these tables were made from.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from events import codec
+from events.commands import ClusterFormed
+from events.topics import COMMANDS_TOPIC
+from lakehouse.errors import LakehouseError, LandingGap
+from lakehouse.tables.high_water import HighWater
+
+ASK_TIMEOUT_S = 5.0
+READ_TIMEOUT_S = 20.0
+POLL_S = 0.25
+NO_CLUSTER = "this is not the log of a cluster from its beginning"
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnds:
+    """First offset and end offset (exclusive) of a partition."""
+
+    first: int
+    end: int
+
+
+def missing_topics(kafka: Mapping[str, str], topics: tuple[str, ...]) -> tuple[str, ...]:
+    """The topics that do not exist. Raises `LakehouseError` when Kafka does not answer."""
+    try:
+        known = AdminClient(dict(kafka)).list_topics(timeout=ASK_TIMEOUT_S).topics
+    except KafkaException as error:
+        servers = kafka.get("bootstrap.servers")
+        raise LakehouseError(f"Kafka at {servers} is not reachable: {error}") from error
+    return tuple(name for name in topics if name not in known)
+
+
+def wait_for_topics(
+    kafka: Mapping[str, str],
+    topics: tuple[str, ...],
+    *,
+    stopped: Callable[[], bool],
+    tell: Callable[[str], None],
+) -> None:
+    """Return when the topics exist or `stopped()`; says now and then what it waits for."""
+    told = ""
+    while not stopped():
+        try:
+            missing = missing_topics(kafka, topics)
+            waits_for = f"topics {', '.join(missing)}" if missing else ""
+        except LakehouseError as error:
+            waits_for = str(error)
+        if not waits_for:
+            return
+        if waits_for != told:
+            told = waits_for
+            tell(f"waiting: {waits_for}")
+        time.sleep(POLL_S)
+
+
+def wait_for_cluster(
+    kafka: Mapping[str, str],
+    wanted: str | None,
+    *,
+    stopped: Callable[[], bool],
+    tell: Callable[[str], None],
+) -> str | None:
+    """
+    The cluster whose log it is, as record 0 of the commands says; waits for that record.
+
+    None when `stopped()` first. Raises `LakehouseError` when it is not the `wanted` one, and when
+    record 0 forms no cluster.
+    """
+    told = False
+    commands = (COMMANDS_TOPIC, 0)
+    while not stopped():
+        ends = log_ends(kafka, (COMMANDS_TOPIC,)).get(commands, LogEnds(0, 0))
+        if ends.end > ends.first:
+            found = cluster_of(
+                value_at(kafka, COMMANDS_TOPIC, ends.first) if ends.first == 0 else None
+            )
+            if wanted is not None and found != wanted:
+                raise LakehouseError(
+                    f"{COMMANDS_TOPIC} is the log of cluster {found}, but cluster_id {wanted} is "
+                    "configured: correct one of the two"
+                )
+            return found
+        if not told:
+            told = True
+            tell("waiting: no controller has formed a cluster yet")
+        time.sleep(POLL_S)
+    return None
+
+
+def cluster_of(value: bytes | None) -> str:
+    """The cluster that record 0 of the commands forms. Raises `LakehouseError` when it forms
+    none.
+    """
+    try:
+        record = codec.decode(value or b"")
+    except codec.CodecError as error:
+        raise LakehouseError(
+            f"record 0 of {COMMANDS_TOPIC} cannot be read ({error}): {NO_CLUSTER}"
+        ) from error
+    if not isinstance(record, ClusterFormed):
+        raise LakehouseError(
+            f"record 0 of {COMMANDS_TOPIC} is a {type(record).__name__}: {NO_CLUSTER}"
+        )
+    return record.envelope.cluster_id
+
+
+def log_ends(kafka: Mapping[str, str], topics: tuple[str, ...]) -> dict[tuple[str, int], LogEnds]:
+    """First and end offset of every partition of the topics."""
+    consumer = _reader(kafka)
+    try:
+        found: dict[tuple[str, int], LogEnds] = {}
+        known = consumer.list_topics(timeout=ASK_TIMEOUT_S).topics
+        for topic in topics:
+            for number in known[topic].partitions if topic in known else ():
+                asked = TopicPartition(topic, number)
+                found[topic, number] = LogEnds(
+                    *consumer.get_watermark_offsets(asked, timeout=ASK_TIMEOUT_S)
+                )
+        return found
+    except KafkaException as error:
+        raise LakehouseError(f"Kafka does not tell its offsets: {error}") from error
+    finally:
+        consumer.close()
+
+
+def value_at(kafka: Mapping[str, str], topic: str, offset: int) -> bytes | None:
+    """Value bytes of one record of partition 0. Raises `LakehouseError` if none comes."""
+    consumer = _reader(kafka)
+    try:
+        consumer.assign([TopicPartition(topic, 0, offset)])
+        deadline = time.monotonic() + READ_TIMEOUT_S
+        while time.monotonic() < deadline:
+            message = consumer.poll(0.5)
+            if message is None or message.error() is not None:
+                continue
+            at = message.offset()
+            if at is not None and at >= offset:
+                return message.value() if at == offset else None
+        raise LakehouseError(f"record {offset} of {topic} could not be read from Kafka")
+    finally:
+        consumer.close()
+
+
+def check_same_log(
+    kafka: Mapping[str, str], mark: HighWater, landed_value: Callable[[int], bytes | None]
+) -> None:
+    """
+    Refuse to land from a log that is not the one the tables were made from.
+
+    Without this a log that was made anew would look like a replay, and its records would be
+    dropped as known. `mark` is bronze's; `landed_value(offset)` is a landed command.
+    Raises `LandingGap`.
+    """
+    ends = log_ends(kafka, tuple(sorted({topic for topic, _ in mark.marks})))
+    for (topic, number), last in sorted(mark.marks.items()):
+        end = ends.get((topic, number), LogEnds(0, 0)).end
+        if last >= end:
+            raise LandingGap(
+                f"{topic}-{number} ends at {end} but record {last} has landed: this log is "
+                "another one or has lost its end. Keep these tables and land into a new folder"
+            )
+    commands = (COMMANDS_TOPIC, 0)
+    if mark.of(commands) < 0:
+        return
+    for offset in sorted({ends[commands].first, mark.of(commands)}):
+        if value_at(kafka, COMMANDS_TOPIC, offset) != landed_value(offset):
+            raise LandingGap(
+                f"{COMMANDS_TOPIC} holds another record at offset {offset} than the one that "
+                "has landed: this is another log. Keep these tables and land into a new folder"
+            )
+
+
+def _reader(kafka: Mapping[str, str]) -> Consumer:
+    return Consumer(
+        {
+            **kafka,
+            "group.id": "regent-landing-probe",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "error",
+            "socket.timeout.ms": 5000,
+        }
+    )

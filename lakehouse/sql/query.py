@@ -1,0 +1,136 @@
+"""
+SQL over the tables of the lake, without Spark.
+
+Responsible for a database in memory that holds nothing but the tables a query mentions, reads no
+other file and changes nothing, and for stopping at as many rows as were asked for. Refuses to know
+how an answer is shown (`sql.text`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+from lakehouse.errors import LakehouseError
+from lakehouse.gold.now import GoldNow
+from lakehouse.sql.named_tables import LAYERS, Opened, mentioned, open_named
+from lakehouse.tables.lake import Lake
+
+ROWS_AT_ONCE = 10_000
+_BROKEN_STREAM = re.compile(r"registered as 'rows_of_([a-z]+)_(\w+)' failed: (.*)", re.DOTALL)
+# The query is a person's: it may read what is registered, and nothing else of the machine.
+CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "autoload_known_extensions": False,
+    "autoinstall_known_extensions": False,
+    "python_enable_replacements": False,
+}
+LOCKED = ("SET TimeZone='UTC'", "SET enable_external_access=false", "SET lock_configuration=true")
+
+
+class WrongQuery(LakehouseError):
+    """The query cannot be answered as it is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a query gave."""
+
+    rows: pa.Table
+    more: bool
+    """Whether there are more rows than were asked for."""
+    gold: GoldNow | None
+    """Up to where the gold tables in it speak; None when it asked none."""
+
+
+def ask(lake: Lake, query: str, rows_max: int | None = None) -> Answer:
+    """
+    Answer one SELECT (or DESCRIBE, SUMMARIZE, EXPLAIN); `rows_max` None gives all rows.
+
+    Raises `WrongQuery` for what is no such statement, `NotLanded` for a table that is not there,
+    `LakehouseError` for one that cannot be read.
+    """
+    with _errors_in_words():
+        require_one_question(query)
+        opened = open_named(lake, mentioned(query))
+        with _database(opened) as database:
+            answer = database.sql(query)
+            if answer is None:
+                raise WrongQuery("the query gives no rows")
+            rows, more = _taken(answer.to_arrow_reader(ROWS_AT_ONCE), rows_max)
+    return Answer(rows, more, opened.gold)
+
+
+def require_one_question(query: str) -> None:
+    """Raises `WrongQuery` for anything but one statement that reads, and for what cannot be
+    parsed.
+    """
+    with _errors_in_words(), duckdb.connect(":memory:", config=CONFIG) as parser:
+        statements = parser.extract_statements(query)
+    reads = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
+    if len(statements) != 1:
+        raise WrongQuery(f"one statement is answered at a time, here are {len(statements)}")
+    if statements[0].type not in reads:
+        raise WrongQuery(
+            "only SELECT, DESCRIBE, SUMMARIZE and EXPLAIN are answered, this is "
+            f"{statements[0].type.name}: the tables are history"
+        )
+
+
+@contextmanager
+def _database(opened: Opened) -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(":memory:", config=CONFIG) as database:
+        for layer in LAYERS:
+            database.execute(f"CREATE SCHEMA {layer}")
+        for name, rows in opened.tables.items():
+            layer, _, noun = name.partition(".")
+            database.register(f"rows_of_{layer}_{noun}", rows)
+            database.execute(
+                f'CREATE VIEW {layer}."{noun}" AS SELECT * FROM "rows_of_{layer}_{noun}"'
+            )
+        for setting in LOCKED:
+            database.execute(setting)
+        yield database
+
+
+def _taken(reader: pa.RecordBatchReader, rows_max: int | None) -> tuple[pa.Table, bool]:
+    """So many rows, and whether there are more; what lies beyond is not computed."""
+    batches, count = [], 0
+    for batch in reader:
+        batches.append(batch)
+        count += batch.num_rows
+        if rows_max is not None and count > rows_max:
+            break
+    found = pa.Table.from_batches(batches, schema=reader.schema)
+    return (found, False) if rows_max is None else (found.slice(0, rows_max), count > rows_max)
+
+
+@contextmanager
+def _errors_in_words() -> Iterator[None]:
+    try:
+        yield
+    except duckdb.InvalidInputException as error:
+        found = _BROKEN_STREAM.search(str(error))
+        if found is None:
+            raise WrongQuery(_first_words(error)) from error
+        raise LakehouseError(
+            f"table {found[1]}/{found[2]} cannot be read: {' '.join(found[3].split())}"
+        ) from error
+    except (
+        duckdb.ParserException,
+        duckdb.ProgrammingError,
+        duckdb.DataError,
+        duckdb.NotSupportedError,
+    ) as error:
+        raise WrongQuery(_first_words(error)) from error
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        raise LakehouseError(f"the tables cannot be read: {_first_words(error)}") from error
+
+
+def _first_words(error: Exception) -> str:
+    """What the database says, without the drawing below it."""
+    return " ".join(str(error).partition("\n\nLINE")[0].split())

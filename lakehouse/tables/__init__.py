@@ -1,0 +1,1 @@
+"""The Delta tables as such: specifications, reading, writing, locks."""

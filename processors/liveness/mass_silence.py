@@ -1,0 +1,80 @@
+"""When half the world falls silent at once, the ear is to blame rather than the world (design D8).
+(P)
+
+Responsible for: holding elections by silence back for a bounded time.
+Refuses to know: elections for any other cause; those go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from processors.fold.state import BrokerSet
+from processors.liveness.replicas import REASON_EXPIRED, REASON_NEVER_SEEN, Liveness
+
+MASS_SILENCE_BROKERS = 10
+MASS_SILENCE_HOLD_MS = 10_000
+"""Elections by silence wait this long when more than half of more than ten brokers fell silent."""
+COUNT_AGAIN_MS = 200
+"""So long a mass stays one: it is asked for with every broker that comes back, and counting takes
+all of them.
+"""
+CALM_MS = 1_000
+"""So long no mass stays none while nobody else falls silent."""
+
+
+class MassSilence:
+    """One leader's view; who was never heard is silent too: a leader that just took over may be
+    deaf.
+    """
+
+    def __init__(self) -> None:
+        self._since_ms: int | None = None
+        self._judged: tuple[int, bool] | None = None
+        self._silences = 0
+
+    def forget(self) -> None:
+        """Another leadership begins."""
+        self._since_ms = self._judged = None
+
+    def holds(
+        self, sets: Iterable[BrokerSet], liveness: Liveness, now_ms: int, hold_ms: int
+    ) -> bool:
+        """True while elections by silence must wait. `sets` are all there are; they are counted
+        once per moment.
+        """
+        if self._judged is None or now_ms - self._judged[0] >= self._valid_ms(
+            liveness, self._judged[1]
+        ):
+            self._judged, self._silences = (
+                (now_ms, self._is_mass(sets, liveness, now_ms)),
+                liveness.silences,
+            )
+        if not self._judged[1]:
+            self._since_ms = None
+            return False
+        if self._since_ms is None:
+            self._since_ms = now_ms
+        return now_ms - self._since_ms < hold_ms
+
+    def _valid_ms(self, liveness: Liveness, mass: bool) -> int:
+        if mass:
+            return COUNT_AGAIN_MS
+        return CALM_MS if liveness.silences == self._silences else 1
+
+    @staticmethod
+    def _is_mass(sets: Iterable[BrokerSet], liveness: Liveness, now_ms: int) -> bool:
+        known = silent = 0
+        for broker_set in sets:
+            for replica in broker_set.replicas:
+                if not replica.is_registered:
+                    continue
+                known += 1
+                pulse = liveness.pulse(
+                    (broker_set.cluster_name, broker_set.broker_name, replica.broker_id)
+                )
+                if pulse is not None:
+                    silent += pulse.reason(now_ms) == REASON_EXPIRED
+                else:
+                    silent += liveness.reason_of(broker_set, replica, now_ms) == REASON_NEVER_SEEN
+        return known > MASS_SILENCE_BROKERS and silent * 2 > known

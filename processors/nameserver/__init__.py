@@ -1,0 +1,1 @@
+"""A name server: routes in memory, RocketMQ's requests, its process."""

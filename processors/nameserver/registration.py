@@ -1,0 +1,213 @@
+"""REGISTER_BROKER as it comes over the wire, turned into a Registration.
+
+Responsible for: header fields, checksum, the JSON body and the compressed one
+(broker-wire-and-storage.md 4.1, slave-acting-master.md 1.3.1), each within named limits.
+Refuses to know: the route table and its rules.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Mapping
+
+from brokers.remoting import fastjson
+from brokers.remoting.command import RemotingCommand
+from processors.nameserver.known_tables import KnownTables
+from processors.nameserver.records import DataVersion, Registration, TopicQueues
+
+# A registration names every topic of a broker; 16 MiB hold far more than TOPICS_MAX of them.
+BODY_BYTES_MAX = 16_777_216
+TOPICS_MAX = 100_000
+NAME_CHARACTERS_MAX = 255
+TIMEOUT_MS_DEFAULT = 120_000
+TIMEOUT_MS_MAX = 86_400_000
+QUEUES_MAX = 65_535
+_I64_MAX = 2**63 - 1
+_I32 = struct.Struct(">i")
+_ZLIB_MARK = 0x78
+
+
+class BadRegistration(ValueError):
+    """The registration cannot be read; one line says why."""
+
+
+def decode_registration(
+    request: RemotingCommand, known: KnownTables[dict[str, TopicQueues]] | None = None
+) -> Registration:
+    """The registration of a REGISTER_BROKER request. Raises BadRegistration. `known`: tables need
+    not be decoded again.
+    """
+    ext, body = request.ext, request.body
+    _check_crc(ext.get("bodyCrc32", "0"), body)
+    # Java says compressed=false even when it compressed (slave-acting-master.md 1.3.1); no JSON
+    # text begins so.
+    if ext.get("compressed") == "true" or body[:1] == bytes((_ZLIB_MARK,)):
+        version, topics = _decode_compressed(body)
+    elif body:
+        version, topics = _decode_json(body) if known is None else _decode_known(body, known)
+    else:
+        version, topics = DataVersion(), {}
+    acting = ext.get("enableActingMaster")
+    return Registration(
+        cluster_name=_name(ext, "clusterName"),
+        broker_name=_name(ext, "brokerName"),
+        broker_id=_number(ext.get("brokerId"), "brokerId", _I64_MAX),
+        address=_name(ext, "brokerAddr"),
+        ha_address=ext.get("haServerAddr", "")[:NAME_CHARACTERS_MAX],
+        version=version,
+        topics=topics,
+        timeout_ms=max(
+            1,
+            _number(
+                ext.get("heartbeatTimeoutMillis", TIMEOUT_MS_DEFAULT), "timeout", TIMEOUT_MS_MAX
+            ),
+        ),
+        acting_master=None if acting is None else acting == "true",
+    )
+
+
+def decode_data_version(body: bytes) -> DataVersion:
+    """A DataVersion body; an empty one is version 0. Raises BadRegistration."""
+    return _version(_json(body)) if body else DataVersion()
+
+
+def _check_crc(text: str, body: bytes) -> None:
+    expected = _number(text, "bodyCrc32", 0xFFFFFFFF)
+    if expected and expected != zlib.crc32(body) & 0x7FFFFFFF:
+        raise BadRegistration("crc32 not match")
+
+
+def _decode_known(
+    body: bytes, known: KnownTables[dict[str, TopicQueues]]
+) -> tuple[DataVersion, dict[str, TopicQueues]]:
+    parts = known.taken_apart(body)
+    if parts is None:
+        return _decode_json(body)
+    version, mark = parts
+    topics = known.get(mark)
+    if topics is not None:
+        return _version(_json(version)), topics
+    decoded = _decode_json(body)
+    known.keep(mark, body, decoded[1])
+    return decoded
+
+
+def _decode_json(body: bytes) -> tuple[DataVersion, dict[str, TopicQueues]]:
+    wrapper = _object(
+        _object(_json(body), "body").get("topicConfigSerializeWrapper"),
+        "topicConfigSerializeWrapper",
+    )
+    table = _object(wrapper.get("topicConfigTable"), "topicConfigTable")
+    if len(table) > TOPICS_MAX:
+        raise BadRegistration(f"{len(table)} topics, allowed are {TOPICS_MAX}")
+    topics = {_topic_name(name): _queues(_object(config, name)) for name, config in table.items()}
+    return _version(wrapper.get("dataVersion")), topics
+
+
+def _decode_compressed(body: bytes) -> tuple[DataVersion, dict[str, TopicQueues]]:
+    data = _inflate(body)
+    text, position = _text(data, 0)
+    version = _version(_json(text))
+    count, position = _i32(data, position)
+    if not 0 <= count <= TOPICS_MAX:
+        raise BadRegistration(f"{count} topics, allowed are {TOPICS_MAX}")
+    topics: dict[str, TopicQueues] = {}
+    for _ in range(count):
+        text, position = _text(data, position)
+        # name, read queues, write queues, perm, filter type, attributes as JSON
+        parts = text.decode("utf-8", "replace").split(" ", 5)
+        if len(parts) < 4:
+            raise BadRegistration("a topic with fewer than four parts")
+        topics[_topic_name(parts[0])] = _queues(
+            {"readQueueNums": parts[1], "writeQueueNums": parts[2], "perm": parts[3]}
+        )
+    # Filter servers and static-topic mappings follow; no route of ours needs them.
+    return version, topics
+
+
+def _inflate(body: bytes) -> bytes:
+    inflater = zlib.decompressobj()
+    try:
+        data = inflater.decompress(body, BODY_BYTES_MAX + 1)
+    except zlib.error as error:
+        raise BadRegistration(f"the compressed body is broken: {error}") from None
+    if len(data) > BODY_BYTES_MAX:
+        raise BadRegistration(f"the body inflates to more than {BODY_BYTES_MAX} bytes")
+    if not inflater.eof:
+        raise BadRegistration("the compressed body ends early")
+    return data
+
+
+def _i32(data: bytes, position: int) -> tuple[int, int]:
+    if position + 4 > len(data):
+        raise BadRegistration("the compressed body ends early")
+    return _I32.unpack_from(data, position)[0], position + 4
+
+
+def _text(data: bytes, position: int) -> tuple[bytes, int]:
+    length, position = _i32(data, position)
+    if length < 0 or position + length > len(data):
+        raise BadRegistration(f"a text of {length} bytes reaches beyond the compressed body")
+    return data[position : position + length], position + length
+
+
+def _json(data: bytes) -> object:
+    try:
+        return fastjson.loads(data, fastjson.TABLE_BYTES_MAX)
+    except fastjson.JsonRejected as error:
+        raise BadRegistration(str(error)) from None
+
+
+def _version(value: object) -> DataVersion:
+    fields = _object(value, "dataVersion")
+    # Versions before 5.0 had no stateVersion.
+    return DataVersion(
+        _number(fields.get("stateVersion", 0), "stateVersion", _I64_MAX),
+        _number(fields.get("counter", 0), "counter", _I64_MAX),
+        _number(fields.get("timestamp", 0), "timestamp", _I64_MAX),
+    )
+
+
+def _queues(fields: Mapping[str, object]) -> TopicQueues:
+    return TopicQueues(
+        _number(fields.get("readQueueNums", 16), "readQueueNums", QUEUES_MAX),
+        _number(fields.get("writeQueueNums", 16), "writeQueueNums", QUEUES_MAX),
+        _number(fields.get("perm", 6), "perm", 15),
+        _number(fields.get("topicSysFlag", 0), "topicSysFlag", 0x7FFFFFFF),
+    )
+
+
+def _object(value: object, what: str) -> Mapping[str, object]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise BadRegistration(f"{what[:64]} is no object")
+    return value
+
+
+def _number(value: object, what: str, maximum: int) -> int:
+    text = str(value).strip()
+    if (
+        isinstance(value, (bool, float))
+        or not text.isascii()
+        or not text.isdigit()
+        or len(text) > 19
+    ):
+        raise BadRegistration(f"{what} is no number: {text[:32]!r}")
+    if int(text) > maximum:
+        raise BadRegistration(f"{what} is {text}, allowed are 0 to {maximum}")
+    return int(text)
+
+
+def _name(ext: Mapping[str, str], key: str) -> str:
+    value = ext.get(key, "")
+    if not 0 < len(value) <= NAME_CHARACTERS_MAX:
+        raise BadRegistration(f"{key} is missing or longer than {NAME_CHARACTERS_MAX} characters")
+    return value
+
+
+def _topic_name(name: str) -> str:
+    if not 0 < len(name) <= NAME_CHARACTERS_MAX:
+        raise BadRegistration(f"a topic name of {len(name)} characters")
+    return name

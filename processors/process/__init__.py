@@ -1,0 +1,1 @@
+"""One controller process: sockets, HTTP pages, the loop that carries out effects."""

@@ -1,0 +1,111 @@
+"""The settings that are recorded in the log, as the controller's shell-less parts read them
+(controller.md 11.1).
+
+Responsible for: the value in force of each, as a number or a flag, what a change from outside may
+name, and the words for a value that cannot be. Refuses to know: what the settings do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from processors.fold.rules import RULES, Setting
+from processors.fold.state import SETTING_DEFAULTS, ControllerState
+
+SCAN_BROKERS = "scanNotActiveBrokerInterval"
+SCAN_MASTERS = "scanInactiveMasterInterval"
+ELECT_RETRIES = "electMasterMaxRetryCount"
+NOTIFY_ROLES = "notifyBrokerRoleChanged"
+PROCESS_READS = "processReadEvent"
+MASS_SILENCE_HOLD_MS = "massSilenceHoldMs"
+COMMANDS_PER_SET_PER_SECOND = "commandsPerSetPerSecond"
+
+WITHOUT_EFFECT: Mapping[str, str] = {
+    PROCESS_READS: (
+        "no effect: every read is proven to be current before it is answered, whatever this says"
+    )
+}
+"""Settings of RocketMQ's that are recorded and shown, and change nothing here."""
+_OTHER_NAMES: Mapping[str, str] = {"isProcessReadEvent": PROCESS_READS}
+"""Java shows one name and reads another."""
+# For logs whose rules do not know these settings yet.
+_BEFORE_THEY_WERE_RECORDED: Mapping[str, str] = {
+    SCAN_BROKERS: "5000",
+    SCAN_MASTERS: "5000",
+    ELECT_RETRIES: "3",
+    NOTIFY_ROLES: "true",
+    PROCESS_READS: "false",
+    MASS_SILENCE_HOLD_MS: "10000",
+    COMMANDS_PER_SET_PER_SECOND: "50",
+}
+
+
+def canonical_name(name: str) -> str:
+    """The name under which a setting is recorded."""
+    return _OTHER_NAMES.get(name, name)
+
+
+def canonical_value(value: str) -> str:
+    """The value as it is recorded: Java reads ` TRUE ` as true."""
+    stripped = value.strip()
+    return stripped.lower() if stripped.lower() in ("true", "false") else stripped
+
+
+def why_invalid(name: str, value: str, rules_version: int) -> str | None:
+    """What is wrong with a change under those rules, in words; None when it is valid, or when the
+    rules are not known here.
+    """
+    rules = RULES.get(rules_version)
+    if rules is None:
+        return None
+    setting = rules.settings.get(name)
+    if setting is None:
+        since = min(
+            (version for version, one in RULES.items() if name in one.settings), default=None
+        )
+        return (
+            (f"{name} is no setting")
+            if since is None
+            else f"{name} can be set from rules {since} on, rules {rules_version} are active"
+        )
+    return (
+        None
+        if setting.is_valid(value)
+        else (f"{name} cannot be {value!r}, it takes {_range(setting)}")
+    )
+
+
+def _range(setting: Setting) -> str:
+    return (
+        "true or false"
+        if setting.least is None
+        else (f"a whole number from {setting.least} to {setting.most}")
+    )
+
+
+def in_force(state: ControllerState) -> dict[str, str]:
+    """Every setting with the value that counts now, by name."""
+    return dict(
+        sorted({**_BEFORE_THEY_WERE_RECORDED, **SETTING_DEFAULTS, **state.settings}.items())
+    )
+
+
+def names() -> frozenset[str]:
+    """Every name under which a change is understood."""
+    return frozenset({*_BEFORE_THEY_WERE_RECORDED, *SETTING_DEFAULTS, *_OTHER_NAMES})
+
+
+def text(state: ControllerState, name: str) -> str:
+    """The value in force of one setting."""
+    found = state.settings.get(name) or SETTING_DEFAULTS.get(name)
+    return _BEFORE_THEY_WERE_RECORDED[name] if found is None else found
+
+
+def number(state: ControllerState, name: str) -> int:
+    """The value in force of a setting that counts something."""
+    return int(text(state, name))
+
+
+def flag(state: ControllerState, name: str) -> bool:
+    """The value in force of a setting that is on or off."""
+    return text(state, name) == "true"

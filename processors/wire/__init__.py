@@ -1,0 +1,1 @@
+"""Requests of RocketMQ into commands, outcomes into RocketMQ's answers. Pure."""

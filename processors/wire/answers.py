@@ -1,0 +1,241 @@
+"""Outcomes and state to RocketMQ answers (controller.md 3, the response side, and 2.2).
+
+Responsible for: the header fields, bodies and remarks of every answer of a controller, and of 1008.
+Refuses to know: why the fold decided as it did, and who waits for the answer.
+
+Fields that start with `regent` are extra facts for our own processes; Java ignores them (design
+D11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
+
+from msgspec import structs
+
+from brokers.remoting import fastjson
+from brokers.remoting.codes import RequestCode, ResponseCode
+from brokers.remoting.command import RemotingCommand
+from events.outcomes import Outcome
+from processors.fold.state import BrokerSet, ControllerState, Replica
+
+NOT_LEADER_REMARK = "The controller is not in leader state"
+UNKNOWN_REMARK = (
+    "the outcome is unknown: the command may or may not be in the log; "
+    "ask again with the same regentCommandId"
+)
+
+OUR_COMMANDS = frozenset(
+    {
+        RequestCode.UPDATE_CONTROLLER_CONFIG,
+        RequestCode.REGENT_CHANGE_SETTINGS,
+        RequestCode.REGENT_ACTIVATE_RULES,
+        RequestCode.REGENT_IMPORT_SET,
+    }
+)
+
+IsAlive: TypeAlias = Callable[[BrokerSet, Replica], bool]
+
+
+def not_leader(request: RemotingCommand) -> RemotingCommand:
+    """2007: no header fields, no body (controller.md 2.2)."""
+    return request.reply(ResponseCode.CONTROLLER_NOT_LEADER, remark=NOT_LEADER_REMARK)
+
+
+def unknown(request: RemotingCommand, waited_ms: int) -> RemotingCommand:
+    """Code 1 after the deadline. It says unknown and never failed (design D5)."""
+    return request.reply(
+        ResponseCode.SYSTEM_ERROR,
+        remark=(f"no answer from the log within {waited_ms} ms; {UNKNOWN_REMARK}"),
+    )
+
+
+def unread(request: RemotingCommand, waited_ms: int) -> RemotingCommand:
+    """Code 1 for a read that could not be served in time; reads change nothing."""
+    return request.reply(
+        ResponseCode.SYSTEM_ERROR,
+        remark=(f"the log was not readable up to its end within {waited_ms} ms"),
+    )
+
+
+def set_body(broker_set: BrokerSet) -> bytes:
+    """The SyncStateSet body of 1001, 1003, 1004 and 1008."""
+    return fastjson.dumps(
+        {
+            "syncStateSet": list(broker_set.sync_state_set),
+            "syncStateSetEpoch": broker_set.sync_state_set_epoch,
+        }
+    )
+
+
+def set_facts(
+    state: ControllerState, broker_set: BrokerSet, at_risk: bool = False
+) -> dict[str, str]:
+    """The extra fields about a set. Nothing in them names a master: that is the ordinary fields'
+    part.
+    """
+    facts = {
+        "regentTerm": str(state.term),
+        "regentMasterEpoch": str(broker_set.master_epoch),
+        "regentSyncStateSet": ",".join(map(str, broker_set.sync_state_set)),
+        "regentSyncStateSetEpoch": str(broker_set.sync_state_set_epoch),
+        "regentReplicas": ";".join(
+            f"{replica.broker_id}={replica.address}" for replica in broker_set.replicas
+        ),
+    }
+    if at_risk:
+        facts["regentAtRisk"] = "true"
+    return facts
+
+
+def master_fields(broker_set: BrokerSet) -> dict[str, str]:
+    """masterBrokerId, masterAddress, masterEpoch, syncStateSetEpoch; absent facts are left out."""
+    fields = {
+        "masterEpoch": str(broker_set.master_epoch),
+        "syncStateSetEpoch": str(broker_set.sync_state_set_epoch),
+    }
+    if broker_set.master_broker_id is not None:
+        fields["masterBrokerId"] = str(broker_set.master_broker_id)
+    master = broker_set.master()
+    if master is not None:
+        fields["masterAddress"] = master.address
+        if master.ha_address is not None:
+            fields["regentMasterHaAddress"] = master.ha_address
+    return fields
+
+
+def from_outcome(
+    request: RemotingCommand,
+    outcome: Outcome,
+    state: ControllerState,
+    is_alive: IsAlive,
+    at_risk: bool = False,
+) -> RemotingCommand:
+    """
+    The answer to a request whose command has been applied; `state` is the state right after it.
+
+    `at_risk`: the newest election of the set was labelled AT_RISK (design S5).
+    """
+    if outcome.code == ResponseCode.CONTROLLER_NOT_LEADER:
+        return not_leader(request)
+    broker_set = state.sets.get(outcome.broker_name) if outcome.broker_name else None
+    match request.code:
+        case RequestCode.CONTROLLER_APPLY_BROKER_ID:
+            return request.reply(outcome.code, echo(request), remark=_remark(outcome))
+        case RequestCode.CONTROLLER_REGISTER_BROKER:
+            return _registered(request, outcome, state, broker_set, is_alive, at_risk)
+        case RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET:
+            return _altered(request, outcome, state, broker_set, at_risk)
+        case RequestCode.CONTROLLER_ELECT_MASTER:
+            return _elected(request, outcome, state, broker_set, at_risk)
+        case code if code in OUR_COMMANDS:
+            return _ours(request, outcome)
+        case _:
+            return request.reply(outcome.code, remark=_remark(outcome))
+
+
+def _remark(outcome: Outcome) -> str | None:
+    if outcome.code == ResponseCode.SUCCESS:
+        return None
+    return f"{outcome.refusal or 'refused'} at offset {outcome.command_offset}"
+
+
+def _ours(request: RemotingCommand, outcome: Outcome) -> RemotingCommand:
+    """Operators' requests know done and refused; which refusal, and where it is recorded, are told
+    beside it.
+    """
+    code = (
+        ResponseCode.SUCCESS if outcome.code == ResponseCode.SUCCESS else ResponseCode.SYSTEM_ERROR
+    )
+    ext = {"commandOffset": str(outcome.command_offset)}
+    if outcome.refusal is not None:
+        ext["refusal"] = outcome.refusal
+    return request.reply(code, ext, remark=_remark(outcome))
+
+
+def echo(request: RemotingCommand) -> dict[str, str]:
+    """The two names that RocketMQ gives back."""
+    return {
+        name: request.ext[name] for name in ("clusterName", "brokerName") if name in request.ext
+    }
+
+
+def _registered(
+    request: RemotingCommand,
+    outcome: Outcome,
+    state: ControllerState,
+    broker_set: BrokerSet | None,
+    is_alive: IsAlive,
+    at_risk: bool,
+) -> RemotingCommand:
+    ext = echo(request)
+    if outcome.code != ResponseCode.SUCCESS or broker_set is None:
+        return request.reply(outcome.code, ext, remark=_remark(outcome))
+    ext |= set_facts(state, broker_set, at_risk)
+    master = broker_set.master()
+    named = request.ext.get("clusterName", broker_set.cluster_name)
+    # The master is looked for where the request says (controller.md 5.3).
+    if named != broker_set.cluster_name:
+        is_alive = partial(_alive_in, is_alive, named)
+    # A master that is dead or was started anew has no mastership to tell of (design S6).
+    if master is not None and not broker_set.master_restarted and is_alive(broker_set, master):
+        ext |= master_fields(broker_set)
+    return request.reply(ResponseCode.SUCCESS, ext, set_body(broker_set))
+
+
+def _alive_in(
+    is_alive: IsAlive, cluster_name: str, broker_set: BrokerSet, replica: Replica
+) -> bool:
+    return is_alive(structs.replace(broker_set, cluster_name=cluster_name), replica)
+
+
+def _altered(
+    request: RemotingCommand,
+    outcome: Outcome,
+    state: ControllerState,
+    broker_set: BrokerSet | None,
+    at_risk: bool,
+) -> RemotingCommand:
+    ext = {} if broker_set is None else set_facts(state, broker_set, at_risk)
+    if outcome.code != ResponseCode.SUCCESS or broker_set is None:
+        ext["newSyncStateSetEpoch"] = "0"
+        return request.reply(outcome.code, ext, remark=_remark(outcome))
+    ext["newSyncStateSetEpoch"] = str(broker_set.sync_state_set_epoch)
+    return request.reply(ResponseCode.SUCCESS, ext, set_body(broker_set))
+
+
+def _elected(
+    request: RemotingCommand,
+    outcome: Outcome,
+    state: ControllerState,
+    broker_set: BrokerSet | None,
+    at_risk: bool,
+) -> RemotingCommand:
+    if broker_set is None:
+        return request.reply(outcome.code, remark=_remark(outcome))
+    facts = set_facts(state, broker_set, at_risk)
+    if outcome.code not in (ResponseCode.SUCCESS, ResponseCode.CONTROLLER_MASTER_STILL_EXIST):
+        return request.reply(outcome.code, facts, remark=_remark(outcome))
+    body: dict[str, object] = {"syncStateSet": list(broker_set.sync_state_set)}
+    if outcome.code == ResponseCode.SUCCESS:
+        group = {
+            "brokerAddrs": {replica.broker_id: replica.address for replica in broker_set.replicas},
+            "brokerName": broker_set.broker_name,
+            "cluster": broker_set.cluster_name,
+        }
+        # mqadmin reads the group at the top, brokers below its name (controller.md 12).
+        body |= {"brokerMemberGroup": group, **group}
+    remark = None if outcome.code == ResponseCode.SUCCESS else "the current master is kept"
+    return request.reply(
+        outcome.code, facts | master_fields(broker_set), fastjson.dumps(body), remark=remark
+    )
+
+
+def role_notice(state: ControllerState, broker_set: BrokerSet, at_risk: bool) -> RemotingCommand:
+    """1008 for every member of the set; the body is required (controller.md 3.8)."""
+    ext = set_facts(state, broker_set, at_risk) | master_fields(broker_set)
+    return RemotingCommand.request(
+        RequestCode.NOTIFY_BROKER_ROLE_CHANGED, ext, set_body(broker_set), oneway=True
+    )

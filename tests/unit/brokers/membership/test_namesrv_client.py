@@ -1,0 +1,132 @@
+"""Registering at real name servers: at once, over a kept connection, and again when it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from brokers.membership.namesrv_client import NameServers, RouteEntry
+from brokers.remoting import fastjson
+from brokers.remoting.client import RemotingClient
+from brokers.remoting.command import RemotingCommand
+from brokers.service.tables.topics import TopicConfig, TopicTable, system_topics
+from processors.nameserver.config import NameServerConfig
+from processors.nameserver.process import NameServer
+from tests.support.brokers import free_port, until
+
+
+def entry(broker_id: int = 0, *topics: str, state_version: int = 1) -> RouteEntry:
+    table = TopicTable(
+        [*system_topics("C", "b", True), *(TopicConfig(topic, 4, 4) for topic in topics)]
+    )
+    table.mastership_began(state_version, 1)
+    return RouteEntry(
+        "C", "b", broker_id, "127.0.0.1:10911", "127.0.0.1:10912", 120_000, table.text()
+    )
+
+
+async def name_server(port: int = 0) -> NameServer:
+    server = NameServer(NameServerConfig(listen=f"127.0.0.1:{port}"))
+    await server.start()
+    return server
+
+
+async def route(client: RemotingClient, server: NameServer, topic: str) -> object:
+    answer = await client.call(
+        f"127.0.0.1:{server.port}", RemotingCommand.request(105, {"topic": topic}), 5_000
+    )
+    return fastjson.loads(answer.body) if answer.code == 0 else answer.code
+
+
+async def test_a_registration_is_known_at_every_name_server_when_the_wait_ends() -> None:
+    first, second, client = await name_server(), await name_server(), RemotingClient()
+    servers = NameServers(
+        [f"127.0.0.1:{each.port}" for each in (first, second)], lambda: entry(0, "T"), 60_000
+    )
+    servers.start()
+    assert await servers.register() == 2
+    for server in (first, second):
+        known = await route(client, server, "T")
+        assert isinstance(known, dict) and known["brokerDatas"][0]["brokerAddrs"] == {
+            "0": "127.0.0.1:10911"
+        }
+    await servers.close(entry(0, "T"))
+    assert await route(client, first, "T") == 17
+    await client.close()
+    await asyncio.gather(first.close(), second.close())
+
+
+async def test_a_change_is_registered_at_once() -> None:
+    server, client, topics = await name_server(), RemotingClient(), ["T"]
+    servers = NameServers([f"127.0.0.1:{server.port}"], lambda: entry(0, *topics), 60_000)
+    servers.start()
+    await servers.register()
+    topics.append("U")
+    servers.changed()
+    deadline = asyncio.get_running_loop().time() + 20
+    while await route(client, server, "U") == 17:
+        assert asyncio.get_running_loop().time() < deadline
+        await asyncio.sleep(0.01)
+    await servers.close(None)
+    await client.close()
+    await server.close()
+
+
+async def test_a_name_server_that_is_not_there_delays_nobody() -> None:
+    server = await name_server()
+    servers = NameServers(
+        [f"127.0.0.1:{server.port}", f"127.0.0.1:{free_port()}"], lambda: entry(0, "T"), 60_000
+    )
+    servers.start()
+    assert await servers.register() == 1
+    await servers.close(None)
+    await server.close()
+
+
+async def test_a_restarted_name_server_is_registered_at_again() -> None:
+    server, client = await name_server(), RemotingClient()
+    port = server.port
+    servers = NameServers([f"127.0.0.1:{port}"], lambda: entry(0, "T"), 60_000)
+    servers.start()
+    await servers.register()
+    await server.close()
+    again = await name_server(port)
+    deadline = asyncio.get_running_loop().time() + 20
+    while await route(client, again, "T") == 17:
+        assert asyncio.get_running_loop().time() < deadline
+        await asyncio.sleep(0.01)
+    await servers.close(None)
+    await client.close()
+    await again.close()
+
+
+async def test_a_slave_hears_which_master_a_name_server_knows_and_where_it_takes_links() -> None:
+    server, heard = await name_server(), []
+    address = f"127.0.0.1:{server.port}"
+    slave = replace(entry(2), address="127.0.0.1:20911", ha_address="127.0.0.1:20912")
+    servers = NameServers([address], lambda: slave, 60_000, lambda *told: heard.append(told))
+    servers.start()
+    assert await servers.register() == 1 and not heard
+    master = NameServers(
+        [address],
+        lambda: replace(entry(0), ha_address="127.0.0.1:4711"),
+        60_000,
+        lambda *told: heard.append(("master", told)),
+    )
+    master.start()
+    await master.register()
+    assert await servers.register() == 1
+    assert heard == [("127.0.0.1:10911", "127.0.0.1:4711")]
+    for each in (servers, master):
+        await each.close(None)
+    await server.close()
+
+
+async def test_without_a_place_in_the_routes_nothing_is_sent() -> None:
+    server = await name_server()
+    servers = NameServers([f"127.0.0.1:{server.port}"], lambda: None, 60_000)
+    servers.start()
+    assert await servers.register() == 0
+    await until(lambda: True, "nothing hangs")
+    await servers.close(None)
+    await server.close()

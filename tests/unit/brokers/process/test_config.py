@@ -1,0 +1,73 @@
+"""The configuration of a broker: flags over file, one line for everything that is wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from brokers.process.config import BrokerConfig, ConfigError, load
+
+FILE = """
+broker_name = "broker-b"
+store_dir = "/data"
+controllers = "c1:9878;c2:9878"
+name_servers = ["n1:9876"]
+listen = "0.0.0.0:10911"
+advertise = "10.0.0.1:10911"
+[kafka]
+"bootstrap.servers" = "k:9092"
+"enable.ssl.certificate.verification" = true
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "broker.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_file_is_read_and_flags_win(tmp_path: Path) -> None:
+    config = load(written(tmp_path, FILE), {"broker_name": "broker-c", "listen": None})
+    assert (
+        config.broker_name == "broker-c"
+        and config.listen == "0.0.0.0:10911"
+        and config.advertised == "10.0.0.1:10911"
+    )
+    assert config.controllers == ["c1:9878", "c2:9878"] and config.ha_advertised == config.ha_listen
+    assert config.kafka == {
+        "bootstrap.servers": "k:9092",
+        ("enable.ssl.certificate.verification"): "true",
+    }
+    assert (
+        config.min_in_sync_replicas == 2
+        and config.all_ack
+        and config.in_sync_replicas == 2
+        and not config.auto_in_sync_replicas
+    )
+
+
+def test_flags_alone_are_enough() -> None:
+    assert isinstance(load(None, {"store_dir": "/d", "controllers": ["c:1"]}), BrokerConfig)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("x =", "TOML"),
+        ("unknown = 1", "unknown"),
+        ('listen = "nowhere"', "listen"),
+        ('broker_name = "a#b"', "broker_name"),
+        ("controllers = []", "controllers"),
+        ('controllers = ["x"]', "controllers"),
+        ("heartbeat_interval_ms = 0", "heartbeat_interval_ms"),
+    ],
+)
+def test_what_is_wrong_is_named_in_one_line(tmp_path: Path, text: str, named: str) -> None:
+    base = "" if text.startswith("controllers") else 'controllers = ["c:1"]\n'
+    with pytest.raises(ConfigError) as caught:
+        load(written(tmp_path, base + 'store_dir = "/d"\n' + text))
+    assert named in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="none.toml"):
+        load(tmp_path / "none.toml")

@@ -1,0 +1,192 @@
+"""Carrying out a hand-over: what is asked of whom, and that writes are never held longer than it
+takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import pytest
+
+from brokers.clock import Clock
+from brokers.process.hand_over import HandOverWork
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import CallTimeout
+from brokers.replica.effects import RoleChanged
+from brokers.replica.ha_status import HaStatus, SlaveSeen
+from brokers.service.role.hand_over import Refused
+from brokers.service.role.role_view import RoleView
+from events import broker_events, codec
+from events.broker_events import BrokerEventHeader
+from tests.support.brokers import until
+
+ADDRESSES = {1: "h:1", 2: "h:2", 3: "h:3"}
+
+
+@dataclass
+class Around:
+    """A master of epoch 3 with two members that have everything; what its surroundings answer is
+    the test's.
+    """
+
+    roles: RoleView = field(default_factory=RoleView)
+    table_answers: dict[str, list[int]] = field(default_factory=dict)
+    elect_code: int | None = 0
+    tables_asked: list[str] = field(default_factory=list)
+    elected: list[int] = field(default_factory=list)
+    looked: int = 0
+    held_when_asked: list[bool] = field(default_factory=list)
+    hold_ms: int = 60_000
+
+    def __post_init__(self) -> None:
+        self.roles.changed(RoleChanged("MASTER", 3, 1, "h:1", (1, 2, 3), 3))
+        self.leader: str | None = "c:1"
+        self.replicas = ADDRESSES
+        self.forwarded = self.writing = 0
+        self.slaves = tuple(SlaveSeen("", number, True, 100, 100, 0) for number in (2, 3))
+        replica = SimpleNamespace(
+            store=SimpleNamespace(log_end=100),
+            core=SimpleNamespace(confirm_offset=100),
+            ha_status=lambda: HaStatus(self.slaves),
+        )
+        self.told: list[tuple[str, dict[str, object]]] = []
+        told = lambda kind, fields: self.told.append((kind, fields))
+        parts: list[object] = [
+            self.roles,
+            replica,
+            self,
+            self,
+            self,
+            Clock(),
+            lambda: 0,
+            self.hold_ms,
+            told,
+        ]
+        self.work = HandOverWork(*parts)  # type: ignore[arg-type]
+
+    async def call(
+        self, address: str, request: RemotingCommand, _timeout_ms: int
+    ) -> RemotingCommand:
+        assert request.ext == {"regentMasterEpoch": "3"}
+        self.tables_asked.append(address)
+        self.held_when_asked.append(self.roles.draining)
+        codes = self.table_answers.get(address)
+        code = codes.pop(0) if codes else 0
+        if code < 0:
+            raise CallTimeout("no answer")
+        return request.reply(code)
+
+    async def elect(self, broker_id: int, *, designate: bool) -> RemotingCommand | None:
+        assert designate and self.roles.draining
+        self.elected.append(broker_id)
+        if self.elect_code is None:
+            return None
+        if self.elect_code == 0:
+            self.roles.changed(
+                RoleChanged("SLAVE", 4, broker_id, ADDRESSES[broker_id], (1, 2, 3), 4)
+            )
+        return RemotingCommand.request(1002).reply(self.elect_code, remark="said")
+
+    def ask(self, elect: bool) -> None:
+        assert not elect
+        self.looked += 1
+
+
+async def refused(around: Around, wanted: int | None = None) -> str:
+    with pytest.raises(Refused) as error:
+        await around.work.run(wanted)
+    assert not around.roles.draining
+    return str(error.value)
+
+
+async def test_the_target_copies_the_tables_before_and_after_writes_are_held() -> None:
+    around = Around()
+    done = await around.work.run(3)
+    assert (done.master_id, done.master_address, done.master_epoch) == (3, "h:3", 4)
+    assert (
+        around.tables_asked == ["h:3", "h:3"]
+        and around.held_when_asked == [False, True]
+        and around.elected == [3]
+    )
+    assert not around.roles.draining
+    (begun, first), (completed, last) = around.told
+    assert (begun, first["target_broker_id"], first["master_epoch"]) == ("HandOverBegun", 3, 3)
+    assert (completed, last["target_broker_id"], last["new_master_epoch"]) == (
+        "HandOverCompleted",
+        3,
+        4,
+    )
+
+
+async def test_each_refusal_is_an_event_that_its_schema_takes() -> None:
+    for around, wanted, kinds in (
+        (Around(elect_code=2012), 2, ["HandOverBegun", "HandOverRefused"]),
+        (Around(table_answers={"h:2": [3], "h:3": [3]}), None, ["HandOverRefused"]),
+    ):
+        reason = await refused(around, wanted)
+        assert [kind for kind, _ in around.told] == kinds and around.told[-1][1]["reason"] == reason
+        assert around.told[-1][1]["target_broker_id"] == (wanted or -1)
+        header = BrokerEventHeader(bytes(16), "c", "b", 1, "i", 1, 1)
+        for kind, fields in around.told:
+            event = getattr(broker_events, kind)(header=header, **fields)
+            assert codec.decode(codec.encode(event)) == event
+
+
+async def test_a_member_of_another_kind_or_without_an_answer_is_passed_over() -> None:
+    around = Around(table_answers={"h:2": [3]})
+    assert (await around.work.run()).master_id == 3
+    around = Around(table_answers={"h:2": [3], "h:3": [-1]})
+    assert await refused(around) == "replica 2: it is no broker of this kind; replica 3: no answer"
+    assert around.elected == [] and True not in around.held_when_asked
+
+
+async def test_a_target_that_does_not_answer_while_writes_are_held_is_not_elected() -> None:
+    around = Around(table_answers={"h:2": [0, -1]})
+    assert (
+        await refused(around, 2) == ("not handed over to replica 2: no answer")
+        and around.elected == []
+    )
+
+
+async def test_a_refusal_of_the_controller_is_told() -> None:
+    around = Around(elect_code=2012)
+    assert "2012 said" in await refused(around) and around.looked == 1
+
+
+async def test_a_silent_controller_ends_the_holding_in_time_and_is_asked_what_holds() -> None:
+    around = Around(elect_code=None, hold_ms=400)
+    assert "in time" in await refused(around) and around.looked == 1
+
+
+async def test_only_a_master_hands_over_and_only_once_at_a_time() -> None:
+    around = Around(elect_code=None, hold_ms=400)
+    first = asyncio.ensure_future(around.work.run())
+    await asyncio.sleep(0)
+    with pytest.raises(Refused, match="under way"):
+        await around.work.run()
+    await asyncio.wait((first,))
+    assert first.exception() is not None
+    around.roles.changed(RoleChanged("SLAVE", 4, 2, "h:2", (1, 2), 4))
+    assert await refused(around) == "this broker is not the master of its set"
+
+
+async def test_a_stop_needs_a_controller_and_somebody_to_take_over() -> None:
+    around = Around()
+    around.leader = None
+    await around.work.before_stop()
+    around.leader, around.slaves = "c:1", ()
+    await around.work.before_stop()
+    assert around.elected == [] and around.roles.serving
+
+
+async def test_after_a_hand_over_a_stop_waits_until_clients_are_quiet() -> None:
+    around = Around()
+    around.writing = 1
+    leaving = asyncio.ensure_future(around.work.before_stop())
+    await until(lambda: around.elected, "it was handed over")
+    await asyncio.wait((leaving,), timeout=0.05)
+    assert around.elected == [2] and not leaving.done()
+    around.writing = 0
+    await leaving

@@ -1,0 +1,93 @@
+"""Client groups: who is notified of what, and who is forgotten when."""
+
+from brokers.service.clients.groups import CHANNEL_EXPIRES_MS, SUBSCRIPTION_EXPIRES_MS, ClientGroups
+from brokers.service.clients.heartbeat import ClientHeartbeat, ConsumerData
+from brokers.service.clients.subscriptions import parse
+
+
+def heartbeat(
+    client: str,
+    text: str = "*",
+    version: int = 1,
+    *topics: str,
+    fingerprint: int = 0,
+    bare: bool = False,
+) -> ClientHeartbeat:
+    subscriptions = tuple(parse(topic, text, version) for topic in topics or ("T",))
+    data = ConsumerData(
+        "g",
+        "CONSUME_PASSIVELY",
+        "CLUSTERING",
+        "CONSUME_FROM_LAST_OFFSET",
+        () if bare else subscriptions,
+    )
+    return ClientHeartbeat(client, ("p",), (data,), fingerprint, bare)
+
+
+def beat(
+    groups: ClientGroups, connection: int, message: ClientHeartbeat, now_ms: int = 0
+) -> tuple[str, ...]:
+    return groups.on_heartbeat(connection, message, "JAVA", 479, now_ms).changed
+
+
+def test_a_new_client_changes_its_group_once() -> None:
+    groups = ClientGroups()
+    assert beat(groups, 1, heartbeat("a")) == ("g",)
+    assert beat(groups, 1, heartbeat("a")) == ()
+    assert beat(groups, 2, heartbeat("b")) == ("g",)
+    assert groups.client_ids("g") == ["a", "b"] and sorted(groups.connections_of("g")) == [1, 2]
+    assert list(groups.producers["p"]) == [1, 2]
+
+
+def test_a_newer_subscription_replaces_and_an_older_one_does_not() -> None:
+    groups = ClientGroups()
+    beat(groups, 1, heartbeat("a", "A", 5))
+    assert beat(groups, 1, heartbeat("a", "B", 4)) == ()
+    assert groups.subscription("g", "T") == parse("T", "A", 5)
+    assert beat(groups, 1, heartbeat("a", "B", 6)) == ("g",)
+    assert groups.subscription("g", "T") == parse("T", "B", 6)
+
+
+def test_a_topic_no_longer_listed_is_removed() -> None:
+    groups = ClientGroups()
+    beat(groups, 1, heartbeat("a", "*", 1, "T", "U"))
+    assert beat(groups, 1, heartbeat("a", "*", 1, "T")) == ("g",)
+    assert groups.subscription("g", "U") is None
+
+
+def test_a_heartbeat_without_subscriptions_keeps_the_known_ones() -> None:
+    groups = ClientGroups()
+    result = groups.on_heartbeat(1, heartbeat("a", fingerprint=7), "JAVA", 479, 0)
+    assert result.fingerprint_differed
+    result = groups.on_heartbeat(1, heartbeat("a", fingerprint=7, bare=True), "JAVA", 479, 0)
+    assert not result.fingerprint_differed and groups.subscription("g", "T") is not None
+
+
+def test_a_closed_connection_leaves_everything_at_once() -> None:
+    groups = ClientGroups()
+    beat(groups, 1, heartbeat("a"))
+    beat(groups, 2, heartbeat("b"))
+    assert groups.on_connection_closed(1) == ("g",)
+    assert groups.on_connection_closed(1) == ()
+    assert groups.client_ids("g") == ["b"] and list(groups.producers["p"]) == [2]
+
+
+def test_an_unregister_leaves_the_named_groups() -> None:
+    groups = ClientGroups()
+    beat(groups, 1, heartbeat("a"))
+    assert groups.on_unregister(1, "p", None) == ()
+    assert (
+        groups.on_unregister(1, None, "g") == ("g",)
+        and groups.on_unregister(1, None, "unknown") == ()
+    )
+    assert groups.producers == {} and groups.client_ids("g") == []
+
+
+def test_a_silent_client_expires_and_later_its_subscription() -> None:
+    groups = ClientGroups()
+    beat(groups, 1, heartbeat("a"), 0)
+    assert groups.expire(CHANNEL_EXPIRES_MS) == ()
+    assert groups.expire(CHANNEL_EXPIRES_MS + 1) == ("g",)
+    assert groups.producers == {} and groups.subscription("g", "T") is not None
+    assert groups.expire(SUBSCRIPTION_EXPIRES_MS + 1) == ()
+    assert groups.consumers == {}

@@ -1,0 +1,141 @@
+"""Clients as such: heartbeats, lists, notifications, locks."""
+
+from pathlib import Path
+
+import pytest
+
+from brokers.remoting import fastjson
+from brokers.remoting.client import RemotingClient
+from brokers.remoting.command import RemotingCommand
+from brokers.service.tables.topics import TopicConfig
+from tests.support.brokers import until
+from tests.support.client_service import Desk
+
+
+def greeting(
+    client_id: str, *groups: str, producers: tuple[str, ...] = (), fingerprint: int = 0
+) -> RemotingCommand:
+    rows = [
+        {"groupName": group, "subscriptionDataSet": [{"topic": "T", "subString": "*"}]}
+        for group in groups
+    ]
+    body = {
+        "clientID": client_id,
+        "consumerDataSet": rows,
+        "producerDataSet": [{"groupName": name} for name in producers],
+        "heartbeatFingerprint": fingerprint,
+    }
+    return RemotingCommand.request(34, body=fastjson.dumps(body))
+
+
+async def test_the_first_heartbeat_makes_group_and_retry_topic_before_it_is_answered(
+    tmp_path: Path,
+) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        answer = await desk.ask(greeting("c", "cg"))
+        assert (
+            answer.ext == {"IS_SUPPORT_HEART_BEAT_V2": "true", "IS_SUB_CHANGE": "true"}
+            and answer.version >= 401
+        )
+        assert (
+            desk.tables.groups.get("cg") is not None
+            and desk.tables.topics.get("%RETRY%cg") is not None
+        )
+        assert desk.registrations == 1
+
+
+async def test_a_slave_records_clients_and_leaves_tables_to_its_master(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.follow("127.0.0.1:1")
+        assert (await desk.ask(greeting("c", "cg"))).code == 0
+        assert (
+            desk.service.groups.client_ids("cg") == ["c"] and desk.tables.groups.get("cg") is None
+        )
+
+
+async def test_the_list_of_an_unknown_group_is_an_error_and_an_unregistered_client_leaves_it(
+    tmp_path: Path,
+) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        assert (await desk.ask(RemotingCommand.request(38, {"consumerGroup": "cg"}))).code == 1
+        await desk.ask(greeting("c", "cg", producers=("pg",)))
+        listed = await desk.ask(RemotingCommand.request(38, {"consumerGroup": "cg"}))
+        assert fastjson.loads(listed.body) == {"consumerIdList": ["c"]}
+        await desk.ask(
+            RemotingCommand.request(
+                35, {"clientID": "c", "consumerGroup": "cg", "producerGroup": "pg"}
+            )
+        )
+        assert (await desk.ask(RemotingCommand.request(38, {"consumerGroup": "cg"}))).code == 1
+        assert desk.service.groups.producers == {}
+
+
+async def test_every_client_of_a_changed_group_is_notified(tmp_path: Path) -> None:
+    heard: list[tuple[str, str]] = []
+
+    def listener(name: str) -> RemotingClient:
+        def hear(_connection: object, request: RemotingCommand) -> None:
+            heard.append((name, request.ext["consumerGroup"]))
+
+        return RemotingClient(hear)
+
+    first, second = listener("first"), listener("second")
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        await first.call(desk.address, greeting("a", "cg"), 5_000)
+        await second.call(desk.address, greeting("b", "cg"), 5_000)
+        await until(
+            lambda: heard.count(("first", "cg")) == 2 and heard.count(("second", "cg")) == 1,
+            "both were told",
+        )
+        await second.close()
+        await until(lambda: heard.count(("first", "cg")) == 3, "the one that stayed was told")
+        await first.close()
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"clientID":1}'])
+async def test_a_body_that_is_no_heartbeat_is_an_error(tmp_path: Path, body: bytes) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        assert (await desk.ask(RemotingCommand.request(34, body=body))).code == 1
+
+
+@pytest.mark.parametrize(("kind", "text", "code"), [("TAG", "A || B", 0), ("SQL92", "a > 1", 1)])
+async def test_a_client_may_ask_whether_its_filter_is_served(
+    tmp_path: Path, kind: str, text: str, code: int
+) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        body = fastjson.dumps(
+            {
+                "clientId": "c",
+                "group": "g",
+                "subscriptionData": {"topic": "T", "subString": text, "expressionType": kind},
+            }
+        )
+        assert (await desk.ask(RemotingCommand.request(46, body=body))).code == code
+
+
+async def test_queues_are_locked_for_one_client(tmp_path: Path) -> None:
+    def locking(code: int, client_id: str) -> RemotingCommand:
+        queue = {"brokerName": "b", "queueId": 1, "topic": "T"}
+        return RemotingCommand.request(
+            code,
+            body=fastjson.dumps({"clientId": client_id, "consumerGroup": "g", "mqSet": [queue]}),
+        )
+
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        # there is no such queue
+        assert fastjson.loads((await desk.ask(locking(41, "a"))).body) == {"lockOKMQSet": []}
+        desk.tables.topics.put([TopicConfig("T", 1, 1)], 0)
+        assert fastjson.loads((await desk.ask(locking(41, "a"))).body) == {"lockOKMQSet": []}
+        desk.tables.topics.put([TopicConfig("T", 2, 2)], 0)
+        held = fastjson.loads((await desk.ask(locking(41, "a"))).body)
+        assert held == {"lockOKMQSet": [{"brokerName": "b", "queueId": 1, "topic": "T"}]}
+        assert fastjson.loads((await desk.ask(locking(41, "b"))).body) == {"lockOKMQSet": []}
+        assert (await desk.ask(locking(42, "a"))).code == 0
+        assert fastjson.loads((await desk.ask(locking(41, "b"))).body) == held
+        assert (await desk.ask(RemotingCommand.request(41, body=b"{}"))).code == 1

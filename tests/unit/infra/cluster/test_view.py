@@ -1,0 +1,46 @@
+from infra.cluster import view
+
+
+def controller(role: str, term: int, applied: int = 1) -> dict[str, object]:
+    sets = {
+        "broker-a": {
+            "members": [{"address": "h:1", "confirm_offset": 1, "max_offset": 1}],
+            "term": term,
+        }
+    }
+    return {
+        "kind": "controller",
+        "address": f"c:{term}",
+        "status": {"role": role, "term": term, "applied_offset": applied, "sets": sets},
+    }
+
+
+def test_of_two_that_say_they_lead_the_higher_term_is_believed() -> None:
+    found = view.active_controller(
+        [controller("active", 3), controller("active", 4), controller("standby", 5)]
+    )
+    assert found is not None and found["term"] == 4
+
+
+def test_without_a_leader_the_controller_that_is_furthest_is_shown() -> None:
+    sets = view.sets_of([controller("standby", 3, applied=9), controller("standby", 4, applied=5)])
+    assert sets["broker-a"]["term"] == 3
+
+
+def test_a_brokers_own_offsets_are_newer_than_its_last_heartbeat() -> None:
+    broker = {"kind": "broker", "address": "h:1", "status": {"log_end": 7, "confirm_offset": 6}}
+    member = view.sets_of([controller("active", 1), broker])["broker-a"]["members"][0]
+    assert (member["end_offset"], member["confirm_offset"]) == (7, 6)
+
+
+def test_nobody_who_answers_means_no_sets() -> None:
+    assert view.sets_of([{"kind": "controller", "status": None}]) == {}
+    assert view.role_of("controller", None) == ""
+
+
+def test_a_cluster_without_a_landing_job_has_no_lag() -> None:
+    assert view.landing({"processes": []}) is None
+
+
+def test_a_log_that_does_not_answer_gives_no_ends() -> None:
+    assert view.log_ends({"bootstrap.servers": "127.0.0.1:1", "socket.timeout.ms": "200"}) == {}

@@ -1,0 +1,105 @@
+from datetime import date
+from typing import Any
+
+from lakehouse.gold.availability import DAY_MS, availability_rows
+from lakehouse.gold.failovers import Events, failover_rows
+from lakehouse.gold.masterships import masterships
+from lakehouse.gold.specs import AVAILABILITY
+from tests.support.control_history import CLUSTER_ID, History, seen, with_master
+from tests.unit.lakehouse.gold.gold_cases import (
+    BEGAN_MS,
+    at,
+    changes_of,
+    event,
+    failed_over,
+    nobody_left,
+    other_cluster,
+    require_sound,
+)
+
+NEW_YEAR = date(2026, 1, 1)
+
+
+def days(past: History, until_ms: int, events: Events | None = None) -> list[dict[str, Any]]:
+    found = masterships(changes_of(past))
+    rows = availability_rows(found, failover_rows(found, {CLUSTER_ID: events or {}}), until_ms)
+    require_sound(AVAILABILITY, rows)
+    return rows
+
+
+def first_master_ms(past: History) -> int:
+    return masterships(changes_of(past))[0].at_ms
+
+
+def test_a_set_that_never_lost_its_master_is_fully_available_on_each_day() -> None:
+    past = with_master(1, 2)
+    first, second = days(past, BEGAN_MS + DAY_MS + 5000)
+    assert (first["day"], second["day"]) == (NEW_YEAR, date(2026, 1, 2))
+    assert first["observed_ms"] == BEGAN_MS + DAY_MS - first_master_ms(past)
+    assert second["observed_ms"] == 5000
+    assert {row["availability"] for row in (first, second)} == {1.0}
+
+
+def test_a_failover_counts_from_last_to_first_message() -> None:
+    past, offset = failed_over()
+    now = at(offset)
+    events = {
+        "epoch_appended": [event(3, now + 7, epoch=2, start_offset=1000, last_store_ms=now - 40)],
+        "first_message_acknowledged": [event(3, now + 44, epoch=2, offset=1200)],
+    }
+    [row] = days(past, now + 10_000, events)
+    observed_ms = now + 10_000 - first_master_ms(past)
+    assert (row["unavailable_ms"], row["masterless_ms"], row["longest_gap_ms"]) == (84, 0, 84)
+    assert (row["failovers"], row["unmeasured"]) == (1, 0)
+    assert row["availability"] == 1 - 84 / observed_ms
+
+
+def test_time_without_a_master_and_between_messages_is_counted_once() -> None:
+    past, refused = nobody_left()
+    cleared = at(refused)
+    events = {
+        "epoch_appended": [
+            event(1, cleared + 1007, epoch=3, start_offset=1000, last_store_ms=cleared - 200)
+        ],
+        "first_message_acknowledged": [event(1, cleared + 1100, epoch=3, offset=1200)],
+    }
+    [row] = days(past, cleared + 10_000, events)
+    assert (row["masterless_ms"], row["unavailable_ms"], row["longest_gap_ms"]) == (
+        1000,
+        1300,
+        1300,
+    )
+
+
+def test_a_failover_nobody_reported_counts_as_unmeasured_with_its_masterless_time() -> None:
+    past, refused = nobody_left()
+    [row] = days(past, at(refused) + 10_000)
+    assert (row["masterless_ms"], row["unavailable_ms"], row["unmeasured"]) == (1000, 1000, 1)
+
+
+def test_a_set_without_a_master_is_unavailable_as_far_as_history_reaches() -> None:
+    past = with_master(1)
+    past.elect(-1, seen(1, alive=False), seen(2), seen(3))
+    lost = at(len(past.records) - 1)
+    first, second = days(past, BEGAN_MS + DAY_MS + 7000)
+    assert first["unavailable_ms"] == BEGAN_MS + DAY_MS - lost
+    assert (second["unavailable_ms"], second["availability"], second["failovers"]) == (7000, 0.0, 0)
+
+
+def test_a_cleaned_set_is_in_service_no_more() -> None:
+    past = with_master(1, 2)
+    assert past.clean(None, living=True).accepted
+    [row] = days(past, BEGAN_MS + 3 * DAY_MS)
+    assert row["observed_ms"] == at(len(past.records) - 1) - first_master_ms(past)
+    assert row["availability"] == 1.0
+
+
+def test_each_cluster_has_its_own_row() -> None:
+    past, _ = failed_over()
+    found = masterships(changes_of(past) + changes_of(other_cluster()))
+    rows = availability_rows(found, failover_rows(found, {}), BEGAN_MS + 60_000)
+    require_sound(AVAILABILITY, rows)
+    assert [(row["cluster_id"], row["failovers"]) for row in rows] == [
+        ("cluster-1", 1),
+        ("cluster-2", 0),
+    ]

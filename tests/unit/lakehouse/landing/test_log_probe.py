@@ -1,0 +1,118 @@
+import socket
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+
+from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
+from lakehouse.errors import LakehouseError, LandingGap
+from lakehouse.landing import log_probe
+from lakehouse.landing.log_probe import LogEnds
+from lakehouse.tables.high_water import HighWater
+from tests.support.control_history import CLUSTER_ID, with_master
+from tests.support.mock_kafka import mock_kafka
+
+COMMANDS = [b"zero", b"one", b"two"]
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[dict[str, str]]:
+    """A log of three commands."""
+    with mock_kafka() as settings:
+        producer = Producer(settings)
+        for value in COMMANDS:
+            producer.produce(COMMANDS_TOPIC, value, partition=0)
+        producer.flush()
+        yield settings
+
+
+def check(kafka: dict[str, str], last: int, landed: list[bytes]) -> None:
+    mark = HighWater({(COMMANDS_TOPIC, 0): last} if last >= 0 else {})
+    log_probe.check_same_log(kafka, mark, lambda offset: landed[offset])
+
+
+def test_ends_and_records_are_read(kafka: dict[str, str]) -> None:
+    assert log_probe.log_ends(kafka, (COMMANDS_TOPIC,))[COMMANDS_TOPIC, 0] == LogEnds(0, 3)
+    assert log_probe.value_at(kafka, COMMANDS_TOPIC, 1) == b"one"
+
+
+def test_the_log_the_tables_were_made_from_is_accepted(kafka: dict[str, str]) -> None:
+    check(kafka, 2, COMMANDS)
+    check(kafka, 1, COMMANDS)
+    check(kafka, -1, [])
+
+
+def test_a_log_that_was_made_anew_is_refused(kafka: dict[str, str]) -> None:
+    """Else its records would be dropped as a replay."""
+    with pytest.raises(LandingGap, match="another record at offset 0"):
+        check(kafka, 1, [b"another", b"one"])
+    with pytest.raises(LandingGap, match="another record at offset 2"):
+        check(kafka, 2, [b"zero", b"one", b"another"])
+
+
+def test_a_log_that_lost_its_end_is_refused(kafka: dict[str, str]) -> None:
+    with pytest.raises(LandingGap, match="ends at 3 but record 5 has landed"):
+        check(kafka, 5, COMMANDS)
+
+
+def test_waiting_for_topics_ends_when_they_are_there(kafka: dict[str, str]) -> None:
+    told: list[str] = []
+    log_probe.wait_for_topics(kafka, (COMMANDS_TOPIC,), stopped=lambda: False, tell=told.append)
+    assert told == []
+
+
+def test_waiting_for_topics_says_once_what_it_waits_for_and_ends_when_stopped(
+    kafka: dict[str, str],
+) -> None:
+    told: list[str] = []
+    rounds = iter([False, False, True])
+    log_probe.wait_for_topics(
+        kafka, (COMMANDS_TOPIC, OUTCOMES_TOPIC), stopped=lambda: next(rounds), tell=told.append
+    )
+    assert told == [f"waiting: topics {OUTCOMES_TOPIC}"]
+
+
+def test_a_kafka_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_probe, "ASK_TIMEOUT_S", 0.3)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        nowhere = f"127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(LakehouseError, match=f"{nowhere} is not reachable"):
+            log_probe.missing_topics({"bootstrap.servers": nowhere, "log_level": "0"}, ("a",))
+
+
+def cluster(
+    values: list[bytes], wanted: str | None = None, rounds: int = 3
+) -> tuple[str | None, list[str]]:
+    """Whose log it is, asked at most `rounds` times, and what was told meanwhile."""
+    told: list[str] = []
+    left = iter([False] * rounds + [True])
+    with mock_kafka() as settings:
+        producer = Producer(settings)
+        for value in values:
+            producer.produce(COMMANDS_TOPIC, value, partition=0)
+        producer.flush()
+        return log_probe.wait_for_cluster(
+            settings, wanted, stopped=lambda: next(left), tell=told.append
+        ), told
+
+
+def test_record_0_says_whose_log_it_is() -> None:
+    records = with_master(1).records
+    assert cluster(records) == (CLUSTER_ID, [])
+    assert cluster(records, CLUSTER_ID) == (CLUSTER_ID, [])
+    with pytest.raises(
+        LakehouseError, match=(f"log of cluster {CLUSTER_ID}, but cluster_id another is configured")
+    ):
+        cluster(records, "another")
+
+
+def test_a_log_without_a_cluster_is_waited_for() -> None:
+    assert cluster([]) == (None, ["waiting: no controller has formed a cluster yet"])
+
+
+def test_a_log_that_begins_with_something_else_is_refused() -> None:
+    with pytest.raises(LakehouseError, match="record 0 of regent.commands cannot be read"):
+        cluster([b"garbage"])
+    with pytest.raises(LakehouseError, match="record 0 of regent.commands is a ClaimLeadership"):
+        cluster(with_master(1).records[1:])

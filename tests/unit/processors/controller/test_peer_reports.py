@@ -1,0 +1,61 @@
+"""What other controllers told about themselves."""
+
+from processors.controller.peer_reports import HEARD_MS, PeerBook, networks_of, networks_text
+
+EXT = {
+    "release": "0.4",
+    "rules": "1,2",
+    "able": "true",
+    "active": "false",
+    "appliedOffset": "77",
+    "networks": "10.0.0.0/8=10.1.1.1:9878;fd00::/8=[fd00::1]:9878",
+    "httpAddress": "c2:9879",
+}
+
+
+def test_the_newest_word_of_a_configured_peer_counts_until_it_is_old() -> None:
+    book = PeerBook(["c2"])
+    book.note("c2", EXT, now_ms=100)
+    word = book.word("c2", 100 + HEARD_MS)
+    assert word is not None and (word.release, word.rules, word.able, word.active) == (
+        "0.4",
+        (1, 2),
+        True,
+        False,
+    )
+    assert (word.applied_offset, word.http_address) == (77, "c2:9879")
+    assert word.networks == (("10.0.0.0/8", "10.1.1.1:9878"), ("fd00::/8", "[fd00::1]:9878"))
+    assert book.word("c2", 101 + HEARD_MS) is None and book.last_word("c2") == word
+
+
+def test_a_stranger_is_not_written_down() -> None:
+    book = PeerBook(["c2"])
+    book.note("c9", EXT, 0)
+    assert book.last_word("c9") is None
+
+
+def test_a_peer_of_an_older_release_says_less() -> None:
+    book = PeerBook(["c2"])
+    book.note("c2", {}, 0)
+    word = book.word("c2", 0)
+    assert word is not None and (word.rules, word.applied_offset, word.networks) == ((), -1, ())
+
+
+def test_hostile_texts_are_left_out() -> None:
+    book = PeerBook(["c2"])
+    book.note(
+        "c2", {"rules": "1,x,-3," + "9" * 30, "networks": "a;=;b=;c=d:1", "appliedOffset": "nan"}, 0
+    )
+    word = book.word("c2", 0)
+    assert word is not None and (word.rules, word.networks, word.applied_offset) == (
+        (1,),
+        (("c", "d:1"),),
+        -1,
+    )
+
+
+def test_networks_are_told_as_they_are_read() -> None:
+    assert networks_of(networks_text({"10.0.0.0/8": "h:1", "fd00::/8": "[fd00::1]:2"})) == (
+        ("10.0.0.0/8", "h:1"),
+        ("fd00::/8", "[fd00::1]:2"),
+    )
