@@ -62,3 +62,7 @@ class Outcome(Struct, frozen=True, gc=False):
     published_at_ms: int = 0
     phases: Mapping[str, int] = field(default_factory=dict)
     state_digest: bytes = b""
+
+
+BACKLOG_MAX = 200_000
+"""Outcomes kept while nobody is known to have published them."""

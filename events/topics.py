@@ -36,7 +36,7 @@ class TopicSpec:
     partitions_exact: bool = True
 
 
-_KEPT_FOR_EVER = {
+_FOR_EVER = {
     "retention.ms": "-1",
     "retention.bytes": "-1",
     "cleanup.policy": "delete",
@@ -44,13 +44,14 @@ _KEPT_FOR_EVER = {
 }
 
 # A decision that lies in the memory of two nodes only is gone with their power, and nobody is told.
-_ON_DISK_AT_ONCE = {**_KEPT_FOR_EVER, FLUSH_SETTING: "1"}
+_ON_DISK_AT_ONCE = {**_FOR_EVER, FLUSH_SETTING: "1"}
 
 COMMANDS = TopicSpec(COMMANDS_TOPIC, 1, created=_ON_DISK_AT_ONCE, required=_ON_DISK_AT_ONCE)
-OUTCOMES = TopicSpec(OUTCOMES_TOPIC, 1, created=_KEPT_FOR_EVER, required=_KEPT_FOR_EVER)
+OUTCOMES = TopicSpec(OUTCOMES_TOPIC, 1, created=_FOR_EVER, required=_FOR_EVER)
 BROKER_EVENTS = TopicSpec(
     BROKER_EVENTS_TOPIC, 4, created={"cleanup.policy": "delete"}, partitions_exact=False
 )
 
 TOPICS: tuple[TopicSpec, ...] = (COMMANDS, OUTCOMES, BROKER_EVENTS)
 TOPIC_NAMES = tuple(spec.name for spec in TOPICS)
+KEPT_FOR_EVER = frozenset(spec.name for spec in TOPICS if spec.created.get("retention.ms") == "-1")

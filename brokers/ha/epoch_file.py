@@ -15,8 +15,8 @@ import zlib
 from pathlib import Path
 
 from brokers.ha.epochs import EPOCH_MAX, EpochError, EpochHistory
-from brokers.store.log.commit_log import sync_directory
-from brokers.store.recovery.checkpoint import replace_file
+from brokers.store.files.disk import sync_directory
+from brokers.store.files.durable import replace_file
 
 FILE_BYTES_MAX = 1024 * 1024
 ASIDE_SUFFIX = ".setAside"

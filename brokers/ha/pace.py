@@ -51,3 +51,57 @@ class FlowLimit:
 
     def take(self, count: int) -> None:
         self._room -= count * SECOND_MS
+
+
+# Of the bytes a master sends without hearing from its slave.
+ACKS_PER_WINDOW = 4
+ACK_AFTER_MS = 10
+
+
+def is_ack_due(
+    end_offset: int, acked: int, *, master_end: int, window_bytes: int, silent_ms: int
+) -> bool:
+    """`end_offset` of the slave's log, `acked` last, `master_end`: where the master's log ended
+    when they met (bytes); `silent_ms`: since the slave wrote anything. A tick must not put it off:
+    then `end_offset > acked` is enough.
+    """
+    unacked_bytes = end_offset - acked
+    if unacked_bytes <= 0 or end_offset >= master_end:
+        return unacked_bytes > 0
+    return unacked_bytes >= window_bytes // ACKS_PER_WINDOW or silent_ms >= ACK_AFTER_MS
+
+
+SILENT_HEARTBEATS = 3
+LEAST_MS = 1_000
+"""However fast the heart beats: a busy machine may need as long to run the master again."""
+
+
+class Patience:
+    """Told of what became of links and attempts."""
+
+    def __init__(self, heartbeat_ms: int, longest_ms: int) -> None:
+        """`heartbeat_ms`: how often this master speaks at least, as far as anybody knows;
+        `longest_ms` is borne in no case.
+        """
+        self._longest_ms = longest_ms
+        self._limit_ms = min(longest_ms, max(LEAST_MS, SILENT_HEARTBEATS * heartbeat_ms))
+        self._left_silent = False
+
+    @property
+    def limit_ms(self) -> int:
+        """The silence that ends a link made now. At the first attempt after a silence it is twice
+        as long: a master that answers there was there all the while, its heart is slow.
+        """
+        return min(self._longest_ms, 2 * self._limit_ms) if self._left_silent else self._limit_ms
+
+    def left_silent(self) -> None:
+        """A link was given up for silence."""
+        self._left_silent = True
+
+    def unreachable(self) -> None:
+        """An attempt failed, or nobody answered: the silence was a real one."""
+        self._left_silent = False
+
+    def answered(self) -> None:
+        """The master agreed on a link: what is borne there stays."""
+        self._limit_ms, self._left_silent = self.limit_ms, False

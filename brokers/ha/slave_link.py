@@ -17,8 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from brokers.ha.ack_pace import is_ack_due
-from brokers.ha.epochs import OFFSET_MAX, EpochError, EpochHistory
+from brokers.ha.epochs import OFFSET_MAX, EpochError, EpochHistory, begins_later, consistent_offset
 from brokers.ha.frames import (
     MasterFrameDecoder,
     MasterHandshake,
@@ -28,8 +27,7 @@ from brokers.ha.frames import (
     Transfer,
 )
 from brokers.ha.master_link import LinkLimits
-from brokers.ha.pace import FlowMeter
-from brokers.ha.truncation import begins_later, consistent_offset
+from brokers.ha.pace import FlowMeter, is_ack_due
 
 
 @dataclass(frozen=True, slots=True)

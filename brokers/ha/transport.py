@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Protocol
 
-from brokers.remoting.connection import split_address
+from brokers.remoting.addresses import split_address
 
 RECEIVE_BYTES = 1024 * 1024
 QUEUE_HIGH_PACKETS = 64

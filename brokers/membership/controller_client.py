@@ -16,10 +16,11 @@ import logging
 from collections.abc import Callable, Iterable
 
 from brokers.membership.controller_messages import metadata
+from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import Connection, Handler, RemotingError
+from brokers.remoting.connection import Connection, Handler
 
 CALL_TIMEOUT_MS = 3_000
 RESOLVE_TIMEOUT_MS = 1_000

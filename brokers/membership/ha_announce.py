@@ -17,10 +17,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from brokers.clock import Clock
+from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import RemotingError
 
 PERIOD_MS = 1_000
 # A Java broker registers at least this often; afterwards a word of ours could only be an old one.

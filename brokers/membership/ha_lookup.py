@@ -13,10 +13,11 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from brokers.remoting.addresses import split_address
+from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import RemotingError, split_address
 from brokers.replica.ha_address import Word
 
 CALL_TIMEOUT_MS = 1_000

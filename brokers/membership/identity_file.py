@@ -14,8 +14,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from brokers.membership.registration import Identity, TempIdentity
-from brokers.store.log.commit_log import sync_directory
-from brokers.store.recovery.checkpoint import replace_file
+from brokers.store.files.disk import sync_directory
+from brokers.store.files.durable import replace_file
 
 IDENTITY_FILE_BYTES_MAX = 4096
 SEPARATOR = "#"

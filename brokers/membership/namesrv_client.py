@@ -14,10 +14,11 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import Connection, RemotingError
+from brokers.remoting.connection import Connection
 from brokers.service.tables.table_text import TableText
 
 CALL_TIMEOUT_MS = 3_000

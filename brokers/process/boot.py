@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from brokers.process.held_position import HELD_NAME
-from brokers.store.recovery.checkpoint import ABORT_NAME, content_mark, replace_file
+from brokers.store.files.durable import ABORT_NAME, replace_file
+from brokers.store.recovery.checkpoint import content_mark
 
 MARKER_NAME = "runMarker"
 MARKER_BYTES_MAX = 4096

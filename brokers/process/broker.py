@@ -40,13 +40,15 @@ from brokers.process.retention import make_retention
 from brokers.process.role_switch import RoleSwitch
 from brokers.process.send_parts import make_sends
 from brokers.process.status import read_status
-from brokers.process.store_care import store_care
-from brokers.process.upkeep import Upkeep
+from brokers.process.upkeep import Upkeep, store_care
+from brokers.remoting.addresses import split_address
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import Connection, Limits, split_address
-from brokers.remoting.server import Dispatcher, RemotingServer
+from brokers.remoting.connection import Connection
+from brokers.remoting.dispatcher import Dispatcher
+from brokers.remoting.limits import Limits
+from brokers.remoting.server import RemotingServer
 from brokers.replica.core import ReplicaCore
 from brokers.replica.hooks import ReplicaHooks
 from brokers.service.admin import AdminRequests, BrokerStatus
@@ -58,7 +60,7 @@ from brokers.service.role.hand_over_requests import HandOverRequests
 from brokers.service.role.role_view import RoleView
 from brokers.service.tables.table_files import TableFiles
 from brokers.service.tables.topics import system_topics
-from brokers.store.log.commit_log import LogError
+from brokers.store.files.errors import LogError
 from brokers.store.store import MessageStore
 from events.last_resort import LastResort, on_stop_signals
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from brokers.remoting.connection import split_address
+from brokers.remoting.addresses import split_address
 from events.config_file import ConfigError, kafka_texts, load_config
 
 __all__ = ["BrokerConfig", "ConfigError", "load"]

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from brokers.clock import Clock
 from brokers.membership.membership import Membership
 from brokers.process.replica import LocalReplica
+from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import ResponseCode
-from brokers.remoting.connection import RemotingError
 from brokers.service.role.forward import Forwarder
 from brokers.service.role.hand_over import (
     DRAIN_MS,

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from brokers.store.files.disk_space import full_disk_told
-from brokers.store.recovery.checkpoint import replace_file
+from brokers.store.files.durable import replace_file
 
 HELD_NAME = "heldPosition"
 HELD_BYTES_MAX = 256

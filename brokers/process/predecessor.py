@@ -13,7 +13,7 @@ import errno
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from brokers.store.recovery.checkpoint import StoreInUse
+from brokers.store.files.durable import StoreInUse
 
 PATIENCE_MS = 3_000
 PAUSE_MS = 20

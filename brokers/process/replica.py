@@ -21,7 +21,7 @@ from brokers.membership.controller_messages import LogPosition
 from brokers.process.boot import Boot, BootMarker
 from brokers.process.config import BrokerConfig
 from brokers.process.held_position import Held, HeldPosition
-from brokers.remoting.connection import split_address
+from brokers.remoting.addresses import split_address
 from brokers.replica.config import ReplicaConfig
 from brokers.replica.core import ReplicaCore
 from brokers.replica.driver import ReplicaDriver
@@ -33,10 +33,9 @@ from brokers.replica.waiters import Confirmation
 from brokers.store.files.disk_space import Spare
 from brokers.store.files.errors import DiskFull, LogError
 from brokers.store.log import segments
-from brokers.store.log.flush_queue import Flushed
-from brokers.store.log.group_commit import GroupCommit
+from brokers.store.log.group_commit import Flushed, GroupCommit
 from brokers.store.log.scan import LogWalk, end_of_valid_log
-from brokers.store.queues.consume_queue import ENTRY_BYTES
+from brokers.store.queues.entries import ENTRY_BYTES
 from brokers.store.recovery.checkpoint import CHECKPOINT_NAME, read_checkpoint
 from brokers.store.store import MessageStore, StoreConfig
 

@@ -13,10 +13,10 @@ import socket
 from brokers.clock import Clock
 from brokers.process.config import BrokerConfig
 from brokers.process.replica import LocalReplica
-from brokers.remoting.connection import split_address
+from brokers.remoting.addresses import split_address
 from brokers.service.role.role_view import RoleView
+from brokers.service.sending.messages import UniqueKeys
 from brokers.service.sending.send import Mastership, SendService
-from brokers.service.sending.unique_key import UniqueKeys
 from brokers.service.tables.table_files import TableFiles
 from brokers.store.log.records import host_bytes
 

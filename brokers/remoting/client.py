@@ -10,8 +10,10 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
+from brokers.remoting.addresses import split_address
+from brokers.remoting.calls import ConnectFailed
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import ConnectFailed, Connection, Handler, split_address
+from brokers.remoting.connection import Connection, Handler
 from brokers.remoting.dispatcher import not_supported
 from brokers.remoting.limits import CLOSE_WAIT_MS, Limits
 from brokers.remoting.silence import SilenceSweeper

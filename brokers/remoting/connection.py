@@ -12,7 +12,7 @@ import asyncio
 import itertools
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from brokers.remoting.addresses import address_text, split_address
 from brokers.remoting.calls import (
@@ -22,19 +22,30 @@ from brokers.remoting.calls import (
     PendingCalls,
     RemotingError,
 )
-from brokers.remoting.codec import (
-    TLS_ALERT,
-    FrameDecoder,
-    FrameError,
-    TlsRefused,
-    encode,
-    encode_start,
-)
+from brokers.remoting.codec import TLS_ALERT, FrameDecoder, TlsRefused, encode, encode_start
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import FLAG_ONEWAY, FLAG_RESPONSE, RemotingCommand
-from brokers.remoting.handlers import Answer, Express, Handler, Take
+from brokers.remoting.headers import FrameError
 from brokers.remoting.limits import Limits
 from brokers.remoting.outbox import Outbox
+
+Answer = RemotingCommand | Awaitable[RemotingCommand | None] | None
+Handler = Callable[["Connection", RemotingCommand], Answer]
+# True: `answer_taken` will follow. False: nothing was done, the handler is to be asked.
+Take = Callable[["Connection", RemotingCommand], bool]
+
+
+class Express:
+    """A handler with a short way for its usual requests that want an answer: many of them are
+    taken, and answered, together.
+    """
+
+    def __init__(self, handler: Handler, take: Take) -> None:
+        self._handler, self.take = handler, take
+
+    def __call__(self, connection: Connection, request: RemotingCommand) -> Answer:
+        return self._handler(connection, request)
+
 
 # What callers need to use a connection, whichever module it lives in.
 __all__ = [

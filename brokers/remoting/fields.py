@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.handlers import Answer
+from brokers.remoting.connection import Answer
 from brokers.remoting.java_numbers import whole_number
 
 I64_MIN, I64_MAX = -(2**63), 2**63 - 1

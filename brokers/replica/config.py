@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from brokers.ha.master_link import BATCH_BYTES, UNACKED_BYTES_MAX, LinkLimits
-from brokers.ha.patience import Patience
+from brokers.ha.pace import Patience
 from brokers.ha.sync_set import SetTimers
 from brokers.replica.put_rules import AckMode
 
@@ -17,7 +17,7 @@ LINKS_MAX = 64
 class ReplicaConfig:
     """`ha_heartbeat_ms` and `housekeeping_ms` are RocketMQ's options of that name (5000 and 20000
     there); any value is compatible on the wire. A slave is patient for three heartbeats of its
-    master, at most for `housekeeping_ms` (brokers/ha/patience.py). `all_ack=False` is RocketMQ's
+    master, at most for `housekeeping_ms` (brokers/ha/pace.py). `all_ack=False` is RocketMQ's
     count mode with `in_sync_replicas` (design S2): it may lose acknowledged messages and says so.
     `auto_in_sync_replicas` is accepted and does nothing, as in RocketMQ under controllers.
     `async_learner`: copies and never joins the SyncStateSet. `sync_from_last_file`: an empty log

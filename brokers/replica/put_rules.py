@@ -13,7 +13,7 @@ from enum import Enum
 
 from brokers.remoting.codes import ResponseCode
 from brokers.replica.waiters import Confirmation
-from brokers.store.log.flush_queue import Flushed
+from brokers.store.log.group_commit import Flushed
 from brokers.store.log.records import BODY_BYTES_MAX
 
 NOT_ENOUGH = "in-sync replicas not enough"

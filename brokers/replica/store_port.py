@@ -10,7 +10,7 @@ from typing import Protocol
 
 from brokers.ha.transport import FileRangeLike
 from brokers.replica.effects import CutIncompleteTail, FindRecord, TruncateLog
-from brokers.store.log.commit_log import LogError
+from brokers.store.files.errors import LogError
 from brokers.store.log.scan import LogWalk
 
 

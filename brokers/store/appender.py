@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from brokers.store.log.commit_log import CommitLog, DiskFull, LogError
+from brokers.store.files.errors import DiskFull, LogError
+from brokers.store.log.commit_log import CommitLog
 from brokers.store.log.properties import tags_code
 from brokers.store.log.records import (
     BLANK_BYTES_MIN,

@@ -21,6 +21,7 @@ from pathlib import Path
 from brokers.store.appender import Appender, PutResult
 from brokers.store.files.disk import PAGE_BYTES
 from brokers.store.files.disk_space import Spare, full_disk_told
+from brokers.store.files.durable import AbortMarker, StoreLock
 from brokers.store.files.errors import DiskFull, LogError, is_unreadable
 from brokers.store.files.open_files import OPEN_FILES_MAX, sync_files
 from brokers.store.index.index import ENTRIES_MAX_DEFAULT, SLOTS_DEFAULT, open_index
@@ -39,13 +40,12 @@ from brokers.store.queues.queue_ends import QueueEnd, QueueEnds, Remembered
 from brokers.store.queues.repair import Misplaced, cut_queues, enter
 from brokers.store.recovery.checkpoint import (
     CHECKPOINT_NAME,
-    AbortMarker,
     Checkpoint,
-    StoreLock,
     read_checkpoint,
     write_checkpoint,
 )
-from brokers.store.recovery.recovery import RecoveryReport, recover
+from brokers.store.recovery.plan import RecoveryReport
+from brokers.store.recovery.recovery import recover
 
 # of the machine's: messages within it count as not cold (accessMessageInMemoryMaxRatio)
 MEMORY_PERCENT = 40

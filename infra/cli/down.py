@@ -8,8 +8,8 @@ import argparse
 import signal
 import time
 
-from infra.cli.up import add_dir
 from infra.cluster.data_folder import DataFolder
+from infra.cluster.flags import add_dir
 from infra.problems import EXIT_DONE, Problem
 from infra.processes import children
 

@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from infra.cli.up import add_dir
 from infra.cluster.data_folder import DataFolder
+from infra.cluster.flags import add_dir
 from infra.cluster.running import DemoCluster, SetView
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
 

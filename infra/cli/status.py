@@ -7,9 +7,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from infra.cli.up import add_dir
 from infra.cluster import view as cluster_view
 from infra.cluster.data_folder import DataFolder
+from infra.cluster.flags import add_dir
 from infra.problems import EXIT_DONE, EXIT_FAILED
 
 

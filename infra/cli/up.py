@@ -18,6 +18,7 @@ from infra.cli.main import RELEASE
 from infra.cli.process import table_of
 from infra.cluster import plan as cluster_plan
 from infra.cluster.data_folder import VERSION_FILE, DataFolder, write_json
+from infra.cluster.flags import add_dir
 from infra.cluster.placement import read_places
 from infra.cluster.plan import ClusterOptions, ClusterPlan
 from infra.cluster.supervisor import Supervisor
@@ -27,20 +28,8 @@ from infra.kafka import log_topics
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
 from infra.processes import children
 
-DEFAULT_DIR = ".regent"
 DETACH_TIMEOUT_S = 900.0
 POLL_S = 0.1
-
-
-def add_dir(parser: argparse.ArgumentParser) -> None:
-    """The flag that every verb of the local cluster has."""
-    parser.add_argument(
-        "--dir",
-        type=Path,
-        default=Path(DEFAULT_DIR),
-        metavar="FOLDER",
-        help=f"data folder of the cluster (default ./{DEFAULT_DIR})",
-    )
 
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
-from infra.cli.up import add_dir
 from infra.cluster.data_folder import DataFolder
+from infra.cluster.flags import add_dir
 from infra.controllers.calls import CALL_TIMEOUT_MS, ControllerCalls, NoAnswer, Refused, call
 from infra.problems import EXIT_USAGE, Problem
 from infra.processes.ports import split_address
@@ -269,3 +269,9 @@ def _document(answer: RemotingCommand) -> dict[str, Any]:
             "a controller's answer is no JSON document", "Are all controllers of one release?"
         )
     return found
+
+
+def versions(rules: object) -> tuple[int, ...]:
+    """The rules versions a controller has, from a list or `1,2`; empty when it did not say."""
+    parts = rules if isinstance(rules, (list, tuple)) else str(rules or "").split(",")
+    return tuple(int(part) for part in parts if str(part).strip())

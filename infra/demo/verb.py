@@ -16,6 +16,7 @@ from typing import Any
 
 from infra.cli import down, up
 from infra.cluster.data_folder import DataFolder
+from infra.cluster.flags import add_dir
 from infra.cluster.plan import BROKER_SET
 from infra.cluster.running import DemoCluster
 from infra.demo import asked, faults, read_back, report
@@ -32,7 +33,7 @@ STOP_GRACE_S = 60.0
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     """Flags of `regent demo`."""
-    up.add_dir(parser)
+    add_dir(parser)
     parser.add_argument(
         "--json",
         action="store_true",

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from infra.cli.controller.state import notes_of
-from infra.cli.controller.upgrade import versions
-from infra.controllers.admin import ControllerAdmin
+from infra.controllers.admin import ControllerAdmin, versions
 from infra.doctor import addresses, stores
 from infra.doctor.findings import FAIL, OK, WARN, Finding
 from infra.problems import Problem

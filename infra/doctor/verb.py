@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from infra.cli.up import add_dir
 from infra.cluster.data_folder import DataFolder
+from infra.cluster.flags import add_dir
 from infra.controllers.admin import parse_addresses
 from infra.doctor import addresses, controllers, log, machine, target
 from infra.doctor.findings import FAIL, Finding, render, verdict_of

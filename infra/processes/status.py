@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from brokers.remoting import codec
+from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import RemotingError
 from infra.processes.ports import split_address
 
 ASK_TIMEOUT_MS = 1_000

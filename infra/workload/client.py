@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from brokers.remoting import fastjson
+from brokers.remoting.calls import CallTimeout, RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import CallTimeout, RemotingError
 from brokers.store.log import records
 from brokers.store.log.properties import encode_properties
 

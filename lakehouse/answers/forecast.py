@@ -21,7 +21,7 @@ from lakehouse.gold.spans import Row
 from processors.fold import decide
 from processors.fold.evolve import evolve
 from processors.fold.state import NO_BROKER_ID, BrokerSet, ControllerState
-from processors.liveness.replicas import REASON_HEARTBEAT, REASON_REFUSED
+from processors.liveness.pulses import REASON_HEARTBEAT, REASON_REFUSED
 from processors.liveness.triggers import CAUSE_EXPIRED, CAUSE_REFUSED
 
 OWN_PAST_MIN = 10

@@ -20,14 +20,14 @@ from events.outcomes import LABEL_AT_RISK, LABEL_UNCLEAN
 from processors.fold import decide
 from processors.fold.rules import SETTING_UNCLEAN
 from processors.fold.state import NO_BROKER_ID, BrokerSet, ControllerState
-from processors.liveness.replicas import (
+from processors.liveness.pulses import (
     DEFAULT_TIMEOUT_MS,
     REASON_CLOSED,
     REASON_EXPIRED,
     REASON_REFUSED,
     Heartbeat,
-    Liveness,
 )
+from processors.liveness.replicas import Liveness
 from processors.liveness.triggers import ElectionTriggers
 
 LABELS_OF_RISK = frozenset({LABEL_AT_RISK, LABEL_UNCLEAN})

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lakehouse.errors import LakehouseError, NotLanded
-from lakehouse.gold import gold_carry, source
 from lakehouse.gold import progress as gold_progress
+from lakehouse.gold import source
 from lakehouse.gold.failovers import Events
 from lakehouse.gold.fold import GoldFold, SetChange
 from lakehouse.gold.merge import Merge, merge_rows
@@ -134,10 +134,10 @@ class GoldJob:
             at_ms=fold.at_ms,
             event_rows=event_rows,
             taken=taken,
-            builders=gold_carry.BUILDERS_VERSION,
+            builders=gold_progress.BUILDERS_VERSION,
             tables=at.tables,
             snapshot=snapshot_codec.dump(fold.folder),
-            carry=gold_carry.dump(carry),
+            carry=gold_progress.dump(carry),
         )
         with self._locks.held(GOLD_PROGRESS.name):
             gold_progress.write_progress(self._lake, progress)
@@ -188,12 +188,12 @@ class GoldJob:
     def _taken_up(self, tables: dict[str, str]) -> _Standing | None:
         """Where the last run stopped; None when its tables or its words are not ours."""
         kept = gold_progress.read_progress(self._lake)
-        if kept is None or kept.tables != tables or kept.builders != gold_carry.BUILDERS_VERSION:
+        if kept is None or kept.tables != tables or kept.builders != gold_progress.BUILDERS_VERSION:
             return None
         try:
             fold = gold_progress.fold_of(kept)
-            carry = gold_carry.load(kept.carry)
-        except (snapshot_codec.SnapshotError, gold_carry.CarryError) as error:
+            carry = gold_progress.load(kept.carry)
+        except (snapshot_codec.SnapshotError, gold_progress.CarryError) as error:
             log.warning("what the last gold run kept is not used: %s", error)
             return None
         return _Standing(kept.mark(), fold, carry, tables)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from lakehouse import wording
 from lakehouse.errors import NotLanded
-from lakehouse.gold import gold_carry, progress, source
+from lakehouse.gold import progress, source
 from lakehouse.gold.fold import GoldFold
 from lakehouse.gold.progress import Progress
 from lakehouse.gold.rows import OUTAGE_TABLES, Carry, decided_rows, outage_rows
@@ -123,7 +123,7 @@ def _kept(lake: Lake, tables: Sequence[GoldTableSpec]) -> tuple[Progress | None,
 
 def _speaks_of(lake: Lake, kept: Progress, tables: Sequence[GoldTableSpec]) -> bool:
     """Whether the tables are those that the gold job merged into, by builders of today."""
-    if kept.builders != gold_carry.BUILDERS_VERSION:
+    if kept.builders != progress.BUILDERS_VERSION:
         return False
     try:
         ids = progress.table_ids(lake, tables)
@@ -170,7 +170,7 @@ def _waiting(lake: Lake, offset: int) -> int:
 
 def _begun(kept: Progress | None) -> tuple[GoldFold, Carry]:
     fold = progress.fold_of(kept)
-    return fold, Carry() if kept is None or kept.offset < 0 else gold_carry.load(kept.carry)
+    return fold, Carry() if kept is None or kept.offset < 0 else progress.load(kept.carry)
 
 
 def _folded_on(

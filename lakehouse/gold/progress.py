@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
+import msgspec
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from lakehouse.errors import LakehouseError, NotLanded
 from lakehouse.gold.fold import GoldFold
+from lakehouse.gold.rows import Carry
 from lakehouse.gold.specs import CLUSTER, GoldTableSpec
 from lakehouse.tables.columns import Column
 from lakehouse.tables.delta import arrow_schema, open_table, own_predicate, read, replace_rows
@@ -201,3 +203,26 @@ def _rows(lake: Lake, columns: list[str]) -> list[dict[str, Any]]:
         taken = row.get("taken")
         row["taken"] = None if taken is None or None in taken.values() else Taken(**taken)
     return rows
+
+
+BUILDERS_VERSION = 2
+"""Raised when a builder gives other rows for the same history: then gold is built anew."""
+
+_DECODER = msgspec.json.Decoder(Carry)
+
+
+class CarryError(Exception):
+    """Bytes that hold no carry of this release."""
+
+
+def dump(carry: Carry) -> bytes:
+    """The carry as JSON. Equal carries give the same bytes."""
+    return msgspec.json.encode(carry)
+
+
+def load(data: bytes) -> Carry:
+    """The carry in `data`. Raises `CarryError`."""
+    try:
+        return _DECODER.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CarryError(f"no carry of a gold run: {error}") from error

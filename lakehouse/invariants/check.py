@@ -18,7 +18,7 @@ from events import codec
 from events.broker_events import BROKER_EVENTS
 from events.commands import COMMANDS
 from events.outcomes import Outcome
-from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, OUTCOMES_TOPIC
+from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, KEPT_FOR_EVER, OUTCOMES_TOPIC
 from lakehouse.errors import LakehouseError
 from lakehouse.invariants import kept
 from lakehouse.invariants.alarms import Alarm, merged, of_commands_ahead, of_example, of_gap
@@ -26,7 +26,6 @@ from lakehouse.invariants.invariants import Watch, carried_from_json, carried_to
 from lakehouse.invariants.kept import Checked
 from lakehouse.invariants.report import Report, standing
 from lakehouse.invariants.rows import Decided, Reported, Row
-from lakehouse.landing.batches import KEPT_FOR_EVER
 from lakehouse.tables.bronze_log import BronzeLog, LandedRecord, all_logs
 from lakehouse.tables.delta import milliseconds, read
 from lakehouse.tables.lake import Lake

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from events.topics import OUTCOMES_TOPIC, TOPICS
+from events.topics import KEPT_FOR_EVER, OUTCOMES_TOPIC
 from lakehouse.landing.kinds import RELEASED, Catalogue
 from lakehouse.landing.silver_rows import LogRecord, Row, silver_rows
 from lakehouse.tables.high_water import HighWater, Partition, check_no_hole
@@ -23,7 +23,6 @@ from lakehouse.tables.specs import BRONZE, CLUSTER_ID, DECISIONS, TIMESTAMP, UNR
 
 # What a batch holds, as Spark's Kafka source names it.
 BATCH_COLUMNS = ("topic", "partition", "offset", "timestamp", "timestampType", "key", "value")
-KEPT_FOR_EVER = frozenset(spec.name for spec in TOPICS if spec.created.get("retention.ms") == "-1")
 
 
 def in_log_order(batch: pa.Table) -> pa.Table:

@@ -24,16 +24,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from events.topics import TOPIC_NAMES
+from events.topics import COMMANDS_TOPIC, TOPIC_NAMES
 from lakehouse.care.maintain import lake_locks
 from lakehouse.errors import LakehouseError
 from lakehouse.landing import log_probe, writer_lock
 from lakehouse.landing.appends import DETAILS, FIRST, Lander
 from lakehouse.landing.background import beside
 from lakehouse.landing.config import LandConfig
-from lakehouse.landing.kafka_settings import spark_options
 from lakehouse.landing.late_schemas import LateSchemas
-from lakehouse.landing.source import finished_offsets
+from lakehouse.landing.source import finished_offsets, spark_options
 from lakehouse.landing.status import StatusFile
 from lakehouse.spark_session import build_session, java_errors, stop_session, wait_for_executors
 from lakehouse.tables import delta
@@ -206,9 +205,7 @@ def _cluster_of_log(
 
 def _check_log(config: LandConfig, lake: Lake, mark: HighWater) -> None:
     log_probe.check_same_log(
-        config.kafka,
-        mark,
-        lambda offset: delta.bronze_value(lake, BRONZE, log_probe.COMMANDS_TOPIC, offset),
+        config.kafka, mark, lambda offset: delta.bronze_value(lake, BRONZE, COMMANDS_TOPIC, offset)
     )
 
 

@@ -26,7 +26,7 @@ from processors.controller.forwarding import FORWARDED_FOR
 from processors.controller.waiting import Waiter
 from processors.fold.state import BrokerSet, Replica
 from processors.liveness.rate_limit import RateLimit
-from processors.wire.request_fields import Fields
+from processors.wire.requests import Fields
 
 CHECK_CODE = "regentCheckCode"
 TOLD_MAX = 50_000

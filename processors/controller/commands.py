@@ -25,16 +25,17 @@ from processors.controller.forwarding import FORWARDED_FOR
 from processors.controller.metrics import TIMEOUT
 from processors.controller.overload import QUEUED_MAX_MS, Admission
 from processors.controller.waiting import PendingCommand, PendingCommands, Purpose, Waiter
+from processors.fold.candidates import REASON_UNSHOWN
 from processors.fold.folder import Applied
 from processors.fold.refusals import RESPONSE_CODES, Refusal
 from processors.fold.state import BrokerSet, Replica
-from processors.liveness.pulses import NOTICE_TOKEN, REASON_UNSHOWN
+from processors.liveness.pulses import NOTICE_TOKEN
 from processors.liveness.triggers import ElectionCall
 from processors.wire import answers as responses
 from processors.wire import requests
+from processors.wire.answers import asked_by_another_start
 from processors.wire.operator_requests import COMMAND_BUILDERS
-from processors.wire.read_answers import asked_by_another_start
-from processors.wire.request_fields import NAME_CHARS_MAX
+from processors.wire.requests import NAME_CHARS_MAX
 
 REUSED_CODE = int(RESPONSE_CODES[Refusal.COMMAND_ID_REUSED])
 

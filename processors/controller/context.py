@@ -18,11 +18,12 @@ from events.envelope import Envelope, ReplicaEvidence
 from events.outcomes import LABEL_AT_RISK, Outcome
 from processors.controller.leadership import Leadership
 from processors.controller.metrics import Metrics
-from processors.controller.patience import Patience
+from processors.controller.overload import Patience
 from processors.controller.peer_reports import PeerBook
 from processors.fold.rules import SUPPORTED_RULES
 from processors.fold.state import BrokerSet, ControllerState, Replica
-from processors.liveness.replicas import REASON_STALE, Liveness
+from processors.liveness.pulses import REASON_STALE
+from processors.liveness.replicas import Liveness
 
 REQUEST_DEADLINE_MS = 2_500
 """Below the 3 s that brokers wait (controller.md 10.4)."""

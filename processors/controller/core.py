@@ -17,7 +17,7 @@ from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from events.outcomes import Outcome
 from processors.controller import effects as fx
-from processors.controller.claims import ClaimDesk
+from processors.controller.claims import ClaimDesk, TransferDesk
 from processors.controller.codes import CodeDesk
 from processors.controller.commands import CommandDesk
 from processors.controller.context import CoreConfig, CoreContext, FolderView
@@ -26,15 +26,13 @@ from processors.controller.effects import Effect
 from processors.controller.forwarding import FORWARDED_FOR
 from processors.controller.gauges import Figures, figures_of
 from processors.controller.heartbeats import HeartbeatDesk
-from processors.controller.intake import RepeatDesk
+from processors.controller.intake import RepeatDesk, StrangerDesk
 from processors.controller.leading import LeadingDesk
 from processors.controller.metrics import FAILED, SUCCESS, Metrics
 from processors.controller.operators import AdminDesk
 from processors.controller.outcomes import PublishDesk, divergence_of
 from processors.controller.peers import PeerDesk
 from processors.controller.reads import READS, ReadDesk
-from processors.controller.stranger_desk import StrangerDesk
-from processors.controller.transfer_desk import TransferDesk
 from processors.controller.waiting import PendingCommand, Waiter
 from processors.fold.folder import Applied
 from processors.fold.refusals import Refusal

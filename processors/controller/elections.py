@@ -21,8 +21,8 @@ from events.outcomes import Outcome
 from processors.controller import effects as fx
 from processors.controller.effects import Effect
 from processors.fold.state import BrokerSet, ControllerState, Replica
-from processors.liveness.pulses import NOTICE_TOKEN
-from processors.liveness.replicas import REASON_REFUSED, Liveness
+from processors.liveness.pulses import NOTICE_TOKEN, REASON_REFUSED
+from processors.liveness.replicas import Liveness
 from processors.liveness.triggers import ElectionCall, ElectionTriggers, Pace
 from processors.settings import recorded
 from processors.wire import answers

@@ -19,8 +19,7 @@ from processors.controller import effects as fx
 from processors.controller.codes import CodeDesk
 from processors.controller.context import CoreContext
 from processors.controller.effects import Effect, Report
-from processors.controller.forwarding import FORWARDED_FOR
-from processors.controller.heartbeat_relay import HEARD, HERE, RELAYED
+from processors.controller.forwarding import FORWARDED_FOR, HEARD, HERE, RELAYED
 from processors.controller.leading import CAUSE_WENT_BACK, LeadingDesk
 from processors.controller.outcomes import PublishDesk
 from processors.controller.peers import PeerDesk
@@ -32,8 +31,8 @@ from processors.liveness.ahead_of_log import LogDoubts, ahead_of, behind_brokers
 from processors.liveness.fact_headers import FactHeaders
 from processors.liveness.heard_losses import shows_less
 from processors.liveness.heartbeat_gaps import HeartbeatGaps
+from processors.liveness.pulses import Heartbeat
 from processors.liveness.rate_limit import RateLimit
-from processors.liveness.replicas import Heartbeat
 from processors.wire import answers, requests
 
 AHEAD_MAX = 100_000

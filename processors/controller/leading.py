@@ -18,7 +18,7 @@ from processors.controller.effects import Effect
 from processors.controller.elections import ElectionDesk
 from processors.controller.reads import ReadDesk
 from processors.fold.state import BrokerSet
-from processors.liveness.replicas import BrokerKey, Heartbeat
+from processors.liveness.pulses import BrokerKey, Heartbeat
 from processors.settings import recorded
 
 SCAN_MS = 250

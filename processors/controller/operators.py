@@ -10,12 +10,12 @@ from __future__ import annotations
 from brokers.remoting.codes import ResponseCode
 from processors.controller import effects as fx
 from processors.controller.context import CoreContext
+from processors.controller.documents import RepeatsOf, TooManySets, Wanted, state_document
 from processors.controller.effects import Effect
+from processors.controller.intake import StrangerDesk
 from processors.controller.reads import ReadDesk
-from processors.controller.state_document import RepeatsOf, TooManySets, Wanted, state_document
-from processors.controller.stranger_desk import StrangerDesk
 from processors.controller.waiting import Waiter
-from processors.settings import config_text, recorded
+from processors.settings import recorded, rocketmq
 from processors.wire import operator_requests
 from processors.wire.requests import BadRequest, Fields
 
@@ -41,7 +41,7 @@ class AdminDesk:
         """1010: start-up values of this controller, settings as they are in force (controller.md
         3.9).
         """
-        body = config_text.shown(self._context.config.startup, self._context.state)
+        body = rocketmq.shown(self._context.config.startup, self._context.state)
         return waiter.answer(waiter.request.reply(0, body=body))
 
     def log_level(self, waiter: Waiter) -> list[Effect]:
@@ -84,10 +84,10 @@ class AdminDesk:
         """
         request, context = waiter.request, self._context
         asked = operator_requests.properties_of(request)
-        if config_text.touches_black_list(asked, context.config.startup):
+        if rocketmq.touches_black_list(asked, context.config.startup):
             remark = "Can not update config in black list."
             return waiter.answer(request.reply(ResponseCode.NO_PERMISSION, remark=remark))
-        fixed = config_text.fixed_at_start(asked, context.config.startup)
+        fixed = rocketmq.fixed_at_start(asked, context.config.startup)
         if fixed:
             raise BadRequest(
                 f"{', '.join(fixed)}: fixed when a controller starts; change its file and restart "

@@ -18,12 +18,10 @@ from processors.controller import effects as fx
 from processors.controller.commands import busy
 from processors.controller.context import CoreContext
 from processors.controller.effects import Effect
-from processors.controller.forwarding import FORWARDED_FOR, ForwardingDesk
-from processors.controller.heartbeat_relay import HeartbeatRelay
+from processors.controller.forwarding import FORWARDED_FOR, ForwardingDesk, HeartbeatRelay
 from processors.controller.leadership import PEER_HEARTBEAT_MS
 from processors.controller.metrics import SUCCESS, TIMEOUT
-from processors.controller.networks import leader_as_seen
-from processors.controller.peer_reports import networks_text
+from processors.controller.peer_reports import leader_as_seen, networks_text
 from processors.controller.waiting import PendingCommand, Waiter
 from processors.liveness.pulses import BrokerKey
 from processors.wire import answers

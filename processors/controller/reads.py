@@ -8,7 +8,8 @@ Refuses to know: how the end of the log is learnt.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar
 
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
@@ -16,11 +17,150 @@ from processors.controller import effects as fx
 from processors.controller.commands import busy
 from processors.controller.context import CoreContext
 from processors.controller.effects import Effect
-from processors.controller.log_access import LogAccess
 from processors.controller.metrics import TIMEOUT
-from processors.controller.read_barrier import ReadBarrier
+from processors.controller.overload import UNABLE_AFTER_MS, UNABLE_MAX_MS
 from processors.controller.waiting import Waiter
-from processors.wire import answers, read_answers, requests
+from processors.wire import answers, requests
+
+QUESTION_EVERY_MS = 500
+"""Also a controller that nobody asks for anything wants to know."""
+
+
+class LogAccess:
+    """Times are monotonic ms. Before the first look the bulk of the log has just been read."""
+
+    def __init__(self) -> None:
+        self._answered_ms: int | None = None
+        self._goal: tuple[int, int] | None = None
+        """(offset to be applied, since when that is known)"""
+        self._progress_ms = 0
+
+    def is_question_due(self, now_ms: int) -> bool:
+        """True when nobody has learnt the log's end for a while."""
+        if self._answered_ms is None:
+            self._answered_ms = now_ms
+        return now_ms - self._answered_ms >= QUESTION_EVERY_MS
+
+    def answered(self, end_offset: int, applied_offset: int, now_ms: int) -> None:
+        """The log ends there (offset of the next record)."""
+        self._answered_ms = now_ms
+        if self._goal is None and end_offset - 1 > applied_offset:
+            self._goal = end_offset - 1, now_ms
+
+    def applied(self, offset: int, now_ms: int) -> None:
+        """The fold has come this far."""
+        self._progress_ms = now_ms
+        if self._goal is not None and offset >= self._goal[0]:
+            self._goal = None
+
+    def is_able(self, now_ms: int, limit_ms: int = UNABLE_AFTER_MS) -> bool:
+        """False when nothing comes any more: neither word of the log's end, nor the records that
+        stand before it.
+
+        Who is far behind but comes forward is overloaded and not cut off; that is told only after a
+        long time.
+        """
+        answered_ms = now_ms if self._answered_ms is None else self._answered_ms
+        since_ms = now_ms if self._goal is None else self._goal[1]
+        if now_ms - min(answered_ms + QUESTION_EVERY_MS, since_ms) > UNABLE_MAX_MS:
+            return False
+        heard_ms = max(answered_ms + QUESTION_EVERY_MS, self._progress_ms)
+        return now_ms - min(heard_ms, max(since_ms, self._progress_ms)) <= limit_ms
+
+    def is_current(self, now_ms: int, since_ms: int = 0) -> bool:
+        """True when the log's end was learnt since then, and of late, and what stands before it
+        arrives in time.
+        """
+        if self._answered_ms is None or self._answered_ms < since_ms:
+            return False
+        if now_ms - self._answered_ms > QUESTION_EVERY_MS + UNABLE_AFTER_MS:
+            return False
+        return self._goal is None or now_ms - self._goal[1] <= UNABLE_AFTER_MS
+
+
+T = TypeVar("T")
+
+READS_MAX = 10_000
+
+
+@dataclass(slots=True)
+class _Waiting(Generic[T]):
+    read: T
+    deadline_ms: int
+
+
+class ReadBarrier(Generic[T]):
+    """`ask` says when a question must be put; the answer comes back through `answered`."""
+
+    def __init__(self, limit: int = READS_MAX) -> None:
+        self._limit = limit
+        self._unasked: list[_Waiting[T]] = []
+        self._asked: list[_Waiting[T]] = []
+        self._held: list[tuple[int, _Waiting[T]]] = []
+        self._held_until = 0
+        """No held read is served below this offset, so not every record has to look at them all."""
+        self._token = 0
+        self._open = False
+
+    def __len__(self) -> int:
+        return len(self._unasked) + len(self._asked) + len(self._held)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self) >= self._limit
+
+    def add(self, read: T, deadline_ms: int) -> None:
+        self._unasked.append(_Waiting(read, deadline_ms))
+
+    def ask(self, *, unasked_for: bool = False) -> int | None:
+        """The token of a new question, or None. A question already under way is too old for
+        newcomers.
+        """
+        if self._open or not (self._unasked or unasked_for):
+            return None
+        self._open = True
+        self._token += 1
+        self._asked, self._unasked = self._unasked, []
+        return self._token
+
+    def answered(self, token: int, end_offset: int | None, applied_offset: int) -> list[T]:
+        """The reads that may be served now. `end_offset` None: not learnt; the reads ask again."""
+        if not self._open or token != self._token:
+            return []
+        self._open = False
+        asked, self._asked = self._asked, []
+        if end_offset is None:
+            self._unasked = asked + self._unasked
+            return []
+        ready = [waiting.read for waiting in asked if applied_offset >= end_offset - 1]
+        if not ready and asked:
+            self._held_until = (
+                min(self._held_until, end_offset - 1) if self._held else end_offset - 1
+            )
+            self._held.extend((end_offset - 1, waiting) for waiting in asked)
+        return ready
+
+    def applied(self, offset: int) -> list[T]:
+        """The reads that the fold has caught up with."""
+        if not self._held or offset < self._held_until:
+            return []
+        ready = [waiting.read for until, waiting in self._held if until <= offset]
+        self._held = [(until, waiting) for until, waiting in self._held if until > offset]
+        self._held_until = min((until for until, _ in self._held), default=0)
+        return ready
+
+    def expired(self, now_ms: int) -> list[T]:
+        """Reads past their deadline; they are dropped."""
+        late: list[T] = []
+        for waiting in [*self._unasked, *self._asked, *(waiting for _, waiting in self._held)]:
+            if now_ms >= waiting.deadline_ms:
+                late.append(waiting.read)
+        if late:
+            self._unasked = [one for one in self._unasked if now_ms < one.deadline_ms]
+            self._asked = [one for one in self._asked if now_ms < one.deadline_ms]
+            self._held = [(until, one) for until, one in self._held if now_ms < one.deadline_ms]
+        return late
+
 
 READS = frozenset(
     {
@@ -125,12 +265,12 @@ class ReadDesk:
         request, state = waiter.request, self._context.state
         if request.code == RequestCode.CONTROLLER_GET_REPLICA_INFO:
             at_risk = self._context.is_at_risk(request.ext.get("brokerName"))
-            response = read_answers.replica_info(request, state, at_risk)
+            response = answers.replica_info(request, state, at_risk)
         elif request.code == RequestCode.CONTROLLER_GET_NEXT_BROKER_ID:
-            response = read_answers.next_broker_id(request, state)
+            response = answers.next_broker_id(request, state)
         else:
             names = requests.wanted_set_names(request)
-            response = read_answers.sync_state_data(request, names, state, self._context.is_alive)
+            response = answers.sync_state_data(request, names, state, self._context.is_alive)
         return waiter.answer(response)
 
 

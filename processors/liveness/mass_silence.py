@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from processors.fold.state import BrokerSet
-from processors.liveness.replicas import REASON_EXPIRED, REASON_NEVER_SEEN, Liveness
+from processors.liveness.pulses import REASON_EXPIRED, REASON_NEVER_SEEN
+from processors.liveness.replicas import Liveness
 
 MASS_SILENCE_BROKERS = 10
 MASS_SILENCE_HOLD_MS = 10_000

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from events.envelope import ReplicaEvidence
+from processors.fold.candidates import REASON_UNSHOWN
 from processors.fold.state import BrokerSet, Replica
 from processors.liveness.heard_losses import expected_of
-from processors.liveness.pulse_watch import PulsesByAddress, PulseWatch
 from processors.liveness.pulses import (
     DEFAULT_PRIORITY,
     DEFAULT_TIMEOUT_MS,
@@ -29,10 +29,11 @@ from processors.liveness.pulses import (
     REASON_NOT_FENCED,
     REASON_REFUSED,
     REASON_STALE,
-    REASON_UNSHOWN,
     BrokerKey,
     Heartbeat,
     Pulse,
+    PulsesByAddress,
+    PulseWatch,
     evidence_row,
     is_awaited,
     may_still_acknowledge,

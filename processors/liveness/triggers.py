@@ -14,15 +14,15 @@ from events.envelope import ReplicaEvidence
 from processors.fold.state import BrokerSet
 from processors.liveness.at_risk_wait import AtRiskWaits
 from processors.liveness.mass_silence import MASS_SILENCE_HOLD_MS, MassSilence
-from processors.liveness.rate_limit import RateLimit
-from processors.liveness.replicas import (
+from processors.liveness.pulses import (
     DEFAULT_TIMEOUT_MS,
     REASON_EXPIRED,
     REASON_NEVER_SEEN,
     REASON_REFUSED,
     REASON_STALE,
-    Liveness,
 )
+from processors.liveness.rate_limit import RateLimit
+from processors.liveness.replicas import Liveness
 
 CAUSE_REFUSED = "master_probe_refused"
 CAUSE_EXPIRED = "master_heartbeat_expired"

@@ -24,13 +24,12 @@ from events.topics import COMMANDS_TOPIC
 from processors.fold.folder import Folder
 from processors.fold.state_digest import has_state_digest
 from processors.log.faust_worker import FaustWorker
-from processors.log.outcome_refold import OutcomeRefold
-from processors.log.outcomes import OutcomePublisher
+from processors.log.outcomes import OutcomePublisher, OutcomeRefold
 from processors.log.reader import LogReader, LogUnreachable, check_first_record
 from processors.log.snapshots import SnapshotFolder
 from processors.log.start import StartFold, patiently
 from processors.log.start_notes import StartNotes
-from processors.log.topic_identity import TopicIdentity
+from processors.log.topics import TopicIdentity
 from processors.log.watch import LogWatch
 from processors.settings.config import ControllerConfig
 

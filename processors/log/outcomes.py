@@ -14,8 +14,11 @@ from typing import Any
 from events.codec import decode, encode
 from events.outcomes import Outcome
 from events.producer import LogProducer
-from events.topics import OUTCOMES_TOPIC
+from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
+from processors.fold.folder import Folder
 from processors.log.reader import LogReader, newest_published
+from processors.log.snapshot_proof import doubt
+from processors.log.snapshots import SnapshotFolder
 
 IN_ORDER_OR_NOT_AT_ALL: Mapping[str, object] = {
     ("delivery.timeout.ms"): 0,
@@ -128,3 +131,52 @@ class OutcomePublisher:
     async def close(self) -> None:
         await self._producer.close()
         await asyncio.gather(*self._closing, return_exceptions=True)
+
+
+class OutcomeRefold:
+    """Pieces are asked for one behind the other, so the folder of the last one is kept."""
+
+    def __init__(self, reader: Callable[[], LogReader], snapshots: SnapshotFolder) -> None:
+        self._open = reader
+        self._snapshots = snapshots
+        self._reader: LogReader | None = None
+        self._folder: Folder | None = None
+
+    def outcomes(self, first: int, end: int) -> list[Outcome]:
+        """The outcomes of the commands from `first` up to `end` (excluded). Raises LogUnreachable,
+        LogBroken.
+        """
+        reader = self._opened()
+        if self._folder is None or self._folder.next_offset > first:
+            self._folder = next(
+                (one for one in self._snapshots.newest_first(first - 1) if self._proven(one)),
+                Folder(),
+            )
+        folder, found = self._folder, []
+
+        def take(offset: int, data: bytes) -> None:
+            outcome = folder.apply(offset, data).outcome
+            if offset >= first:
+                found.append(outcome)
+
+        reader.read(COMMANDS_TOPIC, folder.next_offset, end, take)
+        return found
+
+    def _proven(self, folder: Folder) -> bool:
+        return doubt(folder, published_outcome(self._opened(), folder.offset)) is None
+
+    def last_published(self) -> int:
+        """The command offset of the newest outcome in the topic, -1 when there is none. Raises
+        LogUnreachable.
+        """
+        return last_published(self._opened())
+
+    def _opened(self) -> LogReader:
+        if self._reader is None:
+            self._reader = self._open()
+        return self._reader
+
+    def close(self) -> None:
+        """Leave the log."""
+        if self._reader is not None:
+            self._reader.close()

@@ -13,14 +13,12 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from events.outcomes import Outcome
+from events.outcomes import BACKLOG_MAX, Outcome
 from events.topics import COMMANDS_TOPIC
-from processors.controller.outcome_backlog import BACKLOG_MAX
 from processors.fold import snapshot_codec
 from processors.fold.folder import Folder, ReleaseTooOld
 from processors.fold.state_digest import has_state_digest, newest_state_digest
-from processors.log import snapshot_fetch
-from processors.log.bulk_fold import BulkFold
+from processors.log import snapshots as snapshot_fetch
 from processors.log.landed_tables import LandedTables, shorter_than_tables
 from processors.log.outcomes import last_published, published_outcome
 from processors.log.reader import (
@@ -34,6 +32,57 @@ from processors.log.snapshot_proof import doubt
 from processors.log.snapshots import SnapshotFolder
 from processors.log.start_notes import StartNotes
 from processors.settings.config import ControllerConfig
+
+RECORDS_TOGETHER = 512
+
+
+class BulkFold:
+    """Takes records in order, up to `end` (excluded); of those beyond `published` it keeps the
+    first outcomes.
+
+    `on_difference` gets each offset whose issuer had named another digest. Raises as `Folder.apply`
+    does.
+    """
+
+    def __init__(
+        self,
+        folder: Folder,
+        end: int,
+        published: int,
+        outcomes_max: int,
+        on_difference: Callable[[int], None],
+    ) -> None:
+        self.outcomes: list[Outcome] = []
+        self._folder = folder
+        self._end = end
+        self._published = published
+        self._outcomes_max = outcomes_max
+        self._on_difference = on_difference
+        self._waiting: list[bytes] = []
+
+    def take(self, offset: int, data: bytes) -> bool:
+        """Take the next record; True when it, and all before it, have been applied."""
+        if offset > self._published and len(self.outcomes) < self._outcomes_max:
+            self.flush()
+            applied = self._folder.apply(offset, data)
+            self.outcomes.append(applied.outcome)
+            if applied.digest_agrees is False:
+                self._on_difference(offset)
+            return True
+        self._waiting.append(data)
+        # What comes next may want a snapshot of this very state, which can be proven here.
+        is_full = len(self._waiting) >= RECORDS_TOGETHER or has_state_digest(offset)
+        if not is_full and offset + 1 < self._end:
+            return False
+        self.flush()
+        return True
+
+    def flush(self) -> None:
+        """Apply what was taken and waits."""
+        waiting, self._waiting = self._waiting, []
+        for offset in self._folder.apply_many(self._folder.next_offset, waiting):
+            self._on_difference(offset)
+
 
 _log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")

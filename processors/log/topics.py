@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import TimeoutError as FutureTimeout
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -297,3 +298,24 @@ def recipe(specs: Sequence[TopicSpec]) -> str:
         + ", ".join(f"{name}={value}" for name, value in spec.created.items())
         for spec in specs
     )
+
+
+ID_TIMEOUT_S = 1.0
+GONE = ""
+
+
+class TopicIdentity:
+    """Asks one Kafka. Keeps a client for itself."""
+
+    def __init__(self, kafka: Mapping[str, str]) -> None:
+        self._admin = AdminClient({**LOG_CLIENT_SETTINGS, **kafka})
+
+    def ask(self, topic: str, timeout_s: float = ID_TIMEOUT_S) -> str | None:
+        """The topic's id; `GONE` when there is no such topic; None when it could not be learnt."""
+        asked = self._admin.describe_topics(TopicCollection([topic]), request_timeout=timeout_s)
+        try:
+            return str(asked[topic].result(timeout_s + 1).topic_id)
+        except KafkaException as error:
+            return GONE if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART else None
+        except FutureTimeout:
+            return None

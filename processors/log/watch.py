@@ -19,7 +19,7 @@ from typing import Protocol
 from events.topics import COMMANDS_TOPIC
 from processors.log.health import LogHealth, Look
 from processors.log.reader import LogBroken, LogReader, LogUnreachable
-from processors.log.topic_identity import TopicIdentity
+from processors.log.topics import TopicIdentity
 
 _log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
-from brokers.remoting.connection import split_address
+from brokers.remoting.addresses import split_address
 from events.config_file import ConfigError, checked, read_bytes, read_toml
 from processors.settings import config as controller_config
 from processors.settings.config import PROPERTIES_SUFFIXES, ControllerConfig

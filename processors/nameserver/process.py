@@ -13,16 +13,19 @@ import logging
 import os
 
 from brokers.remoting import fastjson
+from brokers.remoting.addresses import split_address
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import Connection, Limits, split_address
-from brokers.remoting.server import Dispatcher, RemotingServer
+from brokers.remoting.connection import Connection
+from brokers.remoting.dispatcher import Dispatcher
+from brokers.remoting.limits import Limits
+from brokers.remoting.server import RemotingServer
 from events.last_resort import LastResort, on_stop_signals
 from processors.nameserver.config import NameServerConfig
-from processors.nameserver.known_tables import KnownTables
 from processors.nameserver.records import LiveBroker, TopicQueues, Verdict
 from processors.nameserver.registration import (
     BadRegistration,
+    KnownTables,
     decode_data_version,
     decode_registration,
 )

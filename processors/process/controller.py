@@ -15,12 +15,14 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Iterator
 
 from brokers.remoting import fastjson
-from brokers.remoting.addresses import host_of
+from brokers.remoting.addresses import host_of, split_address
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import Connection, Limits, split_address
+from brokers.remoting.connection import Connection
+from brokers.remoting.limits import Limits
 from brokers.remoting.server import RemotingServer
 from events.last_resort import EXIT_STUCK, STOP_MAX_S, LastResort, on_stop_signals
 from processors.controller import effects as fx
@@ -32,13 +34,29 @@ from processors.log.controller_log import ControllerLog
 from processors.log.facts import FactReporter
 from processors.log.reader import LogBroken, LogUnreachable
 from processors.log.topics import TopicsUnfit, prepare
-from processors.process import data_folder, log_levels
+from processors.process import data_folder, pages
 from processors.process.effect_runner import EffectRunner, monotonic_ms, monotonic_us, wall_ms
 from processors.process.outbound import Outbound, PeerHosts
-from processors.process.own_identity import random_ids, release
 from processors.process.pages import ControllerPages
 from processors.settings.config import ControllerConfig
 from processors.wire.answers import not_leader
+
+
+def random_ids() -> Iterator[bytes]:
+    """Command ids: 16 random bytes each."""
+    while True:
+        yield os.urandom(16)
+
+
+def release() -> str:
+    """The version written into a claim."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("regent")
+    except metadata.PackageNotFoundError:
+        return "source"
+
 
 _log = logging.getLogger(__name__)
 
@@ -130,7 +148,7 @@ class ControllerProcess:
                 networks=config.advertise_by_network,
                 startup=config.startup(),
                 is_of_peer=self._peer_hosts.believed,
-                knows_logger=log_levels.is_logger,
+                knows_logger=pages.is_logger,
             ),
             self._folder,
             random_ids(),

@@ -14,12 +14,14 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
+from brokers.remoting.addresses import split_address
+from brokers.remoting.calls import ConnectFailed, RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import ConnectFailed, Connection, RemotingError, split_address
+from brokers.remoting.connection import Connection
 from brokers.remoting.known_hosts import KnownHosts
 from processors.controller.metrics import Metrics
-from processors.controller.networks import reachable
+from processors.controller.peer_reports import reachable
 
 _log = logging.getLogger(__name__)
 

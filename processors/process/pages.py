@@ -7,24 +7,80 @@ Responsible for: the pages, and what of the process's disk they tell. Refuses to
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from brokers.remoting.connection import split_address
+from brokers.remoting.addresses import split_address
+from processors.controller.context import LOGGER_ROOTS
 from processors.controller.core import ControllerCore
 from processors.controller.gauges import Figures
 from processors.controller.metrics import Metrics
 from processors.controller.operators import LOG_LEVELS
 from processors.log.controller_log import ControllerLog
-from processors.log.snapshot_fetch import PATH
-from processors.process import log_levels
+from processors.log.snapshots import ETAG, NOT_ABOVE, PATH, SnapshotFolder, etag
 from processors.process.effect_runner import monotonic_ms
 from processors.process.http_front import HttpAnswer, HttpFront, Route, text
 from processors.process.metrics_text import CONTENT_TYPE, Disk, render
-from processors.process.snapshot_route import snapshot_route
 from processors.settings.config import ControllerConfig
+
+
+def loggers() -> list[str]:
+    """The names that a level can be set for: modules of ours that log, and the packages above
+    them.
+    """
+    return sorted(
+        name
+        for name in tuple(logging.root.manager.loggerDict)
+        if name.partition(".")[0] in LOGGER_ROOTS
+    )
+
+
+def is_logger(name: str) -> bool:
+    """True for a logger of ours that is there."""
+    return name.partition(".")[0] in LOGGER_ROOTS and name in logging.root.manager.loggerDict
+
+
+def levels() -> dict[str, str]:
+    """The root's level, and those of loggers that have one of their own."""
+    own = {
+        name: logging.getLevelName(one.level)
+        for name, one in sorted(logging.root.manager.loggerDict.items())
+        if isinstance(one, logging.Logger) and one.level != logging.NOTSET
+    }
+    return {"root": logging.getLevelName(logging.root.level), **own}
+
+
+SNAPSHOT_TYPE = "application/octet-stream"
+OFFSET_MAX = 2**63 - 1
+
+
+def snapshot_route(snapshots: SnapshotFolder) -> Route:
+    """The newest snapshot whose offset is at most the one asked for; 404 when there is none."""
+
+    async def answer(query: Mapping[str, str]) -> HttpAnswer:
+        asked = query.get(NOT_ABOVE, str(OFFSET_MAX))
+        if not (asked.isascii() and asked.isdigit() and len(asked) <= len(str(OFFSET_MAX))):
+            return text(400, f"{NOT_ABOVE} is an offset, not {asked[:32]!r}")
+        found = await asyncio.to_thread(snapshots.newest_path, int(asked))
+        if found is None:
+            return text(404, f"no snapshot at or below offset {asked}")
+        offset, path = found
+        try:
+            digest = await asyncio.to_thread(_digest_of, path)
+        except OSError:
+            return text(404, "it is gone; ask again")
+        return HttpAnswer(200, SNAPSHOT_TYPE, path, {ETAG: etag(offset, digest)})
+
+    return answer
+
+
+def _digest_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
 
 SNAPSHOTS = "snapshot-*.bin"
 
@@ -128,9 +184,7 @@ class ControllerPages:
         )
 
     async def _show_level(self, _query: Mapping[str, str]) -> HttpAnswer:
-        return text(
-            200, "\n".join(f"{name} {level}" for name, level in log_levels.levels().items())
-        )
+        return text(200, "\n".join(f"{name} {level}" for name, level in levels().items()))
 
     async def _set_level(self, query: Mapping[str, str]) -> HttpAnswer:
         level = query.get("level", "").upper()
@@ -141,7 +195,7 @@ class ControllerPages:
                 "/loglevel?level=DEBUG&logger=processors",
             )
         name = query.get("logger", "")
-        if name and not log_levels.is_logger(name):
-            return text(400, f"no logger {name!r}; there are {' '.join(log_levels.loggers())}")
+        if name and not is_logger(name):
+            return text(400, f"no logger {name!r}; there are {' '.join(loggers())}")
         logging.getLogger(name or None).setLevel(level)
         return text(200, f"{name or 'root'} {level}")

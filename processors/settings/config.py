@@ -15,7 +15,7 @@ from typing import Any
 from immutables import Map
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
-from brokers.remoting.connection import split_address
+from brokers.remoting.addresses import split_address
 from events.config_file import (
     ConfigError,
     checked,
@@ -24,8 +24,9 @@ from events.config_file import (
     read_bytes,
     read_toml,
 )
-from processors.fold.state import RULES_VERSION, ControllerState
-from processors.settings import config_text, recorded
+from processors.fold.rules import RULES_VERSION
+from processors.fold.state import ControllerState
+from processors.settings import recorded, rocketmq
 from processors.settings.properties import PropertiesRejected, parse
 from processors.settings.rocketmq import (
     KAFKA_PREFIX,
@@ -288,9 +289,7 @@ class ControllerConfig(BaseModel):
 
     def text(self) -> str:
         """The whole in force before the log says more, as properties (`-p`)."""
-        return config_text.shown(
-            self.startup(), ControllerState(settings=Map(self.settings))
-        ).decode()
+        return rocketmq.shown(self.startup(), ControllerState(settings=Map(self.settings))).decode()
 
 
 def load(path: str | Path | None, overrides: Mapping[str, Any] | None = None) -> ControllerConfig:

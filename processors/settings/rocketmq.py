@@ -12,7 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from processors.fold.state import ControllerState
+from processors.settings import recorded
 from processors.settings import recorded as settings_in_force
+from processors.settings.properties import dump
 
 ANY_HOST = "0.0.0.0"
 IPV4 = re.compile(r"\d{1,3}(\.\d{1,3}){3}")
@@ -318,3 +321,44 @@ def _number(given: Mapping[str, str], name: str) -> int:
     if not (value.isascii() and value.isdigit() and len(value) <= 9):
         raise Contradiction(f"{name} is {value!r}, not a number")
     return int(value)
+
+
+BLACK_LIST = "configBlackList"
+ALWAYS_BLACK = frozenset({BLACK_LIST, "configStorePath", "rocketmqHome"})
+DEFAULT_BLACK_LIST = "configBlackList;configStorePath"
+SECRET = "******"
+_SECRET_PARTS = ("password", "secret", "jaas", "private", ".key", "credential", "token")
+
+
+def shown(startup: Mapping[str, str], state: ControllerState) -> bytes:
+    """Properties text, keys sorted. Never empty, and never with what lets others in."""
+    values = {name: _masked(name, value) for name, value in startup.items()}
+    values.setdefault(BLACK_LIST, DEFAULT_BLACK_LIST)
+    values |= recorded.in_force(state)
+    # Java's own name for it in this text.
+    values["isProcessReadEvent"] = recorded.text(state, recorded.PROCESS_READS)
+    values.pop(recorded.PROCESS_READS, None)
+    return dump(values)
+
+
+def _masked(name: str, value: str) -> str:
+    lowered = name.lower()
+    return SECRET if value and any(part in lowered for part in _SECRET_PARTS) else value
+
+
+def touches_black_list(asked: Mapping[str, str], startup: Mapping[str, str]) -> bool:
+    """True when one of the names may not be changed by anybody."""
+    black = {name.strip() for name in startup.get(BLACK_LIST, DEFAULT_BLACK_LIST).split(";")}
+    return any(name in ALWAYS_BLACK or name in black for name in asked)
+
+
+def fixed_at_start(asked: Mapping[str, str], startup: Mapping[str, str]) -> list[str]:
+    """The names with another value than the one this controller started with; unknown names are
+    ignored.
+    """
+    return sorted(
+        name
+        for name, value in asked.items()
+        if (name in startup or name in STARTUP_NAMES)
+        and value.strip() != startup.get(name, "").strip()
+    )

@@ -24,9 +24,9 @@ from brokers.membership.controller_messages import (
     apply_broker_id,
     register_broker,
 )
+from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import RemotingError
 from infra.workload.process import stop_on_signals
 
 TIMEOUT_MS = 500

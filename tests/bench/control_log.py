@@ -20,7 +20,8 @@ from events.commands import (
 )
 from events.envelope import Envelope, ReplicaEvidence
 from processors.fold.folder import Folder
-from processors.fold.state import RULES_VERSION, BrokerSet
+from processors.fold.rules import RULES_VERSION
+from processors.fold.state import BrokerSet
 
 CLUSTER = "DefaultCluster"
 MEMBERS = (1, 2, 3)

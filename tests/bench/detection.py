@@ -13,9 +13,10 @@ import signal
 import time
 from multiprocessing.connection import Connection as Pipe
 
+from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import Connection, RemotingError
+from brokers.remoting.connection import Connection
 from brokers.remoting.server import RemotingServer
 from tests.bench.apart import SPAWN
 

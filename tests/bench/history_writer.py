@@ -23,7 +23,7 @@ from events.outcomes import Outcome
 from events.producer import PRODUCER_SETTINGS
 from infra.kafka import server
 from processors.fold.folder import Folder
-from processors.fold.state import RULES_VERSION
+from processors.fold.rules import RULES_VERSION
 
 CLUSTER_ID = "bench-history"
 SETS, MEMBERS = 300, (1, 2, 3)

@@ -22,7 +22,7 @@ from lakehouse.tables.high_water import HighWater
 from lakehouse.tables.lake import lake_at
 from lakehouse.tables.specs import BRONZE
 from processors.fold.folder import Folder
-from processors.log.bulk_fold import RECORDS_TOGETHER
+from processors.log.start import RECORDS_TOGETHER
 from tests.bench.control_log import ControlLog
 from tests.support.generated_lake import batch_of, land_batch
 

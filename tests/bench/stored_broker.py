@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from brokers.remoting.calls import RemotingError
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import RemotingError
 from brokers.store.store import MessageStore, StoreConfig
 from infra.processes.ports import split_address
 from tests.bench import java_brokers, send_load

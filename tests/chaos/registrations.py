@@ -12,9 +12,9 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import RemotingError
 
 CALL_TIMEOUT_MS = 5_000
 WITHIN_S = 120.0

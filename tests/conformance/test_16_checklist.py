@@ -107,7 +107,7 @@ TOOL.shown(
 TOOL.shown("2-1006-takes-an-array", f"{REQUESTS}::test_requests")
 TOOL.shown(
     "3-1010-is-never-empty",
-    "tests/unit/processors/settings/test_config_text.py::test_names_are_sorted_and_the_text_is_never_empty",
+    "tests/unit/processors/settings/test_rocketmq.py::test_names_are_sorted_and_the_text_is_never_empty",
 )
 TOOL.shown(
     "4-1009-takes-properties",

@@ -357,7 +357,7 @@ CONFIG.shown(
 )
 CONFIG.shown(
     "the-file-may-add-to-the-black-list",
-    "tests/unit/processors/settings/test_config_text.py::"
+    "tests/unit/processors/settings/test_rocketmq.py::"
     "test_the_black_list_always_holds_three_names_and_those_of_the_file",
 )
 

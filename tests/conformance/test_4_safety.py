@@ -30,7 +30,7 @@ from brokers.replica.put_rules import AckMode
 from brokers.replica.roles import Role, RoleNotice, Verdict, judge
 from brokers.replica.transitions import RoleTransitions
 from brokers.service.metadata.topic_changes import TopicChanges
-from brokers.store.recovery import checkpoint
+from brokers.store.files import durable
 from processors.fold import decide_replicas, elect
 from processors.fold.refusals import ACCEPTED_WITHOUT_CHANGE
 from tests.support.broken_on_purpose import Bug, Patch, Rule, cases, is_seen, name_of
@@ -448,7 +448,7 @@ def files_are_written_in_place(patch: Patch) -> None:
 
 
 def the_folder_is_not_synced(patch: Patch) -> None:
-    patch.setattr(checkpoint, "sync_directory", lambda path: None)
+    patch.setattr(durable, "sync_directory", lambda path: None)
 
 
 def torn_epochs_are_taken_as_none(patch: Patch) -> None:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from brokers.remoting.command import RemotingCommand
-from processors.wire import read_answers
+from processors.wire import answers as read_answers
 from tests.conformance.rows import Row, Shown, Table
 from tests.support.control_history import CLUSTER, NAME, History, with_master, with_replicas
 from tests.support.controller_rig import SET, Rig

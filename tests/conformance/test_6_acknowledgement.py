@@ -22,7 +22,7 @@ from brokers.replica.put_rules import (
 )
 from brokers.replica.waiters import Confirmation, ConfirmWaiters
 from brokers.store.files.disk_space import full_remark
-from brokers.store.log.flush_queue import Flushed
+from brokers.store.log.group_commit import Flushed
 from tests.support.brokers import send_request, until
 from tests.support.client_service import Desk
 

@@ -5,7 +5,8 @@ import pytest
 from events.changes import MasterElected
 from processors.controller import effects as fx
 from processors.fold.state import BrokerSet, Replica
-from processors.liveness.replicas import Heartbeat, Liveness
+from processors.liveness.pulses import Heartbeat
+from processors.liveness.replicas import Liveness
 from tests.conformance.rows import Row, Shown, Table
 from tests.support.controller_rig import CLUSTER, SET, Log, Rig
 

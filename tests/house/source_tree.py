@@ -56,17 +56,25 @@ def _imported(path: Path) -> Iterator[str]:
             yield from (f".{alias.name}" for alias in node.names)
 
 
-def functions(path: Path) -> Iterator[tuple[str, int]]:
-    """Each function with its number of lines."""
-    for node in nodes(path):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
+def function_nodes(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Every function of the module."""
+    return [n for n in nodes(path) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
 @cache
 def text_files() -> tuple[Path, ...]:
     """Every file of the project that a person wrote, relative to the root."""
-    skipped = {".git", ".venv", ".hypothesis", ".pytest_cache", "__pycache__", ".regent", "build"}
+    skipped = {
+        ".git",
+        ".venv",
+        ".hypothesis",
+        ".mypy_cache",
+        ".pytest_cache",
+        ".ruff_cache",
+        ".regent",
+        "__pycache__",
+        "build",
+    }
     endings = {".py", ".md", ".toml", ".lock", ".in", ".avsc", ".json", ".java", ".xml", ".sh", ""}
     found = []
     for folder, folders, names in os.walk(ROOT):

@@ -1,48 +1,71 @@
-"""Each source module has its test module, and the reverse: so that a reader finds the one from the
-other.
+"""Tests stand where the code stands: a reader finds one from the other.
+
+A test module of a folder may cover a family of modules; each module is imported by one of them.
 """
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
-from source_tree import PACKAGES, ROOT, modules
-from unmirrored import TESTED_ELSEWHERE, TESTS_WITHOUT_MODULE
+from source_tree import PACKAGES, ROOT, imports, modules
+from unmirrored import TESTED_ELSEWHERE, TESTS_OF_TOOLS
+
+UNIT = ROOT / "tests/unit"
 
 
-def test_of(path: Path) -> Path:
-    return Path("tests/unit") / path.parent / f"test_{path.name}"
+@cache
+def beside(folder: Path) -> tuple[Path, ...]:
+    """The test modules of a source folder."""
+    return tuple(path.relative_to(ROOT) for path in sorted((UNIT / folder).glob("test_*.py")))
 
 
-test_of.__test__ = False  # type: ignore[attr-defined]
+@cache
+def named(path: Path) -> frozenset[str]:
+    """What a test module imports, or names in a text: what it patches or runs."""
+    texts = (
+        node.value
+        for node in ast.walk(ast.parse((ROOT / path).read_text("utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+    return frozenset({*imports(path), *texts})
 
 
-def test_every_source_module_has_its_test_module() -> None:
-    missing = [
-        str(path)
-        for path in modules()
-        if not (ROOT / test_of(path)).exists() and str(path) not in TESTED_ELSEWHERE
-    ]
-    assert not missing, f"no test module for {missing}"
+def covers(test: Path, dotted: str) -> bool:
+    return any(
+        name == dotted or name.startswith(f"{dotted}.") or f"{dotted} import" in name
+        for name in named(test)
+    )
 
 
-def test_every_unit_test_module_has_its_source_module() -> None:
-    orphans = []
-    for path in sorted((ROOT / "tests/unit").rglob("test_*.py")):
-        inside = path.relative_to(ROOT / "tests/unit")
-        source = inside.with_name(inside.name.removeprefix("test_"))
-        package = inside.parts[0] in PACKAGES and inside.name == f"test_{inside.parent.name}.py"
-        if not (ROOT / source).exists() and not package and str(inside) not in TESTS_WITHOUT_MODULE:
-            orphans.append(str(inside))
-    assert not orphans, f"no source module for {orphans}"
+def uncovered() -> Iterator[str]:
+    for path in modules():
+        dotted = ".".join(path.with_suffix("").parts)
+        own = ROOT / "tests/unit" / path.parent / f"test_{path.name}"
+        if not own.exists() and not any(covers(test, dotted) for test in beside(path.parent)):
+            yield str(path)
+
+
+def test_every_module_is_tested_in_the_folder_that_mirrors_its_own() -> None:
+    missing = set(uncovered()) - set(TESTED_ELSEWHERE)
+    assert not missing, f"no test module of its folder imports {sorted(missing)}"
+
+
+def test_every_unit_test_stands_in_the_mirror_of_a_folder() -> None:
+    folders = {UNIT / "schemas", *(UNIT / path.parent for path in modules())}
+    strangers = {
+        str(path.relative_to(UNIT).parts[0])
+        for path in UNIT.rglob("test_*.py")
+        if path.parent not in folders
+    }
+    assert strangers == set(TESTS_OF_TOOLS)
+    assert not strangers & set(PACKAGES)
 
 
 def test_exceptions_are_needed_and_point_to_something() -> None:
-    for path, reason in TESTED_ELSEWHERE.items():
-        assert (ROOT / path).exists(), f"{path} is gone: remove its exception"
-        assert not (ROOT / test_of(Path(path))).exists(), (
-            f"{path} has its test module: remove its exception"
-        )
-        assert (ROOT / reason).exists(), (
-            f"{path} is said to be tested by {reason}, which is not there"
-        )
+    needless = set(TESTED_ELSEWHERE) - set(uncovered())
+    assert not needless, f"remove the exceptions {sorted(needless)}"
+    gone = {test for test in TESTED_ELSEWHERE.values() if not (ROOT / test).exists()}
+    assert not gone

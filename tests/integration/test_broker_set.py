@@ -15,7 +15,7 @@ from brokers.process.config import BrokerConfig
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
-from brokers.store.log.commit_log import LogError
+from brokers.store.files.errors import LogError
 from brokers.store.log.records import decode_messages
 from tests.support.brokers import (
     PATIENT,

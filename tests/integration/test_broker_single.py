@@ -14,8 +14,8 @@ from brokers.process.broker import BrokerProcess
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
+from brokers.store.files.errors import LogError
 from brokers.store.log.batch_units import BatchUnit, encode_batch
-from brokers.store.log.commit_log import LogError
 from brokers.store.log.records import decode_messages
 from tests.support.brokers import (
     broker_config,

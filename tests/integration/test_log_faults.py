@@ -19,9 +19,9 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from brokers.remoting.calls import RemotingError
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import RemotingError
 from events.topics import COMMANDS, COMMANDS_TOPIC, OUTCOMES_TOPIC
 from infra.kafka.server import LocalKafka, create_topics
 from processors.log import faust_worker

@@ -20,10 +20,10 @@ from typing import Any
 import pytest
 
 from brokers.remoting import fastjson
+from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import RemotingError
 from brokers.store.log.records import decode_messages
 from brokers.store.queue_follower import LAG_BYTES_MAX
 from brokers.store.queues.dispatch import PIECE_BYTES_MIN

@@ -21,7 +21,7 @@ from events.topics import COMMANDS_TOPIC
 from infra.kafka.server import LocalKafka
 from infra.workload.ledger import compare
 from processors.fold.folder import Folder, ReleaseTooOld
-from processors.process.own_identity import release
+from processors.process.controller import release
 from tests.support.control_history import (
     CLUSTER_ID,
     FIRST_FINGERPRINTS,

@@ -13,9 +13,9 @@ import pytest
 
 from brokers.ha.master_link import LinkLimits
 from brokers.process.broker import BrokerProcess
+from brokers.remoting.addresses import split_address
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import split_address
 from brokers.replica.config import LINKS_MAX
 from tests.support.brokers import (
     PATIENT,

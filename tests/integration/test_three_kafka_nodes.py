@@ -14,8 +14,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata, PartitionMetadata
 
 from brokers.membership.controller_messages import Introduction, apply_broker_id
+from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
-from brokers.remoting.connection import RemotingError
 from events.topics import COMMANDS_TOPIC
 from infra.cluster.plan import CLUSTER_NAME
 from infra.workload.ledger import compare

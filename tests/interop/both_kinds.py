@@ -19,7 +19,8 @@ from typing import Any
 
 from brokers.store.log.records import Record
 from brokers.store.log.scan import LogWalk
-from infra.controllers.admin import ControllerAdmin, Refused
+from infra.controllers.admin import ControllerAdmin
+from infra.controllers.calls import Refused
 from infra.problems import Problem
 from tests.interop.java_rocketmq import BROKER_SETTINGS
 from tests.interop.java_set import (

@@ -31,8 +31,9 @@ from tests.interop.both_kinds import (
     ours,
     records,
 )
-from tests.interop.java_client import PATIENT, Producer, acknowledged_of, read_back
+from tests.interop.java_client import PATIENT, Producer, read_back
 from tests.interop.java_set import JavaSet, loss_row
+from tests.interop.ledger import acknowledged_of
 from tests.interop.program import Replica
 from tests.interop.stage import Row, Stage
 

@@ -137,7 +137,7 @@ class SmallFiles:
         self._renames.clear()
 
     def replace(self, name: str, data: bytes) -> None:
-        """What `brokers.store.recovery.checkpoint.replace_file` does (S12)."""
+        """What `brokers.store.files.durable.replace_file` does (S12)."""
         beside = name + ".tmp"
         self.write(beside, data)
         self.sync(beside)

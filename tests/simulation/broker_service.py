@@ -26,7 +26,7 @@ from brokers.service.sending import request as send_request
 from brokers.service.sending.messages import MessageMaker
 from brokers.service.tables.topics import TopicConfig, TopicTable
 from brokers.store.files.errors import DiskFull
-from brokers.store.log.flush_queue import Flushed, FlushQueue
+from brokers.store.log.group_commit import Flushed, FlushQueue
 from brokers.store.log.integrity import QueueCheck
 from brokers.store.log.records import MessageFields, host_bytes
 from brokers.store.queues import query

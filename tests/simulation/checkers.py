@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from immutables import Map
 
-from brokers.ha.patience import SILENT_HEARTBEATS
+from brokers.ha.pace import SILENT_HEARTBEATS
 from brokers.ha.slave_link import MASTER_BEGINS_LATER, SlaveState
 from events.changes import BrokerIdApplied, BrokersCleaned, SetDoubted, SyncStateSetAltered
 from events.commands import ElectMaster, RegisterBroker

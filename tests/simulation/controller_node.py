@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from brokers.remoting.command import RemotingCommand
 from processors.controller import effects as fx
-from processors.controller.core import ControllerCore, CoreConfig
+from processors.controller.context import CoreConfig
+from processors.controller.core import ControllerCore
 from processors.fold import snapshot_codec
 from processors.fold.folder import Applied, Folder
-from processors.fold.state import SETTING_DEDUPE_WINDOW
+from processors.fold.rules import SETTING_DEDUPE_WINDOW
 from processors.fold.state_digest import has_state_digest
 from processors.log import snapshot_proof
 from processors.wire.answers import not_leader

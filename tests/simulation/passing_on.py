@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from brokers.remoting.calls import ConnectFailed, ConnectionClosed
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import ConnectFailed, ConnectionClosed
 from tests.simulation.network import End, Node
 from tests.simulation.virtual_loop import VirtualLoop
 from tests.simulation.wire import Wire

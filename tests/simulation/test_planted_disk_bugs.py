@@ -16,9 +16,9 @@ from brokers.process import boot
 from brokers.replica import put_rules
 from brokers.replica.core import ReplicaCore
 from brokers.store.log import integrity
-from brokers.store.log.flush_queue import Flushed, FlushQueue
+from brokers.store.log.group_commit import Flushed, FlushQueue
 from brokers.store.recovery import plan as recovery_plan
-from brokers.store.recovery import recovery, recovery_read
+from brokers.store.recovery import recovery
 from tests.simulation.cluster import Shape
 from tests.simulation.mixes import Mix
 from tests.simulation.test_planted_bugs import POWER, Patch, Planted, find
@@ -58,7 +58,7 @@ def log_that_became_short_is_trusted(patch: Patch) -> None:
     """Damage ends the log at a start, as where nothing sound follows it, and nobody asks how far it
     went.
     """
-    patch.setattr(recovery_read, "behind_damage", lambda *_: None)
+    patch.setattr(recovery, "behind_damage", lambda *_: None)
     patch.setattr(recovery_plan, "missing_bytes", lambda known, flushed_offset, end: 0)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from brokers.ha import patience
+from brokers.ha import pace
 from brokers.service.role.forward import Forwarder
 from brokers.service.sending import messages
 from brokers.store.log import retention
@@ -85,7 +85,7 @@ def sends_of_unknown_outcome_are_passed_on_again(patch: Patch) -> None:
 
 
 def silent_links_are_kept(patch: Patch) -> None:
-    patch.setattr(patience.Patience, "limit_ms", property(lambda self: self._longest_ms))
+    patch.setattr(pace.Patience, "limit_ms", property(lambda self: self._longest_ms))
 
 
 PLANTED: Mapping[str, Planted] = {

@@ -13,18 +13,19 @@ from pathlib import Path
 from brokers.clock import Clock
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.server import Dispatcher, RemotingServer
+from brokers.remoting.dispatcher import Dispatcher
+from brokers.remoting.server import RemotingServer
 from brokers.replica.effects import RoleChanged
 from brokers.replica.waiters import Confirmation
 from brokers.service.client_service import ClientService
 from brokers.service.metadata.shared_tables import SharedTables
 from brokers.service.role.forward import Forwarder
 from brokers.service.role.role_view import RoleView
+from brokers.service.sending.messages import UniqueKeys
 from brokers.service.sending.send import Mastership, SendService
-from brokers.service.sending.unique_key import UniqueKeys
 from brokers.service.tables.table_files import TableFiles
 from brokers.service.tables.topics import system_topics
-from brokers.store.log.flush_queue import Flushed
+from brokers.store.log.group_commit import Flushed
 from brokers.store.log.records import host_bytes
 from brokers.store.store import MessageStore, StoreConfig
 from tests.support.brokers import unhurried

@@ -24,8 +24,8 @@ from events.envelope import Envelope, ImportedReplica, ReplicaEvidence
 from events.outcomes import Outcome
 from processors.fold.decide_positions import position_of
 from processors.fold.folder import Applied, Folder
-from processors.fold.rules import RULES
-from processors.fold.state import RULES_VERSION, BrokerSet, check_invariants
+from processors.fold.rules import RULES, RULES_VERSION
+from processors.fold.state import BrokerSet, check_invariants
 
 CLUSTER_ID = "cluster-1"
 CLUSTER = "DefaultCluster"

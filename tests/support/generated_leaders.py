@@ -20,7 +20,8 @@ from events.commands import ClaimLeadership, ClusterFormed, Command
 from events.envelope import Envelope
 from events.outcomes import Outcome
 from processors.fold.folder import Folder
-from processors.fold.state import RULES_VERSION, BrokerSet
+from processors.fold.rules import RULES_VERSION
+from processors.fold.state import BrokerSet
 from processors.liveness.fact_headers import FactHeaders
 from processors.liveness.heartbeat_gaps import HeartbeatGaps
 from processors.liveness.pulses import Heartbeat, Pulse

@@ -12,7 +12,8 @@ from typing import Any
 
 from events.broker_events import BrokerEvent, BrokerEventHeader
 from processors.fold.state import BrokerSet
-from processors.liveness.replicas import Heartbeat, Liveness
+from processors.liveness.pulses import Heartbeat
+from processors.liveness.replicas import Liveness
 from tests.support.generated_leaders import Leaders
 
 REGENT = "regent"

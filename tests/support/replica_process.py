@@ -12,7 +12,8 @@ from brokers.ha.epoch_file import EpochFile
 from brokers.replica import effects as fx
 from brokers.replica.config import ReplicaConfig
 from brokers.replica.core import ReplicaCore
-from brokers.replica.driver import AlterResult, ReplicaDriver, ReplicaHooks
+from brokers.replica.driver import ReplicaDriver
+from brokers.replica.hooks import AlterResult, ReplicaHooks
 from brokers.replica.roles import RoleNotice
 from brokers.store.log.records import MessageFields
 from brokers.store.store import MessageStore, StoreConfig

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 
 from brokers.remoting import fastjson
+from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import Connection, RemotingError
+from brokers.remoting.connection import Connection
 from brokers.remoting.server import RemotingServer
 
 

@@ -11,10 +11,10 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from brokers.clock import Clock
+from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import RemotingError
 from brokers.service.role.role_view import RoleView
 
 PUSH_TIMEOUT_MS = 1_000

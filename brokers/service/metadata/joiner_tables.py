@@ -13,9 +13,9 @@ import logging
 from collections.abc import Callable, Mapping
 
 from brokers.clock import Clock
+from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import ResponseCode
-from brokers.remoting.connection import RemotingError
 from brokers.service.metadata.held_by_members import HeldByMembers
 from brokers.service.role.hand_over_requests import take_tables
 from brokers.service.role.role_view import RoleView

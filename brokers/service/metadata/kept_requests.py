@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from brokers.clock import Clock
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection, Handler
-from brokers.service.tables.kept_files import KeptFiles
+from brokers.service.tables.kept_for_java import KeptFiles
 from brokers.store.store import MessageStore
 
 

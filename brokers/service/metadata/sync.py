@@ -13,10 +13,10 @@ import logging
 from collections.abc import Callable, Mapping
 
 from brokers.remoting import fastjson
+from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import RemotingError
 from brokers.service.metadata.offset_copy import OffsetCopy
 from brokers.service.metadata.queue_end_copy import QueueEndCopy
 from brokers.service.metadata.table_pieces import TEXT_BYTES_MAX, PiecesCopied

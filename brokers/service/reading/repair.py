@@ -12,11 +12,11 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from brokers.clock import Clock
+from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import RemotingError
-from brokers.store.log.commit_log import LogError
+from brokers.store.files.errors import LogError
 from brokers.store.log.integrity import RECORD_BYTES_MAX, BadRecord, Place
 from brokers.store.log.patch import patch, patch_blank
 from brokers.store.log.records import MAGIC_BLANK, Record, size_and_magic

@@ -17,10 +17,11 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from brokers.remoting.calls import ConnectFailed, RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import Answer, ConnectFailed, Connection, RemotingError
+from brokers.remoting.connection import Answer, Connection
 from brokers.service.role.role_view import RoleView
 
 FORWARDED_FOR = "regentForwardedFor"

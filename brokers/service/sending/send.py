@@ -24,7 +24,7 @@ from brokers.replica.put_rules import BusyGate, PutStatus, admit, code_of, combi
 from brokers.replica.waiters import Confirmation
 from brokers.service.role.role_view import RoleView
 from brokers.service.sending.answers import AnswersTogether, answer_to
-from brokers.service.sending.messages import MessageMaker
+from brokers.service.sending.messages import MessageMaker, UniqueKeys
 from brokers.service.sending.request import (
     Refusal,
     SendRequest,
@@ -36,14 +36,14 @@ from brokers.service.sending.request import (
     waits_for_replicas,
     with_property,
 )
-from brokers.service.sending.unique_key import UniqueKeys
 from brokers.service.sending.usual import usual_send
 from brokers.service.tables.topics import NOT_WRITABLE_BY_CLIENTS, TopicConfig, TopicTable
+from brokers.store.appender import PutResult
 from brokers.store.files.disk_space import full_remark
 from brokers.store.files.errors import DiskFull, LogError
-from brokers.store.log.flush_queue import Flushed
+from brokers.store.log.group_commit import Flushed
 from brokers.store.log.records import BODY_BYTES_MAX, MessageFields, RecordError
-from brokers.store.store import MessageStore, PutResult
+from brokers.store.store import MessageStore
 
 # Sends taken and not answered yet, and the bytes of their bodies; more is answered with
 # SYSTEM_BUSY.

@@ -12,7 +12,7 @@ import logging
 import secrets
 from pathlib import Path
 
-from brokers.service.tables.kept_files import KeptFiles
+from brokers.service.tables.kept_for_java import KeptFiles
 from brokers.service.tables.left_out import LeftOutEntries
 from brokers.service.tables.offsets import ConsumerOffsets
 from brokers.service.tables.subscription_groups import SubscriptionGroups

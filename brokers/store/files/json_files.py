@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from brokers.remoting.fastjson import JsonRejected, dumps, loads
-from brokers.store.log.commit_log import LogError
-from brokers.store.recovery.checkpoint import replace_file
+from brokers.store.files.durable import replace_file
+from brokers.store.files.errors import LogError
 
 TOPICS_FILE = "topics.json"
 CONSUMER_OFFSET_FILE = "consumerOffset.json"

@@ -20,10 +20,9 @@ from brokers.store.files.disk import (
     last_used_byte,
     last_used_or_unreadable_byte,
 )
-from brokers.store.files.errors import is_unreadable
+from brokers.store.files.errors import LogError, is_unreadable
 from brokers.store.files.open_files import OpenFiles
 from brokers.store.log import segments
-from brokers.store.log.commit_log import LogError
 from brokers.store.queues.entries import (
     DAMAGED_RUN_MAX,
     ENTRY,

@@ -13,9 +13,8 @@ from functools import partial
 from pathlib import Path
 
 from brokers.store.files.disk import sync_directory
-from brokers.store.files.errors import is_unreadable
+from brokers.store.files.errors import LogError, is_unreadable
 from brokers.store.files.open_files import OPEN_FILES_MAX, OpenFiles
-from brokers.store.log.commit_log import LogError
 from brokers.store.queues.consume_queue import ConsumeQueue
 from brokers.store.queues.entries import ENTRY_BYTES
 

@@ -18,14 +18,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from brokers.store.files.errors import LogError
 from brokers.store.index.index import MessageIndex
-from brokers.store.log.commit_log import CommitLog, FileRange, LogError
+from brokers.store.log.commit_log import CommitLog, FileRange
 from brokers.store.log.integrity import BadRecord, Place
 from brokers.store.log.records import SYS_FLAG_PREPARED, SYS_FLAG_TRANSACTION_MASK, Record
 from brokers.store.log.scan import LogWalk
-from brokers.store.queues.consume_queue import pack_entry
 from brokers.store.queues.consume_queues import ConsumeQueues
-from brokers.store.queues.entries import ENTRY
+from brokers.store.queues.entries import ENTRY, pack_entry
 
 if TYPE_CHECKING:
     from brokers.store.queues.entry_runs import EntryRuns, QueueRun

@@ -17,8 +17,14 @@ from typing import NamedTuple
 from brokers.store.log import segments
 from brokers.store.log.commit_log import CommitLog
 from brokers.store.log.integrity import BadRecord, QueueCheck
-from brokers.store.queues.consume_queue import ENTRY_BYTES, FILLER_SIZE, ConsumeQueue, Entry
-from brokers.store.queues.entries import DAMAGED_RUN_MAX, behind_mute
+from brokers.store.queues.consume_queue import ConsumeQueue
+from brokers.store.queues.entries import (
+    DAMAGED_RUN_MAX,
+    ENTRY_BYTES,
+    FILLER_SIZE,
+    Entry,
+    behind_mute,
+)
 
 MESSAGES_MAX = 32
 BODY_BYTES_MAX = 262_144

@@ -17,10 +17,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from brokers.store.files.durable import replace_file
 from brokers.store.files.errors import LogError
 from brokers.store.queues.consume_queues import ConsumeQueues
 from brokers.store.queues.entries import SLOT_MAX
-from brokers.store.recovery.checkpoint import replace_file
 
 QUEUE_ENDS_NAME = "queueEnds"
 FILE_BYTES_MAX = 256 << 20

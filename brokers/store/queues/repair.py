@@ -23,9 +23,9 @@ from brokers.store.log.integrity import (
 from brokers.store.log.records import Record, has_queue_entry
 from brokers.store.log.scan import LogWalk
 from brokers.store.log.scrub import next_record
-from brokers.store.queues.consume_queue import ConsumeQueue, Entry, pack_entry
+from brokers.store.queues.consume_queue import ConsumeQueue
 from brokers.store.queues.consume_queues import ConsumeQueues
-from brokers.store.queues.entries import FILLER_SIZE
+from brokers.store.queues.entries import FILLER_SIZE, Entry, pack_entry
 
 # Entries looked at on either side of a wrong one for one that is right, those that are all alike
 # counting as one; without any, the whole log is looked through.

@@ -15,11 +15,11 @@ from brokers.store.log.commit_log import CommitLog, store_ms_of
 from brokers.store.log.records import MAGIC_V1, MAGIC_V2, MESSAGE_BYTES_MIN, size_and_magic
 from brokers.store.log.scan import LogWalk
 from brokers.store.queues.consume_queues import ConsumeQueues
-from brokers.store.queues.dispatch import Dispatcher
+from brokers.store.queues.dispatch import Dispatcher, before_arrays
 from brokers.store.queues.queue_ends import QueueEnd, lacks_from
 from brokers.store.queues.repair import Misplaced, cut_queues, last_dispatched
 from brokers.store.recovery.checkpoint import Checkpoint
-from brokers.store.recovery.damage import Written
+from brokers.store.recovery.damage import Written, behind_damage
 from brokers.store.recovery.plan import (
     DAMAGED_MAX,
     Confirmed,
@@ -32,7 +32,68 @@ from brokers.store.recovery.plan import (
     settle,
     settle_empty,
 )
-from brokers.store.recovery.recovery_read import read_to_the_end
+
+# Loading the arrays takes as long as some 4 MiB of small messages one after the other.
+WORTH_BYTES = 4 << 20
+WINDOW_BYTES, WINDOW_BYTES_MIN = 1 << 20, 64 << 10
+# So many are looked at one by one where the arrays stopped.
+SINGLY = 64
+
+
+def read_to_the_end(
+    log: CommitLog, read: Confirmed, dispatcher: Dispatcher, written: Written
+) -> None:
+    """Gives every confirmed message its queue entry; `read` knows the rest afterwards. Damage in
+    what was once written is passed over.
+    """
+    _read_on(log, read, dispatcher)
+    while read.walk.reason and (
+        passed := behind_damage(log.read, read.walk.end, log.capacity_end, log.file_bytes, written)
+    ):
+        read.over_damage(*passed)
+        _read_on(log, read, dispatcher)
+
+
+def _read_on(log: CommitLog, read: Confirmed, dispatcher: Dispatcher) -> None:
+    limit = log.capacity_end
+    if _is_long(log, read.walk.end):
+        while read.walk.end < limit and not read.walk.reason:
+            if not _many(log, read, dispatcher, limit):
+                dispatcher.build(read.some(SINGLY))
+    dispatcher.build(read)
+
+
+def _is_long(log: CommitLog, at: int) -> bool:
+    try:
+        return any(log.read(at + WORTH_BYTES, 8))
+    except OSError as error:
+        if is_unreadable(error):
+            return False
+        raise
+
+
+def _many(log: CommitLog, read: Confirmed, dispatcher: Dispatcher, limit: int) -> bool:
+    """Whether there was a run of sound messages."""
+    start = read.walk.end
+    if start >= read.looked_at_singly_from:
+        return False
+    count = min(read.alike_below(limit) - start, WINDOW_BYTES)
+    try:
+        data = log.read(start, count) if count >= WINDOW_BYTES_MIN else b""
+    except OSError as error:
+        if is_unreadable(error):
+            return False
+        raise
+    if not data or not any(data[-8:]):  # the log may end in between
+        return False
+    before_arrays()
+    from brokers.store.recovery.checked_runs import checked_runs  # numpy only where it is worth it
+
+    found = checked_runs(data, start)
+    if found.count and read.passed(found.made.end, found.count):
+        dispatcher.write_runs(found.made, {})
+    return found.count > 0
+
 
 __all__ = ["RecoveryReport", "recover"]
 

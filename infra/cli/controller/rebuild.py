@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
 from infra.cli.process import table_of
-from infra.cli.up import add_dir
 from infra.cluster.data_folder import DataFolder
+from infra.cluster.flags import add_dir
 from infra.controllers.log_doubts import doubts_behind
 from infra.kafka.topic_restore import FreshTopic
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem

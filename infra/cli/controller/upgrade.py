@@ -15,7 +15,7 @@ from typing import Any
 
 from infra.cli.controller.state import rules_text
 from infra.cli.status import table
-from infra.controllers.admin import add_where, admin_of
+from infra.controllers.admin import add_where, admin_of, versions
 from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, Problem
 
 
@@ -43,12 +43,6 @@ def run(arguments: argparse.Namespace) -> int:
         plan["activated"] = True
     print(json.dumps(plan, indent=1) if arguments.json else "\n".join(lines_of(plan)))
     return EXIT_FAILED if plan["blockers"] else EXIT_DONE
-
-
-def versions(rules: object) -> tuple[int, ...]:
-    """The rules versions a controller has, from a list or `1,2`; empty when it did not say."""
-    parts = rules if isinstance(rules, (list, tuple)) else str(rules or "").split(",")
-    return tuple(int(part) for part in parts if str(part).strip())
 
 
 def plan_of(document: Mapping[str, Any], wanted: int | None) -> dict[str, Any]:

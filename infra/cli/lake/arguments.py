@@ -9,8 +9,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 from infra.cli.process import table_of
-from infra.cli.up import add_dir
 from infra.cluster.data_folder import DataFolder
+from infra.cluster.flags import add_dir
 from infra.problems import Problem
 
 if TYPE_CHECKING:

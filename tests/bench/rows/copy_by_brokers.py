@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from brokers.remoting.connection import RemotingError
+from brokers.remoting.calls import RemotingError
 from infra.problems import Problem
 from infra.processes.ports import pick_block
 from tests.bench import memory, replica_ends

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from events.codec import decode
 from processors.fold.folder import Folder
-from processors.log.bulk_fold import RECORDS_TOGETHER
+from processors.log.start import RECORDS_TOGETHER
 from tests.bench.apart import apart
 from tests.bench.control_log import ControlLog
 from tests.bench.figure import Figure, at_least, share_at_least

@@ -29,7 +29,7 @@ from events.commands import (
     RegisterBroker,
 )
 from processors.fold import canonical
-from processors.fold.state import SETTING_DEDUPE_WINDOW, SETTING_UNCLEAN
+from processors.fold.rules import SETTING_DEDUPE_WINDOW, SETTING_UNCLEAN
 from tests.support.control_history import (
     CLUSTER,
     FIRST_FINGERPRINTS,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from brokers.ha.epoch_file import parse_epochs
-from brokers.ha.epochs import EpochHistory
+from brokers.ha.epochs import EpochHistory, consistent_offset
 from brokers.ha.frames import (
     MasterFrameDecoder,
     MasterHandshake,
@@ -26,7 +26,6 @@ from brokers.ha.master_link import (
     SlaveIntroduced,
 )
 from brokers.ha.slave_link import AckDue, BytesReceived, HandshakeAgreed, SlaveLink
-from brokers.ha.truncation import consistent_offset
 
 HERE = Path(__file__).parent
 LIMITS = LinkLimits(file_bytes=16 * 1024 * 1024)

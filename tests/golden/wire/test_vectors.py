@@ -21,9 +21,9 @@ from brokers.membership.controller_messages import (
 from brokers.remoting import fastjson
 from brokers.remoting.command import RemotingCommand
 from brokers.replica.ha_status import HaStatus, SlaveSeen
+from brokers.service.admin import ha_runtime_info
 from brokers.service.clients.groups import ClientGroups
 from brokers.service.clients.requests import ClientRequests
-from brokers.service.ha_report import ha_runtime_info
 from brokers.service.tables.offsets import ConsumerOffsets
 from processors.nameserver.registration import decode_registration
 from processors.nameserver.routes import RouteTable

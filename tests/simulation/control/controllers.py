@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from processors.controller import effects as fx
-from processors.controller.core import ControllerCore, CoreConfig
+from processors.controller.context import CoreConfig
+from processors.controller.core import ControllerCore
 from processors.fold import snapshot_codec
 from processors.fold.folder import Folder, ReleaseTooOld
 from processors.fold.snapshot_codec import SnapshotError

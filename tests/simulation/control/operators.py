@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from brokers.remoting.command import RemotingCommand
-from processors.fold.state import SETTING_DEDUPE_WINDOW
+from processors.fold.rules import SETTING_DEDUPE_WINDOW
 from tests.simulation.control import asks
 from tests.simulation.control.brokers import UNDECIDED
 from tests.simulation.control.lines import Answered, Process

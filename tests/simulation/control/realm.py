@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from processors.fold.rules import SUPPORTED_RULES
-from processors.fold.state import SETTING_DEDUPE_WINDOW, ControllerState
+from processors.fold.rules import SETTING_DEDUPE_WINDOW, SUPPORTED_RULES
+from processors.fold.state import ControllerState
 from tests.simulation.control.brokers import BrokerNode
 from tests.simulation.control.controllers import ControllerNode
 from tests.simulation.control.lines import Lines, Process

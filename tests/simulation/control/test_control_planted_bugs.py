@@ -19,9 +19,8 @@ from processors.controller.core import ControllerCore
 from processors.controller.forwarding import ForwardingDesk
 from processors.controller.leadership import Leadership
 from processors.controller.operators import AdminDesk
-from processors.controller.outcome_backlog import OutcomeBacklog
-from processors.controller.read_barrier import ReadBarrier
-from processors.controller.reads import ReadDesk
+from processors.controller.outcomes import OutcomeBacklog
+from processors.controller.reads import ReadBarrier, ReadDesk
 from processors.fold import (
     candidates,
     decide,

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from brokers.ha.epochs import EpochHistory
-from brokers.ha.truncation import begins_later, consistent_offset
+from brokers.ha.epochs import EpochHistory, begins_later, consistent_offset
 from brokers.replica.effects import CutIncompleteTail, TruncateLog
 from brokers.replica.store_port import cut
 from brokers.store.files.errors import DiskFull, LogError

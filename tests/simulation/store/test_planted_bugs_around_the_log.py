@@ -22,7 +22,7 @@ from brokers.store.queues import consume_queue, entries, query
 from brokers.store.queues.consume_queue import ConsumeQueue
 from brokers.store.queues.consume_queues import ConsumeQueues
 from brokers.store.queues.queue_ends import QueueEnds
-from brokers.store.recovery import plan, recovery, recovery_read
+from brokers.store.recovery import plan, recovery
 from tests.simulation.store import realm as realm_of_stores
 from tests.simulation.store.faults import Mix
 from tests.simulation.store.mixes import FILES, LIVES, ORDINARY
@@ -95,7 +95,7 @@ def entries_behind_a_damaged_one_are_cut_after_a_loss_of_power(patch: Patch) -> 
 
 
 def a_start_ends_the_log_at_damage(patch: Patch) -> None:
-    patch.setattr(recovery_read, "behind_damage", lambda *args: None)
+    patch.setattr(recovery, "behind_damage", lambda *args: None)
 
 
 def what_was_confirmed_counts_as_written_after_a_loss_of_power(patch: Patch) -> None:

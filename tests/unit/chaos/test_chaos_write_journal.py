@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from brokers.store.files.disk import new_file, sync_directory
-from brokers.store.recovery.checkpoint import replace_file
+from brokers.store.files.durable import replace_file
 from tests.chaos.write_journal import PAGE_BYTES, Recorder, lose_power, records
 
 FILE_BYTES = 8 * PAGE_BYTES

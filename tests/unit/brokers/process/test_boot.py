@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from brokers.process.boot import Boot, BootMarker, Traces, judge, machine_boot_id, machine_boot_s
-from brokers.store.recovery.checkpoint import AbortMarker, Checkpoint, write_checkpoint
+from brokers.store.files.durable import AbortMarker
+from brokers.store.recovery.checkpoint import Checkpoint, write_checkpoint
 
 
 def begin(marker: BootMarker, store_has_data: bool, boot_id: str) -> Boot:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from brokers.process.config import BrokerConfig, ConfigError, load
+from brokers.process.config import BrokerConfig, load
+from events.config_file import ConfigError
 
 FILE = """
 broker_name = "broker-b"

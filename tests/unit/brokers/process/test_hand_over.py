@@ -12,8 +12,8 @@ import pytest
 
 from brokers.clock import Clock
 from brokers.process.hand_over import HandOverWork
+from brokers.remoting.calls import CallTimeout
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import CallTimeout
 from brokers.replica.effects import RoleChanged
 from brokers.replica.ha_status import HaStatus, SlaveSeen
 from brokers.service.role.hand_over import Refused

@@ -16,8 +16,8 @@ from brokers.process.replica import LocalReplica
 from brokers.replica.effects import Effect
 from brokers.replica.hooks import ReplicaHooks
 from brokers.replica.roles import RoleNotice
-from brokers.store.log.commit_log import LogError
-from brokers.store.log.flush_queue import Flushed
+from brokers.store.files.errors import LogError
+from brokers.store.log.group_commit import Flushed
 from brokers.store.log.records import MessageFields, host_bytes
 from brokers.store.recovery.checkpoint import Checkpoint, write_checkpoint
 from brokers.store.store import MessageStore, StoreConfig

@@ -8,16 +8,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from brokers.remoting.calls import CallTimeout, ConnectFailed, ConnectionClosed, RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import (
-    CallTimeout,
-    ConnectFailed,
-    ConnectionClosed,
-    Limits,
-    RemotingError,
-)
-from brokers.remoting.server import Dispatcher, RemotingServer
+from brokers.remoting.dispatcher import Dispatcher
+from brokers.remoting.limits import Limits
+from brokers.remoting.server import RemotingServer
 
 WAIT_S = 60
 

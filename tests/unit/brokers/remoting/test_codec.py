@@ -13,11 +13,11 @@ from brokers.remoting.codec import (
     FRAME_BYTES_MAX,
     HEADER_BYTES_MAX,
     FrameDecoder,
-    FrameError,
     TlsRefused,
     encode,
 )
 from brokers.remoting.command import RemotingCommand
+from brokers.remoting.headers import FrameError
 
 WIRE = Path(__file__).parents[3] / "golden" / "wire"
 RECORDED = [

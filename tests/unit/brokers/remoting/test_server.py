@@ -14,8 +14,9 @@ import pytest
 
 from brokers.remoting.codec import FrameDecoder, encode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import Limits
-from brokers.remoting.server import Dispatcher, RemotingServer
+from brokers.remoting.dispatcher import Dispatcher
+from brokers.remoting.limits import Limits
+from brokers.remoting.server import RemotingServer
 
 WAIT_S = 60
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from brokers.ha.epochs import EpochHistory
-from brokers.replica.driver import AlterResult
+from brokers.replica.hooks import AlterResult
 from brokers.replica.roles import Role
 from brokers.replica.waiters import Confirmation
 from brokers.store.files.errors import DiskFull

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from brokers.replica.put_rules import STORED, AckMode, BusyGate, PutStatus, admit, code_of, combine
 from brokers.replica.waiters import Confirmation
-from brokers.store.log.flush_queue import Flushed
+from brokers.store.log.group_commit import Flushed
 
 
 @pytest.mark.parametrize(

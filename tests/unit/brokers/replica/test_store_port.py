@@ -9,7 +9,7 @@ import pytest
 
 from brokers.replica.effects import CutIncompleteTail, FindRecord, TruncateLog
 from brokers.replica.store_port import complete_end, cut, has_record
-from brokers.store.log.commit_log import LogError
+from brokers.store.files.errors import LogError
 from brokers.store.store import MessageStore, StoreConfig
 from tests.support.replica_process import message
 

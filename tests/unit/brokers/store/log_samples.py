@@ -12,8 +12,8 @@ from brokers.store.log.records import (
     host_bytes,
     message_size,
 )
-from brokers.store.queues.consume_queue import ENTRY_BYTES, pack_entry
 from brokers.store.queues.consume_queues import ConsumeQueues
+from brokers.store.queues.entries import ENTRY_BYTES, pack_entry
 from brokers.store.store import MessageStore, StoreConfig
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "store"

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from brokers.store.log.commit_log import LogError
+from brokers.store.appender import PutResult
+from brokers.store.files.errors import LogError
 from brokers.store.log.records import decode_messages
-from brokers.store.queues.consume_queue import ENTRY_BYTES
+from brokers.store.queues.entries import ENTRY_BYTES
 from brokers.store.recovery.checkpoint import read_checkpoint
-from brokers.store.store import MessageStore, PutResult
+from brokers.store.store import MessageStore
 from tests.unit.brokers.store.log_samples import (
     NOW_MS,
     bodies,

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode
-from brokers.remoting.server import Dispatcher, RemotingServer
+from brokers.remoting.dispatcher import Dispatcher
+from brokers.remoting.server import RemotingServer
 from infra.cluster import readiness
 from infra.cluster.plan import ClusterPlan, ProcessSpec
 

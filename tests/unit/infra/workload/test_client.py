@@ -3,7 +3,8 @@ import pytest
 from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.server import Dispatcher, RemotingServer
+from brokers.remoting.dispatcher import Dispatcher
+from brokers.remoting.server import RemotingServer
 from infra.workload.client import CallFailed, WorkloadClient, decode_route
 
 ROUTE = {

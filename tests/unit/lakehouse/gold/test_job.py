@@ -8,8 +8,8 @@ import pytest
 from events.broker_events import BrokerEventHeader, EpochAppended, FirstMessageAcknowledged
 from events.codec import encode
 from lakehouse.errors import LakehouseError
-from lakehouse.gold import gold_carry
 from lakehouse.gold import job as gold_job
+from lakehouse.gold import progress
 from lakehouse.gold.failovers import EVENT_KINDS
 from lakehouse.gold.fold import GoldFold, published_of
 from lakehouse.gold.job import GoldJob
@@ -222,7 +222,7 @@ def _its_progress(lake: Lake) -> None:
 
 
 def _other_builders(lake: Lake) -> None:
-    gold_carry.BUILDERS_VERSION += 1
+    progress.BUILDERS_VERSION += 1
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_what_was_thrown_away_is_made_again(
     half_made: Path,
     whole: tuple[Path, dict[str, list[Row]]],
 ) -> None:
-    monkeypatch.setattr(gold_carry, "BUILDERS_VERSION", gold_carry.BUILDERS_VERSION)
+    monkeypatch.setattr(progress, "BUILDERS_VERSION", progress.BUILDERS_VERSION)
     lake = copy_of(half_made, tmp_path)
     job = job_of(lake)
     bring_up(job)

@@ -7,6 +7,7 @@ from events.broker_events import BrokerEventHeader, EpochAppended, FirstMessageA
 from events.codec import encode
 from lakehouse.errors import LakehouseError, NotLanded
 from lakehouse.gold import now as module
+from lakehouse.gold import progress
 from lakehouse.gold.now import gold_now
 from lakehouse.gold.specs import (
     BROKER_SET_HISTORY,
@@ -121,7 +122,7 @@ def test_gold_of_other_builders_is_not_believed(
     history, _ = failed_over()
     land(lake, records_of(history))
     bring_up(job_of(lake))
-    monkeypatch.setattr(module.gold_carry, "BUILDERS_VERSION", 999)
+    monkeypatch.setattr(progress, "BUILDERS_VERSION", 999)
     assert gold_now(lake, [FAILOVERS]).folded == len(history.records)
 
 

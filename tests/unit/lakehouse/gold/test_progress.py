@@ -5,18 +5,24 @@ import pytest
 from lakehouse.errors import NotLanded
 from lakehouse.gold.progress import (
     GOLD_PROGRESS,
+    CarryError,
     Mark,
     Progress,
     Taken,
+    dump,
+    load,
     read_mark,
     read_progress,
     table_ids,
     take_out,
     write_progress,
 )
+from lakehouse.gold.rows import Carry, gold_rows
+from lakehouse.gold.specs import GOLD_BY_NAME
 from lakehouse.tables.delta import ensure_tables
 from lakehouse.tables.lake import lake_at
 from tests.support.landed_log import lake_in
+from tests.unit.lakehouse.gold.gold_cases import at, changes_of, put, wandering
 
 
 def progress(offset: int) -> Progress:
@@ -57,3 +63,29 @@ def test_a_table_made_anew_has_another_id(tmp_path: Path) -> None:
         ensure_tables(lake_in(tmp_path / name), [GOLD_PROGRESS])
         ids.append(table_ids(lake_in(tmp_path / name), [GOLD_PROGRESS])["gold/progress"])
     assert len(set(ids)) == 2
+
+
+def test_an_empty_carry_comes_back() -> None:
+    back = load(dump(Carry()))
+    assert (dict(back.open_rows), list(back.masterships)) == ({}, [])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_with_the_carry_that_came_back_the_tables_end_up_as_at_once(seed: int) -> None:
+    changes = changes_of(wandering(seed))
+    whole, _ = gold_rows(changes, {}, at(len(changes)))
+    cut = len(changes) // 2
+    head, carry = gold_rows(changes[:cut], {}, at(cut))
+    back = load(dump(carry))
+    assert dump(back) == dump(carry)
+    tail, _ = gold_rows(changes[cut:], {}, at(len(changes)), back)
+    for name, table in GOLD_BY_NAME.items():
+        assert put(table, head[name], tail[name]) == put(table, whole[name]), name
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"[]", b'{"masterships":[{}]}', b"\xff\xfe", b'{"masterships":7}']
+)
+def test_other_bytes_are_refused(data: bytes) -> None:
+    with pytest.raises(CarryError):
+        load(data)

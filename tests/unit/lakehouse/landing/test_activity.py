@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from lakehouse.landing.activity import Activity
+from lakehouse.landing.background import Activity
 
 SOON_S, NEVER_S, WAIT_S = 0.001, 3600.0, 20.0
 

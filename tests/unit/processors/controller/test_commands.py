@@ -9,8 +9,7 @@ from events.commands import ClusterFormed
 from events.envelope import Envelope
 from processors.controller import commands
 from processors.controller import effects as fx
-from processors.controller.overload import QUEUED_MAX_MS, UNDER_WAY_MAX
-from processors.controller.patience import UNABLE_AFTER_MS
+from processors.controller.overload import QUEUED_MAX_MS, UNABLE_AFTER_MS, UNDER_WAY_MAX
 from tests.support.control_history import FIRST_FINGERPRINTS
 from tests.support.controller_rig import SET, Log, Rig
 

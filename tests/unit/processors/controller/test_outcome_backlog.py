@@ -3,8 +3,8 @@
 import pytest
 
 from events.outcomes import Outcome
-from processors.controller import outcome_backlog
-from processors.controller.outcome_backlog import OutcomeBacklog
+from processors.controller import outcomes
+from processors.controller.outcomes import OutcomeBacklog
 
 
 def outcome(offset: int) -> Outcome:
@@ -43,7 +43,7 @@ def test_a_run_that_does_not_reach_back_gives_way() -> None:
 
 
 def test_of_too_many_the_oldest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outcome_backlog, "BACKLOG_MAX", 3)
+    monkeypatch.setattr(outcomes, "BACKLOG_MAX", 3)
     made = backlog(0, 1, 2, 3, 4)
     made.resume(-1)
     assert (taken(made), made.missing(1)) == ([0, 1, 2], range(3, 4))
@@ -89,7 +89,7 @@ def test_the_wait_for_an_acknowledgement_ends() -> None:
 
 
 def test_unconfirmed_outcomes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outcome_backlog, "IN_FLIGHT_MAX", 2)
+    monkeypatch.setattr(outcomes, "IN_FLIGHT_MAX", 2)
     made = backlog(0, 1, 2, 3)
     made.resume(-1)
     assert taken(made) == [0, 1]
@@ -100,7 +100,7 @@ def test_unconfirmed_outcomes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_backlog_is_bounded_and_then_says_that_it_has_a_hole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(outcome_backlog, "BACKLOG_MAX", 2)
+    monkeypatch.setattr(outcomes, "BACKLOG_MAX", 2)
     made = backlog(0, 1, 2)
     assert len(made) == 2
     assert not made.resume(-1)

@@ -4,7 +4,7 @@ import pytest
 
 from events.outcomes import Outcome
 from processors.controller import effects as fx
-from processors.controller import outcome_backlog, outcomes
+from processors.controller import outcomes
 from processors.controller.context import CoreConfig, CoreContext
 from processors.controller.outcomes import ASK_AGAIN_MS, PublishDesk
 from processors.fold.folder import Folder
@@ -44,7 +44,7 @@ def test_an_old_answer_is_ignored() -> None:
 
 def test_what_is_not_kept_is_folded_again_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also after a start with more unpublished outcomes than memory is spent for."""
-    monkeypatch.setattr(outcome_backlog, "BACKLOG_MAX", 2)
+    monkeypatch.setattr(outcomes, "BACKLOG_MAX", 2)
     monkeypatch.setattr(outcomes, "FOLD_AGAIN_RECORDS", 2)
     context, desk = active_desk()
     context.folder.offset = 8  # type: ignore[misc]

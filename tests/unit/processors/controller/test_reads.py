@@ -3,7 +3,8 @@
 import pytest
 
 from processors.controller import effects as fx
-from processors.controller.log_access import QUESTION_EVERY_MS
+from processors.controller.overload import UNABLE_AFTER_MS, UNABLE_MAX_MS
+from processors.controller.reads import QUESTION_EVERY_MS, LogAccess, ReadBarrier
 from tests.support.controller_rig import SET, Rig
 
 
@@ -111,3 +112,150 @@ def test_a_read_that_turns_out_unreadable_is_answered_and_the_others_are_served(
         2: 1,
         3: 0,
     }
+
+
+def barrier(*reads: str, deadline_ms: int = 100) -> ReadBarrier[str]:
+    made: ReadBarrier[str] = ReadBarrier()
+    for read in reads:
+        made.add(read, deadline_ms)
+    return made
+
+
+def test_one_question_answers_all_who_wait() -> None:
+    reads = barrier("a", "b")
+    token = reads.ask()
+    assert token is not None and reads.ask() is None
+    assert reads.answered(token, 5, applied_offset=4) == ["a", "b"]
+    assert reads.ask() is None
+
+
+def test_a_question_under_way_is_too_old_for_newcomers() -> None:
+    reads = barrier("a")
+    token = reads.ask()
+    assert token is not None
+    reads.add("b", 100)
+    assert reads.answered(token, 0, applied_offset=-1) == ["a"]
+    second = reads.ask()
+    assert second is not None
+    assert reads.answered(second, 0, applied_offset=-1) == ["b"]
+
+
+def test_a_read_is_held_until_the_fold_has_passed_the_end() -> None:
+    reads = barrier("a")
+    token = reads.ask()
+    assert token is not None
+    assert reads.answered(token, 6, applied_offset=4) == []
+    assert reads.applied(4) == []
+    assert reads.applied(5) == ["a"]
+    assert len(reads) == 0
+
+
+def test_an_unanswered_question_is_asked_again() -> None:
+    reads = barrier("a")
+    token = reads.ask()
+    assert token is not None
+    assert reads.answered(token, None, applied_offset=9) == []
+    again = reads.ask()
+    assert again is not None and again != token
+    assert reads.answered(token, 1, applied_offset=9) == [], "an answer to an old question"
+    assert reads.answered(again, 1, applied_offset=9) == ["a"]
+
+
+def test_deadlines_apply_wherever_a_read_waits() -> None:
+    reads = barrier("asked")
+    first = reads.ask()
+    reads.add("unasked", 100)
+    assert sorted(reads.expired(100)) == ["asked", "unasked"]
+    assert len(reads) == 0
+    assert first is not None and reads.answered(first, 1, applied_offset=0) == []
+
+
+def test_held_reads_expire_too() -> None:
+    reads = barrier("a")
+    token = reads.ask()
+    assert token is not None
+    reads.answered(token, 6, applied_offset=0)
+    assert reads.expired(99) == []
+    assert reads.expired(100) == ["a"]
+
+
+def test_reads_held_for_several_ends_are_each_served_at_their_own() -> None:
+    reads = barrier("a")
+    for name, end in (("a", 6), ("b", 9), ("c", 12)):
+        token = reads.ask()
+        assert token is not None
+        assert reads.answered(token, end, applied_offset=4) == []
+        reads.add({"a": "b", "b": "c", "c": "d"}[name], 100)
+    assert [reads.applied(offset) for offset in range(5, 13)] == [
+        ["a"],
+        [],
+        [],
+        ["b"],
+        [],
+        [],
+        ["c"],
+        [],
+    ]
+
+
+def test_who_has_just_read_the_log_is_able_and_asks_after_a_while() -> None:
+    access = LogAccess()
+    assert access.is_able(10) and not access.is_question_due(10)
+    assert not access.is_question_due(9 + QUESTION_EVERY_MS)
+    assert access.is_question_due(10 + QUESTION_EVERY_MS)
+
+
+def test_who_does_not_learn_the_end_any_more_is_not_able() -> None:
+    access = LogAccess()
+    access.answered(5, 4, 1_000)
+    limit_ms = 1_000 + QUESTION_EVERY_MS + UNABLE_AFTER_MS
+    assert access.is_able(limit_ms) and not access.is_able(limit_ms + 1)
+    access.answered(5, 4, limit_ms + 10)
+    assert access.is_able(limit_ms + 11)
+
+
+def test_who_learns_the_end_and_does_not_get_what_stands_before_it_is_not_able() -> None:
+    access = LogAccess()
+    access.answered(5, 3, 1_000)
+    for now_ms in range(1_500, 4_000, 500):
+        access.answered(9, 3, now_ms)
+    assert not access.is_able(1_001 + UNABLE_AFTER_MS)
+    access.applied(4, 4_000)
+    assert access.is_able(4_000)
+
+
+def test_who_is_far_behind_but_comes_forward_is_able_for_long_but_not_current() -> None:
+    access = LogAccess()
+    access.answered(500, 0, 1_000)
+    for now_ms in range(1_500, 1_000 + UNABLE_MAX_MS, 500):
+        access.answered(500, 3, now_ms)
+        access.applied(now_ms // 500, now_ms)
+        assert access.is_able(now_ms)
+    assert not access.is_current(1_001 + UNABLE_AFTER_MS)
+    access.answered(500, 100, 1_001 + UNABLE_MAX_MS)
+    access.applied(100, 1_001 + UNABLE_MAX_MS)
+    assert not access.is_able(1_001 + UNABLE_MAX_MS), "another one may try"
+
+
+def test_records_that_arrive_stand_in_for_word_of_the_end_for_a_while() -> None:
+    access = LogAccess()
+    access.answered(1, 0, 1_000)
+    for now_ms in range(1_500, 1_000 + UNABLE_MAX_MS, 500):
+        access.applied(now_ms // 500, now_ms)
+        assert access.is_able(now_ms)
+    late_ms = 1_001 + QUESTION_EVERY_MS + UNABLE_MAX_MS
+    access.applied(999, late_ms)
+    assert not access.is_able(late_ms)
+
+
+def test_a_limit_that_is_longer_is_kept() -> None:
+    access = LogAccess()
+    access.answered(5, 3, 1_000)
+    assert not access.is_able(3_500) and access.is_able(3_500, limit_ms=3_000)
+
+
+def test_who_has_learnt_the_end_since_then_and_has_what_stands_before_it_is_current() -> None:
+    access = LogAccess()
+    access.answered(5, 4, 1_000)
+    assert access.is_current(1_100, since_ms=1_000) and not access.is_current(1_100, since_ms=1_001)
+    assert not access.is_current(1_001 + QUESTION_EVERY_MS + UNABLE_AFTER_MS)

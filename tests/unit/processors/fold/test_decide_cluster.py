@@ -5,7 +5,7 @@ import pytest
 from events.codec import COMMAND_FINGERPRINTS
 from events.commands import ActivateRules, ChangeSettings, ClusterFormed
 from processors.fold.folder import ReleaseTooOld
-from processors.fold.state import RULES_VERSION, SETTING_DEDUPE_WINDOW, SETTING_UNCLEAN
+from processors.fold.rules import RULES_VERSION, SETTING_DEDUPE_WINDOW, SETTING_UNCLEAN
 from tests.support.control_history import CLUSTER_ID, FIRST_FINGERPRINTS, History
 
 NEW_SCHEMA = "00" * 8

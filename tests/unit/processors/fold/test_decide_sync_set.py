@@ -2,7 +2,7 @@
 
 import pytest
 
-from processors.fold.state import RULES_VERSION
+from processors.fold.rules import RULES_VERSION
 from tests.support.control_history import History, seen, verdicts, with_master, with_replicas
 
 

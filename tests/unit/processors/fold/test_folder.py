@@ -18,7 +18,8 @@ from processors.fold.folder import (
     HoleInLog,
     ReleaseTooOld,
 )
-from processors.fold.state import RULES_VERSION, SETTING_DEDUPE_WINDOW, ControllerState
+from processors.fold.rules import RULES_VERSION, SETTING_DEDUPE_WINDOW
+from processors.fold.state import ControllerState
 from tests.support.control_history import CLUSTER, NAME, History, address, seen, with_master
 
 # --- order ---------------------------------------------------------------------------------

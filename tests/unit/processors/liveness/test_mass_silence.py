@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from processors.fold.state import BrokerSet, Replica
 from processors.liveness.mass_silence import COUNT_AGAIN_MS, MASS_SILENCE_BROKERS, MassSilence
-from processors.liveness.replicas import Heartbeat, Liveness
+from processors.liveness.pulses import Heartbeat
+from processors.liveness.replicas import Liveness
 
 TIMEOUT_MS = 1_000
 HOLD_MS = 5_000

@@ -3,6 +3,7 @@
 from processors.fold.state import BrokerSet, Replica
 from processors.liveness.pulses import (
     ARRIVAL_MS,
+    ENTRIES_SPARE,
     REASON_ASKED,
     REASON_AWAITED,
     REASON_EXPIRED,
@@ -10,9 +11,12 @@ from processors.liveness.pulses import (
     REASON_NEVER_SEEN,
     REASON_NOT_FENCED,
     REASON_REFUSED,
+    BrokerKey,
+    Heartbeat,
     Pulse,
+    PulseWatch,
 )
-from processors.liveness.replicas import Heartbeat, Liveness
+from processors.liveness.replicas import Liveness
 
 REPLICAS = (Replica(1, "h1:1", "", is_registered=True), Replica(2, "h2:1", "", is_registered=True))
 IMPORTED = BrokerSet("c", "b", 3, REPLICAS, 1, 5, (1, 2), 9, 5, has_had_master=True, imported=True)
@@ -120,3 +124,54 @@ def test_what_a_former_start_told_is_not_that_of_the_start_that_asks() -> None:
     )
     silent = Liveness().evidence(ours, 1, 2)[1]
     assert (silent.reason, silent.incarnation, silent.max_offset) == (REASON_ASKED, "second", -1)
+
+
+def watched(heard_ms: int = 0, timeout_ms: int = 1_000) -> tuple[PulseWatch, Pulse]:
+    pulse = Pulse(("c", "b", 1), "h:1", 1, heard_ms, timeout_ms)
+    pulses: dict[BrokerKey, Pulse] = {pulse.key: pulse}
+    watch = PulseWatch(pulses)
+    watch.keep(pulse)
+    return watch, pulse
+
+
+def test_a_pulse_is_due_when_its_silence_is_too_long_and_once() -> None:
+    watch, pulse = watched()
+    assert watch.due(1_000) == []
+    assert watch.due(1_001) == [pulse]
+    assert watch.due(9_999) == []
+
+
+def test_heartbeats_add_nothing_and_the_old_entry_leads_to_the_new_time() -> None:
+    watch, pulse = watched()
+    for now_ms in range(1, 500):
+        pulse.heard_ms = now_ms
+        watch.keep(pulse)
+    assert len(watch) == 1
+    assert watch.due(1_001) == [pulse]
+    watch.keep(pulse)
+    assert watch.due(1_499) == []
+    assert watch.due(1_500) == [pulse]
+
+
+def test_a_shorter_timeout_and_a_probe_come_first() -> None:
+    watch, pulse = watched()
+    pulse.timeout_ms = 100
+    watch.keep(pulse)
+    pulse.probes_due_ms = [30, 60]
+    watch.keep(pulse)
+    assert watch.due(29) == []
+    assert watch.due(30) == [pulse]
+    pulse.probes_due_ms = []
+    pulse.heard_ms = 1_000
+    watch.keep(pulse)
+    assert watch.due(1_100) == [], "outdated entries are nobody's news"
+    assert watch.due(1_101) == [pulse]
+
+
+def test_timeouts_that_keep_shrinking_do_not_fill_the_memory() -> None:
+    watch, pulse = watched(timeout_ms=1_000_000)
+    for shorter in range(100_000):
+        pulse.timeout_ms = 999_999 - shorter
+        watch.keep(pulse)
+    assert len(watch) <= 2 + ENTRIES_SPARE
+    assert watch.due(899_999 + 2) == [pulse]

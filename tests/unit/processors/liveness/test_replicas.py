@@ -5,14 +5,8 @@ from msgspec.structs import replace
 
 from processors.fold.state import BrokerSet, Replica
 from processors.liveness import replicas as module
-from processors.liveness.pulse_watch import GONE_KEPT_MS
-from processors.liveness.replicas import (
-    DEFAULT_TIMEOUT_MS,
-    OWN_STALL_MS,
-    PROBE_AGAIN_MS,
-    Heartbeat,
-    Liveness,
-)
+from processors.liveness.pulses import DEFAULT_TIMEOUT_MS, GONE_KEPT_MS, Heartbeat
+from processors.liveness.replicas import OWN_STALL_MS, PROBE_AGAIN_MS, Liveness
 
 KEY = ("C", "a", 1)
 TICK_MS = 500

@@ -5,13 +5,14 @@ import itertools
 import pytest
 
 from processors.fold.state import BrokerSet, Replica
-from processors.liveness.replicas import DEFAULT_TIMEOUT_MS, Heartbeat, Liveness
+from processors.liveness.mass_silence import MASS_SILENCE_HOLD_MS
+from processors.liveness.pulses import DEFAULT_TIMEOUT_MS, Heartbeat
+from processors.liveness.replicas import Liveness
 from processors.liveness.triggers import (
     CALL_TIMEOUT_MS,
     FRUITLESS_AT_ONCE,
     FRUITLESS_EVERY_MS,
     GRACE_MAX_MS,
-    MASS_SILENCE_HOLD_MS,
     ElectionTriggers,
     Pace,
 )

@@ -8,8 +8,8 @@ from events.codec import encode
 from events.commands import RegisterBroker
 from events.envelope import DIGEST_BYTES
 from processors.fold.folder import Folder
-from processors.log import bulk_fold
-from processors.log.bulk_fold import BulkFold
+from processors.log import start
+from processors.log.start import BulkFold
 from tests.support.control_history import CLUSTER, NAME, History, address, with_master
 
 OUTCOMES_MAX = 3
@@ -17,7 +17,7 @@ OUTCOMES_MAX = 3
 
 @pytest.fixture(autouse=True)
 def _few_together(monkeypatch):
-    monkeypatch.setattr(bulk_fold, "RECORDS_TOGETHER", 4)
+    monkeypatch.setattr(start, "RECORDS_TOGETHER", 4)
 
 
 def longer_history() -> History:

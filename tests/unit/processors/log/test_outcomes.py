@@ -1,17 +1,29 @@
 """Outcomes into their topic, and where it ends (design D7)."""
 
+from __future__ import annotations
+
 import asyncio
 import socket
+from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from events.codec import decode
 from events.outcomes import Outcome
 from events.producer import LogProducer
-from events.topics import OUTCOMES_TOPIC
-from processors.log.outcomes import OutcomePublisher, last_published, published_outcome
+from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
+from processors.fold.folder import Folder
+from processors.log.outcomes import (
+    OutcomePublisher,
+    OutcomeRefold,
+    last_published,
+    published_outcome,
+)
 from processors.log.reader import LogReader
+from processors.log.snapshots import SnapshotFolder
 from tests.support.brokers import until
+from tests.support.controller_rig import Rig
 from tests.support.mock_kafka import mock_kafka
 
 
@@ -122,3 +134,32 @@ async def test_nothing_follows_an_outcome_that_failed_until_publishing_begins_ag
         kept = [decode(reader.record(OUTCOMES_TOPIC, at)) for at in range(first, end)]
         assert [one.command_offset for one in kept] == [4, 5, 6]
         reader.close()
+
+
+async def test_pieces_of_history_come_out_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("processors.fold.state_digest.STATE_DIGEST_EVERY", 1)
+    rig = Rig().lead().three()
+    folder, snapshots = Folder(), SnapshotFolder(tmp_path, 3)
+    outcomes = [folder.apply(offset, data).outcome for offset, data in enumerate(rig.log.records)]
+    half = Folder()
+    for offset in range(3):
+        half.apply(offset, rig.log.records[offset])
+    snapshots.write(half)
+    with mock_kafka() as kafka:
+        commands = LogProducer(kafka, COMMANDS_TOPIC, asyncio.get_running_loop())
+        await commands.warm_up()
+        for record in rig.log.records:
+            commands.append(record, lambda offset: None)
+        await commands.close(timeout_s=20)
+        publisher = OutcomePublisher(kafka, asyncio.get_running_loop(), lambda offset, ok: None)
+        await publisher.warm_up()
+        for outcome in outcomes:
+            publisher.publish(outcome)
+        await publisher.close()
+        refold = OutcomeRefold(lambda: LogReader(kafka), snapshots)
+        for first, end in ((4, 6), (6, 8), (1, 4)):
+            found = await asyncio.to_thread(refold.outcomes, first, end)
+            assert found == outcomes[first:end]
+        await asyncio.to_thread(refold.close)

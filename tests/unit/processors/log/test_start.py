@@ -24,7 +24,7 @@ from processors.settings.config import ControllerConfig
 from tests.support.controller_rig import Rig
 from tests.support.landed_log import command_records, lake_in, land
 from tests.support.mock_kafka import mock_kafka
-from tests.unit.processors.log.test_snapshot_fetch import answering
+from tests.unit.processors.log.test_snapshots import answering
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def _one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that what was folded when something happens does not hang on how many are folded
     together.
     """
-    monkeypatch.setattr("processors.log.bulk_fold.RECORDS_TOGETHER", 1)
+    monkeypatch.setattr("processors.log.start.RECORDS_TOGETHER", 1)
     monkeypatch.setattr("processors.fold.state_digest.STATE_DIGEST_EVERY", 1)
 
 
@@ -198,7 +198,7 @@ async def test_the_newest_snapshot_bounds_what_is_folded(tmp_path: Path) -> None
 async def test_records_that_are_folded_together_give_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("processors.log.bulk_fold.RECORDS_TOGETHER", 4)
+    monkeypatch.setattr("processors.log.start.RECORDS_TOGETHER", 4)
     monkeypatch.setattr("processors.fold.state_digest.STATE_DIGEST_EVERY", 100)
     rig, _ = history()
     with mock_kafka() as kafka:

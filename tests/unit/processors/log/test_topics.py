@@ -8,7 +8,7 @@ from confluent_kafka.admin import ConfigEntry, ConfigResource, PartitionMetadata
 
 from events.topics import COMMANDS, OUTCOMES
 from processors.log import topics
-from processors.log.topics import TopicsUnfit, prepare, settings_of, unfit
+from processors.log.topics import TopicIdentity, TopicsUnfit, prepare, settings_of, unfit
 
 FIT = {
     "retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete",
@@ -147,3 +147,7 @@ def test_waiting_for_kafka_is_told_and_not_with_every_look(
     assert line.startswith("Kafka at 127.0.0.1:1 does not answer (") and line.endswith(
         ": waiting for it"
     )
+
+
+def test_a_kafka_that_does_not_answer_tells_no_id() -> None:
+    assert TopicIdentity({"bootstrap.servers": "127.0.0.1:1"}).ask("t", timeout_s=0.1) is None

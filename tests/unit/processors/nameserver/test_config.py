@@ -2,7 +2,8 @@
 
 import pytest
 
-from processors.nameserver.config import ConfigError, NameServerConfig, load
+from events.config_file import ConfigError
+from processors.nameserver.config import NameServerConfig, load
 
 
 def test_without_a_file_the_defaults_hold():

@@ -8,8 +8,7 @@ from brokers.membership.namesrv_client import RouteEntry, register_request
 from brokers.remoting.command import RemotingCommand
 from brokers.service.tables.topics import TopicConfig, TopicTable
 from processors.nameserver import registration
-from processors.nameserver.known_tables import KnownTables
-from processors.nameserver.registration import BadRegistration, decode_registration
+from processors.nameserver.registration import BadRegistration, KnownTables, decode_registration
 
 
 def table(epoch: int, *more: str) -> TopicTable:

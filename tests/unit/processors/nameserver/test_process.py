@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from brokers.remoting import fastjson
+from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codec import FrameDecoder
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import RemotingError
 from processors.nameserver import process as namesrv_process
 from processors.nameserver.config import NameServerConfig
 from processors.nameserver.process import NameServer, run

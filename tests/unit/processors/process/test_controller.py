@@ -11,9 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from brokers.remoting.calls import ConnectFailed
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import ConnectFailed
 from events import last_resort
 from processors.process import controller, data_folder
 from processors.process.controller import ControllerProcess
@@ -173,3 +173,13 @@ async def test_the_reserve_is_there_for_controllers_and_registered_replicas(tmp_
     assert process._has_place("b1:4711") and not process._has_place("6.6.6.6:4711")
     process._core = None
     await process.close()
+
+
+def test_command_ids_are_16_bytes_and_differ() -> None:
+    ids = controller.random_ids()
+    first, second = next(ids), next(ids)
+    assert len(first) == 16 and first != second
+
+
+def test_the_release_is_never_empty() -> None:
+    assert controller.release()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -11,9 +12,19 @@ import pytest
 
 from processors.controller.core import ControllerCore
 from processors.controller.metrics import Metrics
+from processors.fold import snapshot_codec
 from processors.log.controller_log import ControllerLog
+from processors.log.snapshots import FetchFailed, SnapshotFolder, fetch
+from processors.process.http_front import HttpFront
 from processors.process.metrics_text import Disk
-from processors.process.pages import ControllerPages, disk_of
+from processors.process.pages import (
+    ControllerPages,
+    disk_of,
+    is_logger,
+    levels,
+    loggers,
+    snapshot_route,
+)
 from processors.settings.config import ControllerConfig
 from tests.support.controller_rig import Rig
 
@@ -147,3 +158,63 @@ async def test_a_leader_that_lost_the_log_is_not_ready_until_it_is_back(
     assert await ask(pages, "/readyz") == (503, "not ready: the log does not answer\n")
     status = json.loads((rig.request(19002) or pytest.fail("no answer")).body)
     assert (status["role"], status["ready"]) == ("active", False)
+
+
+async def test_the_newest_snapshot_that_is_old_enough_goes_to_whoever_asks(tmp_path: Path) -> None:
+    rig = Rig().lead().three()
+    snapshots = SnapshotFolder(tmp_path, 3)
+    front = HttpFront("127.0.0.1", 0, {"/snapshot": snapshot_route(snapshots)})
+    await front.start()
+    address = f"127.0.0.1:{front.port}"
+    try:
+        with pytest.raises(FetchFailed, match="404: no snapshot"):
+            await asyncio.to_thread(fetch, address, 99)
+        snapshots.write(rig.folder)
+        early = rig.folder.offset
+        rig.alter("1", rig.state.sets["a"].sync_state_set_epoch)
+        snapshots.write(rig.folder)
+        newest = snapshot_codec.load(await asyncio.to_thread(fetch, address, 10**9))
+        older = snapshot_codec.load(await asyncio.to_thread(fetch, address, early))
+        assert (newest.digest, older.offset) == (rig.folder.digest, early)
+        with pytest.raises(FetchFailed, match="400: not_above is an offset"):
+            await asyncio.to_thread(fetch, address, -1)
+    finally:
+        await front.close()
+
+
+def test_a_module_of_ours_that_logs_and_its_package_are_loggers() -> None:
+    logging.getLogger("processors.controller")
+    for name in ("processors", "processors.controller"):
+        assert is_logger(name) and name in loggers()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "root",
+        "nobody",
+        "processors.invented",
+        "processors.",
+        "asyncio",
+        "processorsx",
+        "PROCESSORS",
+    ],
+)
+def test_other_names_are_not_and_asking_makes_none(name: str) -> None:
+    logging.getLogger("asyncio")
+    before = dict(logging.root.manager.loggerDict)
+    assert not is_logger(name) and name not in loggers()
+    assert logging.root.manager.loggerDict == before
+
+
+def test_the_levels_that_somebody_set_are_shown() -> None:
+    logger = logging.getLogger("processors.controller")
+    before = logger.level
+    try:
+        logger.setLevel(logging.ERROR)
+        assert levels()["processors.controller"] == "ERROR" and "root" in levels()
+        logger.setLevel(logging.NOTSET)
+        assert "processors.controller" not in levels()
+    finally:
+        logger.setLevel(before)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from processors.settings.config import ConfigError, ControllerConfig, load
+from events.config_file import ConfigError
+from processors.settings.config import ControllerConfig, load
 from processors.settings.properties import parse
 
 TEXT = """

@@ -2,6 +2,9 @@
 
 import pytest
 
+from processors.fold.state import ControllerState
+from processors.settings import rocketmq
+from processors.settings.properties import parse
 from processors.settings.rocketmq import Contradiction, is_known, metrics_names, translate
 
 STOCK = {
@@ -209,3 +212,44 @@ def test_ids_and_hosts_may_hold_dashes() -> None:
         done.fields["peers"] == {"n1": "my-other-host:2"}
         and done.fields["advertise"] == "my-host:1"
     )
+
+
+STARTUP = {
+    "listenPort": "9878",
+    "controllerDLegerSelfId": "n0",
+    ("kafka.sasl.password"): "p",
+    "kafka.sasl.jaas.config": "j",
+}
+
+
+def test_names_are_sorted_and_the_text_is_never_empty() -> None:
+    lines = rocketmq.shown({}, ControllerState()).decode().splitlines()
+    assert lines == sorted(lines) and "configBlackList=configBlackList;configStorePath" in lines
+
+
+def test_settings_in_force_stand_beside_start_up_values_under_javas_names() -> None:
+    shown = parse(rocketmq.shown(STARTUP, ControllerState()))
+    assert shown["listenPort"] == "9878" and shown["enableElectUncleanMaster"] == "false"
+    assert shown["isProcessReadEvent"] == "false" and "processReadEvent" not in shown
+    assert (
+        shown["scanNotActiveBrokerInterval"] == "5000" and shown["electMasterMaxRetryCount"] == "3"
+    )
+
+
+def test_what_lets_others_in_is_not_shown() -> None:
+    shown = parse(rocketmq.shown(STARTUP, ControllerState()))
+    assert shown["kafka.sasl.password"] == shown["kafka.sasl.jaas.config"] == rocketmq.SECRET
+
+
+def test_the_black_list_always_holds_three_names_and_those_of_the_file() -> None:
+    for name in ("configBlackList", "configStorePath", "rocketmqHome"):
+        assert rocketmq.touches_black_list({name: ""}, {"configBlackList": "other"})
+    assert rocketmq.touches_black_list({"other": ""}, {"configBlackList": "a;other"})
+    assert not rocketmq.touches_black_list({"other": ""}, {})
+
+
+def test_a_start_up_value_may_be_repeated_but_not_changed() -> None:
+    assert rocketmq.fixed_at_start({"listenPort": "9878 ", "unknown": "1"}, STARTUP) == []
+    assert rocketmq.fixed_at_start({"listenPort": "1"}, STARTUP) == ["listenPort"]
+    assert rocketmq.fixed_at_start({"mappedFileSize": "1"}, STARTUP) == ["mappedFileSize"]
+    assert rocketmq.fixed_at_start({"enableElectUncleanMaster": "true"}, STARTUP) == []

@@ -6,7 +6,7 @@ import pytest
 
 from brokers.remoting.command import RemotingCommand
 from processors.fold.state import ControllerState
-from processors.wire import read_answers
+from processors.wire import answers
 from tests.support.controller_rig import SET, Rig
 
 
@@ -73,5 +73,5 @@ def test_sync_state_data_lists_replicas_inside_and_outside_the_set(rig: Rig) -> 
 
 def test_the_next_id_of_an_unknown_set_is_1() -> None:
     request = RemotingCommand.request(1012, {"clusterName": "C", "brokerName": "x"})
-    answer = read_answers.next_broker_id(request, ControllerState())
+    answer = answers.next_broker_id(request, ControllerState())
     assert answer.ext == {"clusterName": "C", "brokerName": "x", "nextBrokerId": "1"}

@@ -7,7 +7,7 @@ from events.commands import AlterSyncStateSet, CleanBrokerData, ElectMaster, Reg
 from events.envelope import Envelope, ReplicaEvidence
 from processors.fold.rules import RULES
 from processors.wire import requests
-from processors.wire.requests import BadRequest
+from processors.wire.requests import BadRequest, Fields
 
 ENVELOPE = Envelope(bytes(16), "cluster", 1, "c1", 0, "broker_request")
 
@@ -323,3 +323,46 @@ def test_operators_are_told_from_brokers() -> None:
     )
     assert requests.cause_of(RemotingCommand.request(1011)) == "operator_request"
     assert requests.cause_of(RemotingCommand.request(1002)) == "broker_request"
+
+
+@pytest.mark.parametrize("value", ["", "x", "1.5", "1_0", str(1 << 63)])
+def test_a_number_that_is_needed_and_is_none_is_an_error(value: str) -> None:
+    with pytest.raises(BadRequest):
+        Fields({"n": value}).number("n")
+
+
+def test_an_absent_number_has_its_default_and_an_unreadable_one_only_where_it_is_said() -> None:
+    fields = Fields({"bad": "x", "good": "4"})
+    assert (fields.number("none", 7), fields.number("good", 7)) == (7, 4)
+    assert (
+        fields.number_or("none", 7),
+        fields.number_or("good", 7),
+        fields.number_or("bad", 7),
+    ) == (7, 4, 7)
+    assert (fields.optional_number("none"), fields.optional_number("good")) == (None, 4)
+    for unreadable in (lambda: fields.number("bad", 7), lambda: fields.optional_number("bad")):
+        with pytest.raises(BadRequest):
+            unreadable()
+
+
+def test_texts_are_bounded_and_needed_unless_a_default_is_given() -> None:
+    fields = Fields({"long": "x" * 256, "just": "x" * 255, "empty": ""})
+    assert (
+        fields.text("just") == "x" * 255
+        and fields.text("none", "d") == "d"
+        and fields.text("empty", "d") == ""
+    )
+    assert (fields.optional("empty"), fields.optional("none"), fields.optional("just")) == (
+        None,
+        None,
+        "x" * 255,
+    )
+    for wrong in ("long", "empty", "none"):
+        with pytest.raises(BadRequest):
+            fields.text(wrong)
+
+
+def test_a_flag_is_true_or_not() -> None:
+    fields = Fields({"a": "TRUE", "b": "1", "c": ""})
+    assert [fields.flag(name) for name in "abcd"] == [True, False, False, False]
+    assert [fields.optional_flag(name) for name in "abcd"] == [True, False, None, None]

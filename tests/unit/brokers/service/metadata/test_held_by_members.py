@@ -1,8 +1,8 @@
 """Who is told of a change, again and for how long."""
 
 from brokers.clock import Clock
+from brokers.remoting.calls import ConnectFailed
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import ConnectFailed
 from brokers.replica.effects import RoleChanged
 from brokers.service.metadata.held_by_members import Ask, HeldByMembers
 from brokers.service.role.role_view import RoleView

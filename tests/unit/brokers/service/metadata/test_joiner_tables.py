@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from brokers.remoting.calls import CallTimeout
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import CallTimeout
 from brokers.replica.effects import RoleChanged
 from brokers.service.metadata import joiner_tables
 from brokers.service.metadata.held_by_members import HeldByMembers

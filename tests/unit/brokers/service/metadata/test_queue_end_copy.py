@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.server import Dispatcher, RemotingServer
+from brokers.remoting.dispatcher import Dispatcher
+from brokers.remoting.server import RemotingServer
 from brokers.service.tables.topics import TopicConfig
 from brokers.store.queues.queue_ends import QueueEnd, QueueEnds, Remembered, encode
 from brokers.store.trimming import trim

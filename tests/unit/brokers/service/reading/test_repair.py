@@ -12,14 +12,15 @@ from brokers.clock import Clock
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
-from brokers.remoting.server import Dispatcher, RemotingServer
+from brokers.remoting.dispatcher import Dispatcher
+from brokers.remoting.server import RemotingServer
 from brokers.service.reading import repair
 from brokers.service.reading.query_requests import QueryRequests
 from brokers.service.reading.repair import Repairs
 from brokers.service.tables.topics import TopicConfig
 from brokers.store.log.integrity import BadRecord, Place
 from brokers.store.log.records import decode_messages
-from brokers.store.queues.consume_queue import pack_entry
+from brokers.store.queues.entries import pack_entry
 from tests.support.brokers import pull_request
 from tests.support.client_service import Desk
 from tests.unit.brokers.store.log.test_patch import flip

@@ -10,7 +10,7 @@ from brokers.service.sending.send import WAITING_BYTES_MAX
 from brokers.service.tables.table_files import TableFiles
 from brokers.store.files.disk_space import full_remark
 from brokers.store.log.batch_units import BatchUnit, encode_batch
-from brokers.store.log.flush_queue import Flushed
+from brokers.store.log.group_commit import Flushed
 from brokers.store.log.properties import decode_properties
 from brokers.store.log.records import BODY_BYTES_MAX, decode_messages
 from tests.support.brokers import pull_request, send_request, until

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.server import Dispatcher
+from brokers.remoting.dispatcher import Dispatcher
 from brokers.service.sending.messages import MessageMaker
 from brokers.service.sending.request import parse_v2, property_value, refusal, waits_for_replicas
 from brokers.service.sending.usual import usual_send

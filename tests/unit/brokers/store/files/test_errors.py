@@ -17,8 +17,7 @@ from typing import Any
 
 import pytest
 
-from brokers.store.files.errors import DiskFull, is_unreadable
-from brokers.store.log.commit_log import LogError
+from brokers.store.files.errors import DiskFull, LogError, is_unreadable
 from brokers.store.queues.query import GetStatus
 from brokers.store.store import MessageStore
 from tests.unit.brokers.store.log_samples import NOW_MS, message, small_store

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from brokers.store.files.errors import LogError
 from brokers.store.files.json_files import CONSUMER_OFFSET_FILE, JsonFile
-from brokers.store.log.commit_log import LogError
 from tests.unit.brokers.store.log_samples import GOLDEN
 
 

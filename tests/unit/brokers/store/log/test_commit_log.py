@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from brokers.store.files.errors import DiskFull
-from brokers.store.log.commit_log import CommitLog, LogError
+from brokers.store.files.errors import DiskFull, LogError
+from brokers.store.log.commit_log import CommitLog
 from brokers.store.log.records import encode_blank
 from brokers.store.log.scan import end_of_valid_log
 from brokers.store.log.segment_files import OPEN_SEGMENTS_MAX

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokers.store.log.commit_log import LogError
-from brokers.store.queues.consume_queue import ENTRY_BYTES, GAP_ENTRIES_MAX, Entry, pack_entry
+from brokers.store.files.errors import LogError
 from brokers.store.queues.consume_queues import ConsumeQueues
+from brokers.store.queues.entries import ENTRY_BYTES, GAP_ENTRIES_MAX, Entry, pack_entry
 from tests.unit.brokers.store.log_samples import GOLDEN, fill, open_queues
 from tests.unit.brokers.store.log_samples import QUEUE_FILE as FILE
 

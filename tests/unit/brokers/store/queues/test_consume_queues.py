@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from brokers.store.queues.consume_queue import ENTRY_BYTES, pack_entry
 from brokers.store.queues.consume_queues import ConsumeQueues
+from brokers.store.queues.entries import ENTRY_BYTES, pack_entry
 from tests.unit.brokers.store.log_samples import fill, open_queues
 
 

@@ -11,7 +11,8 @@ from brokers.store.log.integrity import QueueCheck
 from brokers.store.log.properties import java_string_hash
 from brokers.store.log.records import decode_messages
 from brokers.store.queues import query
-from brokers.store.queues.consume_queue import FILLER, ConsumeQueue, pack_entry
+from brokers.store.queues.consume_queue import ConsumeQueue
+from brokers.store.queues.entries import FILLER, pack_entry
 from brokers.store.queues.query import GetStatus
 from brokers.store.store import MessageStore, StoreConfig
 from tests.unit.brokers.store.log_samples import (

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from brokers.store.log.integrity import Place
-from brokers.store.queues.consume_queue import pack_entry
-from brokers.store.queues.entries import FILLER_SIZE
+from brokers.store.queues.entries import FILLER_SIZE, pack_entry
 from brokers.store.queues.repair import (
     all_led_to,
     cut_queues,

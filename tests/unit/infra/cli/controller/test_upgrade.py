@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from infra.cli.controller.upgrade import lines_of, plan_of, versions
+from infra.cli.controller.upgrade import lines_of, plan_of
+from infra.controllers.admin import versions
 from infra.problems import EXIT_USAGE, Problem
 from tests.support.controller_document import document
 
