@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.fields import BadField, number
+from brokers.remoting.fields import number_or_none
 from brokers.replica.roles import RoleNotice
 
 MEMBERS_MAX = 1_024
@@ -233,13 +233,15 @@ def settled_code(answer: RemotingCommand | None) -> int | None:
 
 
 def read_next_broker_id(answer: RemotingCommand) -> int | None:
-    return _number(answer.ext, "nextBrokerId")
+    return number_or_none(answer.ext, "nextBrokerId")
 
 
 def read_alter_answer(answer: RemotingCommand) -> AlterAnswer:
     """The answer to 1001, refusals included: ours tell the present set in extra fields."""
     members, set_epoch = _set_of(answer)
-    return AlterAnswer(answer.code, members, set_epoch, _number(answer.ext, "regentMasterEpoch"))
+    return AlterAnswer(
+        answer.code, members, set_epoch, number_or_none(answer.ext, "regentMasterEpoch")
+    )
 
 
 def role_notice(message: RemotingCommand, source: str) -> RoleNotice | None:
@@ -248,10 +250,10 @@ def role_notice(message: RemotingCommand, source: str) -> RoleNotice | None:
     nothing of it is believed then.
     """
     ext = message.ext
-    master_epoch = _number(ext, "masterEpoch")
+    master_epoch = number_or_none(ext, "masterEpoch")
     if master_epoch is None:
-        master_epoch = _number(ext, "regentMasterEpoch")
-    master_id = _number(ext, "masterBrokerId")
+        master_epoch = number_or_none(ext, "regentMasterEpoch")
+    master_id = number_or_none(ext, "masterBrokerId")
     if (
         master_epoch is None
         or not 0 <= master_epoch <= INT32_MAX
@@ -304,9 +306,9 @@ def _set_of(message: RemotingCommand) -> tuple[tuple[int, ...] | None, int | Non
     members = _body_members(message.body)
     set_epoch = members[1] if members else None
     if set_epoch is None:
-        set_epoch = _number(message.ext, "syncStateSetEpoch")
+        set_epoch = number_or_none(message.ext, "syncStateSetEpoch")
     if set_epoch is None:
-        set_epoch = _number(message.ext, "regentSyncStateSetEpoch")
+        set_epoch = number_or_none(message.ext, "regentSyncStateSetEpoch")
     found = members[0] if members else _extra_members(message.ext.get("regentSyncStateSet"))
     return (found, set_epoch) if found is not None and set_epoch is not None else (None, None)
 
@@ -346,10 +348,3 @@ def read_replicas(message: RemotingCommand) -> dict[int, str]:
         if separator and broker_id.isascii() and broker_id.isdigit():
             replicas[int(broker_id)] = address
     return replicas
-
-
-def _number(ext: Mapping[str, str], key: str) -> int | None:
-    try:
-        return number(ext, key) if ext.get(key) else None
-    except BadField:
-        return None

@@ -7,13 +7,14 @@ state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import asdict
 
 from lakehouse.gold.fold import SetChange
 from lakehouse.gold.spans import Row, Spans
+from lakehouse.gold.specs import STATE
 from processors.fold.state import BrokerSet, Replica
 
 
@@ -64,24 +65,20 @@ def _history_row(change: SetChange, after: BrokerSet) -> Row:
 
 
 def _state(broker_set: BrokerSet) -> dict[str, Any]:
+    """The columns of `STATE`: the set's own fields, but for two."""
     master = broker_set.master()
-    return {
-        "cluster_name": broker_set.cluster_name,
-        "master_broker_id": broker_set.master_broker_id,
+    made = {
         "master_address": None if master is None else master.address,
-        "master_epoch": broker_set.master_epoch,
-        "highest_epoch_seen": broker_set.highest_epoch_seen,
-        "sync_state_set": list(broker_set.sync_state_set),
-        "sync_state_set_epoch": broker_set.sync_state_set_epoch,
-        "next_broker_id": broker_set.next_broker_id,
         "replicas": [_replica(replica) for replica in broker_set.replicas],
-        "unclean_members": list(broker_set.unclean_members),
-        "master_restarted": broker_set.master_restarted,
-        "has_had_master": broker_set.has_had_master,
-        "at_risk": broker_set.at_risk,
-        "imported": broker_set.imported,
-        "tombstone": broker_set.tombstone,
     }
+    return {column.name: _value(broker_set, column.name, made) for column in STATE}
+
+
+def _value(broker_set: BrokerSet, name: str, made: Mapping[str, Any]) -> Any:
+    if name in made:
+        return made[name]
+    value = getattr(broker_set, name)
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _replica(replica: Replica) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
+from brokers.remoting.fields import BadRequest, Fields
 from events.commands import ClaimLeadership
 from processors.controller import effects as fx
 from processors.controller.commands import CommandDesk
@@ -24,7 +25,6 @@ from processors.controller.reads import ReadDesk
 from processors.controller.waiting import PendingCommand, Purpose, Waiter
 from processors.fold.folder import Applied
 from processors.liveness.mass_silence import MASS_SILENCE_BROKERS
-from processors.wire.requests import BadRequest, Fields
 
 FORM_STAGGER_MS = 300
 

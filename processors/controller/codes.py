@@ -19,14 +19,13 @@ import hmac
 from brokers.remoting.addresses import host_of, is_number
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
+from brokers.remoting.fields import FORWARDED_FOR, Fields
 from processors.controller import effects as fx
 from processors.controller.context import CoreContext
 from processors.controller.effects import Effect
-from processors.controller.forwarding import FORWARDED_FOR
 from processors.controller.waiting import Waiter
 from processors.fold.state import BrokerSet, Replica
 from processors.liveness.rate_limit import RateLimit
-from processors.wire.requests import Fields
 
 CHECK_CODE = "regentCheckCode"
 TOLD_MAX = 50_000

@@ -14,6 +14,7 @@ from msgspec import structs
 
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
+from brokers.remoting.fields import FORWARDED_FOR, NAME_CHARS_MAX, BadRequest
 from events.codec import COMMAND_FINGERPRINTS, MalformedRecord, encode, fingerprint_of
 from events.commands import ClaimLeadership, ClusterFormed, Command, ElectMaster, RegisterBroker
 from events.outcomes import Outcome
@@ -21,7 +22,6 @@ from processors.controller import effects as fx
 from processors.controller.context import CoreContext
 from processors.controller.effects import Effect
 from processors.controller.elections import ElectionDesk
-from processors.controller.forwarding import FORWARDED_FOR
 from processors.controller.metrics import TIMEOUT
 from processors.controller.overload import QUEUED_MAX_MS, Admission
 from processors.controller.waiting import PendingCommand, PendingCommands, Purpose, Waiter
@@ -34,8 +34,7 @@ from processors.liveness.triggers import ElectionCall
 from processors.wire import answers as responses
 from processors.wire import requests
 from processors.wire.answers import asked_by_another_start
-from processors.wire.operator_requests import COMMAND_BUILDERS
-from processors.wire.requests import NAME_CHARS_MAX
+from processors.wire.operator_requests import COMMAND_BUILDERS, cause_of
 
 REUSED_CODE = int(RESPONSE_CODES[Refusal.COMMAND_ID_REUSED])
 
@@ -54,7 +53,7 @@ def _require_same(pending: PendingCommand | None, request: RemotingCommand) -> N
         return
     first = pending.waiters[0].request
     if (first.code, first.ext.get("brokerName")) != (request.code, request.ext.get("brokerName")):
-        raise requests.BadRequest(
+        raise BadRequest(
             f"{Refusal.COMMAND_ID_REUSED.name}: the id is another request's", REUSED_CODE
         )
 
@@ -107,7 +106,7 @@ class CommandDesk:
             _, waiter = self._queue.popleft()
             try:
                 effects += self._begin(waiter)
-            except requests.BadRequest as error:
+            except BadRequest as error:
                 effects += waiter.answer(waiter.request.reply(error.code, remark=str(error)))
         return effects
 
@@ -123,7 +122,7 @@ class CommandDesk:
         command_id = command_id or next(context.ids)
         _require_same(self._pending.get(command_id), request)
         requested_by = request.ext.get(FORWARDED_FOR, waiter.peer)[:NAME_CHARS_MAX]
-        envelope = context.envelope(command_id, requests.cause_of(request), requested_by)
+        envelope = context.envelope(command_id, cause_of(request), requested_by)
         build = COMMAND_BUILDERS[request.code]
         command = self._of_its_start(request, build(request, envelope, context.evidence_of))
         command = requests.as_active(command, context.state.fingerprints)
@@ -131,9 +130,7 @@ class CommandDesk:
             # In the log it would be bytes that nobody reads, and its sender would never hear of it
             # (D3).
             kind, rules = type(command).__name__, context.state.rules_version
-            raise requests.BadRequest(
-                f"{kind} is not active under rules {rules}: upgrade the cluster first"
-            )
+            raise BadRequest(f"{kind} is not active under rules {rules}: upgrade the cluster first")
         append = self._issue(command, Purpose.REQUEST, waiters=[waiter])
         if isinstance(command, RegisterBroker) and FORWARDED_FOR not in request.ext:
             context.liveness.introduced(
@@ -236,7 +233,7 @@ class CommandDesk:
         try:
             data = encode(command)
         except MalformedRecord as error:
-            raise requests.BadRequest(f"the request has no encoding: {error}") from None
+            raise BadRequest(f"the request has no encoding: {error}") from None
         self._admission.begin(command_id, self._context.now_ms)
         stamps = {**(phases or {}), "received": self._context.wall_ms}
         self._pending.add(

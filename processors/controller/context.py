@@ -20,9 +20,9 @@ from processors.controller.leadership import Leadership
 from processors.controller.metrics import Metrics
 from processors.controller.overload import Patience
 from processors.controller.peer_reports import PeerBook
+from processors.fold.candidates import REASON_STALE
 from processors.fold.rules import SUPPORTED_RULES
 from processors.fold.state import BrokerSet, ControllerState, Replica
-from processors.liveness.pulses import REASON_STALE
 from processors.liveness.replicas import Liveness
 
 REQUEST_DEADLINE_MS = 2_500

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
+from brokers.remoting.fields import FORWARDED_FOR, BadRequest
 from events.outcomes import Outcome
 from processors.controller import effects as fx
 from processors.controller.claims import ClaimDesk, TransferDesk
@@ -23,7 +24,6 @@ from processors.controller.commands import CommandDesk
 from processors.controller.context import CoreConfig, CoreContext, FolderView
 from processors.controller.documents import controller_status
 from processors.controller.effects import Effect
-from processors.controller.forwarding import FORWARDED_FOR
 from processors.controller.gauges import Figures, figures_of
 from processors.controller.heartbeats import HeartbeatDesk
 from processors.controller.intake import RepeatDesk, StrangerDesk
@@ -120,7 +120,7 @@ class ControllerCore:
     def _guarded(self, waiter: Waiter) -> list[Effect]:
         try:
             return self._take(waiter)
-        except requests.BadRequest as error:
+        except BadRequest as error:
             status = FAILED if error.code == ResponseCode.SYSTEM_ERROR else SUCCESS
             return waiter.answer(waiter.request.reply(error.code, remark=str(error)), status)
 
@@ -139,12 +139,10 @@ class ControllerCore:
             )
         return led(waiter) if self.is_active else self._peers.take(waiter)
 
-    def _not_of_a_peer(self, waiter: Waiter) -> requests.BadRequest:
+    def _not_of_a_peer(self, waiter: Waiter) -> BadRequest:
         """Whoever may say for whom he asks speaks in the place of anybody: only controllers do."""
         self._context.metrics.strange_peer_words += 1
-        return requests.BadRequest(
-            f"{waiter.peer} is at no host of a controller that is configured here"
-        )
+        return BadRequest(f"{waiter.peer} is at no host of a controller that is configured here")
 
     def _transfer(self, waiter: Waiter) -> list[Effect]:
         if self._transfers.is_invitation(waiter.request):

@@ -13,13 +13,13 @@ from heapq import nsmallest
 
 from brokers.remoting import fastjson
 from brokers.remoting.command import RemotingCommand
+from brokers.remoting.fields import Fields
 from processors.controller.context import CoreContext
 from processors.controller.operator_needed import operator_needed
 from processors.fold.state import BrokerSet, Replica
 from processors.liveness.pulses import DEFAULT_PRIORITY
 from processors.liveness.replicas import Liveness
 from processors.settings import recorded
-from processors.wire.requests import Fields
 
 SETS_MAX = 1_000
 """Of more sets only the number is told, unless one is named: all would make the loop stand still.
@@ -80,17 +80,10 @@ def _sets(context: CoreContext, name: str) -> dict[str, object]:
 
 
 def _set_document(broker_set: BrokerSet, context: CoreContext) -> dict[str, object]:
-    master, needed = broker_set.master(), operator_needed(broker_set, context)
+    master = broker_set.master()
     return {
-        "cluster": broker_set.cluster_name,
-        "master": broker_set.master_broker_id,
+        **_decided(broker_set, context),
         "master_address": None if master is None else master.address,
-        "master_epoch": broker_set.master_epoch,
-        "sync_state_set": list(broker_set.sync_state_set),
-        "sync_state_set_epoch": broker_set.sync_state_set_epoch,
-        "operator_needed": None
-        if needed is None
-        else {"reason": needed.reason, "way_out": needed.way_out},
         "members": [
             _member(broker_set, replica, context.liveness, context.now_ms)
             for replica in broker_set.replicas
@@ -98,19 +91,42 @@ def _set_document(broker_set: BrokerSet, context: CoreContext) -> dict[str, obje
     }
 
 
+def _decided(broker_set: BrokerSet, context: CoreContext) -> dict[str, object]:
+    """What every document says of a set: what was decided, and whether it needs a person."""
+    needed = operator_needed(broker_set, context)
+    return {
+        "cluster": broker_set.cluster_name,
+        "master": broker_set.master_broker_id,
+        "master_epoch": broker_set.master_epoch,
+        "sync_state_set": list(broker_set.sync_state_set),
+        "sync_state_set_epoch": broker_set.sync_state_set_epoch,
+        "operator_needed": None
+        if needed is None
+        else {"reason": needed.reason, "way_out": needed.way_out},
+    }
+
+
 def _member(
     broker_set: BrokerSet, replica: Replica, liveness: Liveness, now_ms: int
 ) -> dict[str, object]:
-    pulse = liveness.pulse((broker_set.cluster_name, broker_set.broker_name, replica.broker_id))
-    reason = liveness.reason_of(broker_set, replica, now_ms)
     return {
         "id": replica.broker_id,
         "address": replica.address,
         "ha_address": replica.ha_address,
-        "alive": liveness.is_alive(broker_set, replica, now_ms),
-        "reason": reason,
         "in_set": replica.broker_id in broker_set.sync_state_set,
         "clean": replica.clean,
+        **_heard(broker_set, replica, liveness, now_ms),
+    }
+
+
+def _heard(
+    broker_set: BrokerSet, replica: Replica, liveness: Liveness, now_ms: int
+) -> dict[str, object]:
+    """What was heard of a replica; -1 for what was not."""
+    pulse = liveness.pulse((broker_set.cluster_name, broker_set.broker_name, replica.broker_id))
+    return {
+        "alive": liveness.is_alive(broker_set, replica, now_ms),
+        "reason": liveness.reason_of(broker_set, replica, now_ms),
         "epoch": -1 if pulse is None else pulse.epoch,
         "max_offset": -1 if pulse is None else pulse.max_offset,
         "confirm_offset": -1 if pulse is None else pulse.confirm_offset,
@@ -247,18 +263,10 @@ def controllers(context: CoreContext) -> list[dict[str, object]]:
 def _set(
     broker_set: BrokerSet, context: CoreContext, repeats: list[dict[str, object]]
 ) -> dict[str, object]:
-    needed = operator_needed(broker_set, context)
     return {
-        "cluster": broker_set.cluster_name,
-        "operator_needed": None
-        if needed is None
-        else {"reason": needed.reason, "way_out": needed.way_out},
+        **_decided(broker_set, context),
         "tombstone": broker_set.tombstone,
         "next_broker_id": broker_set.next_broker_id,
-        "master": broker_set.master_broker_id,
-        "master_epoch": broker_set.master_epoch,
-        "sync_state_set": list(broker_set.sync_state_set),
-        "sync_state_set_epoch": broker_set.sync_state_set_epoch,
         "highest_epoch_seen": broker_set.highest_epoch_seen,
         "at_risk": context.is_at_risk(broker_set.broker_name),
         "unclean_members": list(broker_set.unclean_members),
@@ -272,8 +280,9 @@ def _set(
 
 
 def _replica(broker_set: BrokerSet, replica: Replica, context: CoreContext) -> dict[str, object]:
-    liveness, now_ms = context.liveness, context.now_ms
-    pulse = liveness.pulse((broker_set.cluster_name, broker_set.broker_name, replica.broker_id))
+    pulse = context.liveness.pulse(
+        (broker_set.cluster_name, broker_set.broker_name, replica.broker_id)
+    )
     return {
         "id": replica.broker_id,
         "address": replica.address,
@@ -282,11 +291,6 @@ def _replica(broker_set: BrokerSet, replica: Replica, context: CoreContext) -> d
         "clean": replica.clean,
         "is_regent": replica.is_regent,
         "incarnation": replica.incarnation,
-        "alive": liveness.is_alive(broker_set, replica, now_ms),
-        "reason": liveness.reason_of(broker_set, replica, now_ms),
-        "epoch": -1 if pulse is None else pulse.epoch,
-        "max_offset": -1 if pulse is None else pulse.max_offset,
-        "confirm_offset": -1 if pulse is None else pulse.confirm_offset,
-        "silent_ms": -1 if pulse is None else max(0, now_ms - pulse.heard_ms),
+        **_heard(broker_set, replica, context.liveness, context.now_ms),
         "priority": DEFAULT_PRIORITY if pulse is None else pulse.election_priority,
     }

@@ -20,6 +20,12 @@ from events.envelope import Envelope
 from events.outcomes import Outcome
 from processors.controller import effects as fx
 from processors.controller.effects import Effect
+from processors.fold.rules import (
+    SETTING_ELECT_RETRIES,
+    SETTING_MASS_SILENCE_HOLD_MS,
+    SETTING_NOTIFY_ROLES,
+    SETTING_SCAN_MASTERS,
+)
 from processors.fold.state import BrokerSet, ControllerState, Replica
 from processors.liveness.pulses import NOTICE_TOKEN, REASON_REFUSED
 from processors.liveness.replicas import Liveness
@@ -198,13 +204,13 @@ def _has_mastership(broker_set: BrokerSet) -> bool:
 
 
 def _pushes(state: ControllerState) -> bool:
-    return recorded.flag(state, recorded.NOTIFY_ROLES)
+    return recorded.flag(state, SETTING_NOTIFY_ROLES)
 
 
 def _pace(state: ControllerState) -> Pace:
     return Pace(
-        hold_ms=recorded.number(state, recorded.MASS_SILENCE_HOLD_MS),
-        retries=recorded.number(state, recorded.ELECT_RETRIES),
-        rescan_ms=recorded.number(state, recorded.SCAN_MASTERS),
+        hold_ms=recorded.number(state, SETTING_MASS_SILENCE_HOLD_MS),
+        retries=recorded.number(state, SETTING_ELECT_RETRIES),
+        rescan_ms=recorded.number(state, SETTING_SCAN_MASTERS),
         at_risk_wait_ms=state.at_risk_wait_ms,
     )

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
+from brokers.remoting.fields import FORWARDED_FOR
 from processors.controller.waiting import Waiter
 from processors.liveness.pulses import BrokerKey
 from processors.wire.operator_requests import COMMAND_BUILDERS
@@ -23,7 +24,6 @@ FORWARDED_MAX = 10_000
 LEADERLESS_WAIT_MS = 1_000
 """A request that was sent to nobody is answered 2007 after this time without a leader."""
 RETRY_AFTER_MS = 50
-FORWARDED_FOR = "regentForwardedFor"
 
 
 @dataclass(slots=True)

@@ -13,13 +13,14 @@ from msgspec import structs
 
 from brokers.remoting.addresses import host_of
 from brokers.remoting.command import RemotingCommand
+from brokers.remoting.fields import FORWARDED_FOR, BadRequest, Fields
 from events.broker_events import LossNoticed
 from events.commands import RegisterBroker
 from processors.controller import effects as fx
 from processors.controller.codes import CodeDesk
 from processors.controller.context import CoreContext
 from processors.controller.effects import Effect, Report
-from processors.controller.forwarding import FORWARDED_FOR, HEARD, HERE, RELAYED
+from processors.controller.forwarding import HEARD, HERE, RELAYED
 from processors.controller.leading import CAUSE_WENT_BACK, LeadingDesk
 from processors.controller.outcomes import PublishDesk
 from processors.controller.peers import PeerDesk
@@ -235,15 +236,15 @@ class HeartbeatDesk:
 
     def peer(self, waiter: Waiter) -> list[Effect]:
         """19001: one-way from controllers; whoever wants an answer gets one. Raises BadRequest."""
-        peer_id = requests.Fields(waiter.request.ext).text("controllerId")
+        peer_id = Fields(waiter.request.ext).text("controllerId")
         if peer_id not in self._context.leadership.peers:
             self._context.metrics.strange_peer_words += 1
-            raise requests.BadRequest(f"no controller {peer_id} is configured here")
+            raise BadRequest(f"no controller {peer_id} is configured here")
         if not self._context.config.is_of_peer(peer_id, waiter.peer):
             self._context.metrics.strange_peer_words += 1
-            raise requests.BadRequest(f"{waiter.peer} is not at the host of controller {peer_id}")
+            raise BadRequest(f"{waiter.peer} is not at the host of controller {peer_id}")
         ext = self._credible(peer_id, waiter.request.ext)
-        fields = requests.Fields(ext)
+        fields = Fields(ext)
         self._context.peer_book.note(peer_id, ext, self._context.now_ms)
         effects = self.peer_heard(
             peer_id,
@@ -259,7 +260,7 @@ class HeartbeatDesk:
         beyond all we know.
         """
         context = self._context
-        fields = requests.Fields(ext)
+        fields = Fields(ext)
         addresses = {context.leadership.peers[peer_id].address}
         if peer_id == context.state.leader_id:
             addresses.add(str(context.state.leader_address))  # As it wrote it into the log.

@@ -14,24 +14,25 @@ from msgspec.structs import replace
 
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
+from brokers.remoting.fields import FORWARDED_FOR
 from events.commands import Command, RegisterBroker
 from events.outcomes import Outcome
 from processors.controller.codes import CodeDesk
 from processors.controller.commands import CommandDesk
 from processors.controller.context import CoreContext
 from processors.controller.effects import Effect
-from processors.controller.forwarding import FORWARDED_FOR
 from processors.controller.reads import ReadDesk
 from processors.controller.refusal_memory import RefusalMemory, Situation, situation
 from processors.controller.waiting import PendingCommand, Waiter
 from processors.fold.decide import decide
 from processors.fold.folder import Applied
 from processors.fold.refusals import Decision
+from processors.fold.rules import SETTING_COMMANDS_PER_SET_PER_SECOND
 from processors.liveness.pulses import NOTICE_TOKEN
 from processors.liveness.rate_limit import RateLimit
 from processors.settings import recorded
 from processors.wire import answers, requests
-from processors.wire.operator_requests import COMMAND_BUILDERS
+from processors.wire.operator_requests import COMMAND_BUILDERS, cause_of
 
 REFUSALS_PER_SECOND = 1
 REFUSALS_BURST = 200
@@ -73,14 +74,14 @@ class StrangerDesk:
         code = waiter.request.code
         if code in _MAKES_A_SET:
             return "new sets", NEW_SETS_PER_SECOND, NEW_SETS_BURST
-        name = recorded.COMMANDS_PER_SET_PER_SECOND
+        name = SETTING_COMMANDS_PER_SET_PER_SECOND
         rate = recorded.number(self._context.state, name)
         return f"operators' {code}", rate, WISHES_BURST_S * rate
 
     def _judged(self, waiter: Waiter) -> tuple[Decision, Command]:
         """What the rules would make of it in the state that is known here."""
         context = self._context
-        envelope = context.envelope(_NO_COMMAND_ID, requests.cause_of(waiter.request))
+        envelope = context.envelope(_NO_COMMAND_ID, cause_of(waiter.request))
         build = COMMAND_BUILDERS[waiter.request.code]
         command = build(waiter.request, envelope, context.evidence_of)
         return decide(context.state, command), command
@@ -229,7 +230,7 @@ class RepeatDesk:
         name = waiter.request.ext.get("brokerName", "")
         if name not in self._context.state.sets:
             return self._strangers.request(waiter)
-        rate = recorded.number(self._context.state, recorded.COMMANDS_PER_SET_PER_SECOND)
+        rate = recorded.number(self._context.state, SETTING_COMMANDS_PER_SET_PER_SECOND)
         # Each kind for itself: a master that proposes without end must not keep its slaves from
         # registering.
         bucket = f"{waiter.request.code} {name}"

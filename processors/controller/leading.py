@@ -17,6 +17,7 @@ from processors.controller.context import CoreContext
 from processors.controller.effects import Effect
 from processors.controller.elections import ElectionDesk
 from processors.controller.reads import ReadDesk
+from processors.fold.rules import SETTING_SCAN_BROKERS, SETTING_SCAN_MASTERS
 from processors.fold.state import BrokerSet
 from processors.liveness.pulses import BrokerKey, Heartbeat
 from processors.settings import recorded
@@ -186,7 +187,7 @@ class LeadingDesk:
             return effects
         effects += self._tell_on()
         if self._round is None and context.now_ms >= self._scan_due_ms:
-            names = (recorded.SCAN_BROKERS, recorded.SCAN_MASTERS)
+            names = (SETTING_SCAN_BROKERS, SETTING_SCAN_MASTERS)
             wanted_ms = min(recorded.number(context.state, name) for name in names)
             self._scan_due_ms = context.now_ms + min(SCAN_MS, wanted_ms)
             self._round = iter(self._names())

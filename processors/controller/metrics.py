@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from brokers.remoting.codes import RequestCode, ResponseCode
 from events.commands import ElectMaster
 from processors.fold.folder import Applied
-from processors.wire.requests import CAUSE_BROKER, CAUSE_OPERATOR
+from processors.wire.operator_requests import CAUSE_BROKER, CAUSE_OPERATOR
 
 _STEPS = (1, 3, 5, 10, 30, 50, 100, 300, 500)
 LATENCY_BORDERS_US = (

@@ -8,6 +8,7 @@ Refuses to know: what settings do, and how commands get into the log.
 from __future__ import annotations
 
 from brokers.remoting.codes import ResponseCode
+from brokers.remoting.fields import BadRequest, Fields
 from processors.controller import effects as fx
 from processors.controller.context import CoreContext
 from processors.controller.documents import RepeatsOf, TooManySets, Wanted, state_document
@@ -17,7 +18,6 @@ from processors.controller.reads import ReadDesk
 from processors.controller.waiting import Waiter
 from processors.settings import recorded, rocketmq
 from processors.wire import operator_requests
-from processors.wire.requests import BadRequest, Fields
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 

@@ -14,11 +14,12 @@ from msgspec.structs import replace
 
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
+from brokers.remoting.fields import FORWARDED_FOR
 from processors.controller import effects as fx
 from processors.controller.commands import busy
 from processors.controller.context import CoreContext
 from processors.controller.effects import Effect
-from processors.controller.forwarding import FORWARDED_FOR, ForwardingDesk, HeartbeatRelay
+from processors.controller.forwarding import ForwardingDesk, HeartbeatRelay
 from processors.controller.leadership import PEER_HEARTBEAT_MS
 from processors.controller.metrics import SUCCESS, TIMEOUT
 from processors.controller.peer_reports import leader_as_seen, networks_text

@@ -13,6 +13,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
+from brokers.remoting.fields import BadRequest
 from processors.controller import effects as fx
 from processors.controller.commands import busy
 from processors.controller.context import CoreContext
@@ -282,5 +283,5 @@ def _one(waiter: Waiter, serve: Serve) -> list[Effect]:
     """Who asked for what cannot be is told so, and the others are served."""
     try:
         return serve(waiter)
-    except requests.BadRequest as error:
+    except BadRequest as error:
         return waiter.answer(waiter.request.reply(error.code, remark=str(error)))

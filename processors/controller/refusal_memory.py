@@ -15,9 +15,9 @@ from typing import NamedTuple
 from immutables import Map
 
 from brokers.remoting.command import RemotingCommand
+from brokers.remoting.fields import FORWARDED_FOR
 from events.envelope import ReplicaEvidence
 from events.outcomes import LABEL_REPEAT, Outcome
-from processors.controller.forwarding import FORWARDED_FOR
 from processors.fold.refusals import UNDECIDED, Refusal
 from processors.fold.state import BrokerSet, ControllerState
 

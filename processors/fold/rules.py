@@ -15,6 +15,13 @@ from events.commands import COMMANDS
 SETTING_UNCLEAN = "enableElectUncleanMaster"
 SETTING_DEDUPE_WINDOW = "dedupeWindowOffsets"
 SETTING_AT_RISK_WAIT_MS = "atRiskWaitMs"
+SETTING_SCAN_BROKERS = "scanNotActiveBrokerInterval"
+SETTING_SCAN_MASTERS = "scanInactiveMasterInterval"
+SETTING_ELECT_RETRIES = "electMasterMaxRetryCount"
+SETTING_NOTIFY_ROLES = "notifyBrokerRoleChanged"
+SETTING_PROCESS_READS = "processReadEvent"
+SETTING_MASS_SILENCE_HOLD_MS = "massSilenceHoldMs"
+SETTING_COMMANDS_PER_SET_PER_SECOND = "commandsPerSetPerSecond"
 DEDUPE_WINDOW_MAX = 1_000_000
 _DIGITS_MAX = 7
 
@@ -42,13 +49,13 @@ _FIRST_SETTINGS: Mapping[str, Setting] = {
 # RocketMQ's names and defaults where it has the setting (`controller.md` 11.1), then ours.
 _SETTINGS: Mapping[str, Setting] = {
     **_FIRST_SETTINGS,
-    "scanNotActiveBrokerInterval": Setting("5000", 10, 3_600_000),
-    "scanInactiveMasterInterval": Setting("5000", 10, 3_600_000),
-    "electMasterMaxRetryCount": Setting("3", 1, 100),
-    "notifyBrokerRoleChanged": Setting("true"),
-    "processReadEvent": Setting("false"),
-    "massSilenceHoldMs": Setting("10000", 0, 600_000),
-    "commandsPerSetPerSecond": Setting("50", 1, 100_000),
+    SETTING_SCAN_BROKERS: Setting("5000", 10, 3_600_000),
+    SETTING_SCAN_MASTERS: Setting("5000", 10, 3_600_000),
+    SETTING_ELECT_RETRIES: Setting("3", 1, 100),
+    SETTING_NOTIFY_ROLES: Setting("true"),
+    SETTING_PROCESS_READS: Setting("false"),
+    SETTING_MASS_SILENCE_HOLD_MS: Setting("10000", 0, 600_000),
+    SETTING_COMMANDS_PER_SET_PER_SECOND: Setting("50", 1, 100_000),
 }
 # How long an election at risk waits for former members that do not come back, a week at most; 0:
 # for ever.

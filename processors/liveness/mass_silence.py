@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from processors.fold.state import BrokerSet
+from processors.fold.rules import SETTING_MASS_SILENCE_HOLD_MS
+from processors.fold.state import SETTING_DEFAULTS, BrokerSet
 from processors.liveness.pulses import REASON_EXPIRED, REASON_NEVER_SEEN
 from processors.liveness.replicas import Liveness
 
 MASS_SILENCE_BROKERS = 10
-MASS_SILENCE_HOLD_MS = 10_000
+MASS_SILENCE_HOLD_MS = int(SETTING_DEFAULTS[SETTING_MASS_SILENCE_HOLD_MS])
 """Elections by silence wait this long when more than half of more than ten brokers fell silent."""
 COUNT_AGAIN_MS = 200
 """So long a mass stays one: it is asked for with every broker that comes back, and counting takes

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from events.envelope import ReplicaEvidence
-from processors.fold.candidates import REASON_UNSHOWN
+from processors.fold.candidates import REASON_ASKED, REASON_UNSHOWN
 from processors.fold.state import BrokerSet, Replica
 
 DEFAULT_TIMEOUT_MS = 10_000
@@ -40,13 +40,11 @@ BrokerKey: TypeAlias = tuple[str, str, int]
 """(cluster name, broker name, broker controller id)"""
 
 REASON_HEARTBEAT = "heartbeat"
-REASON_ASKED = "asked"
 REASON_CLOSED = "connection_closed"
 REASON_REFUSED = "probe_refused"
 REASON_EXPIRED = "heartbeat_expired"
 REASON_NEVER_SEEN = "never_seen"
 REASON_NOT_YET = "not_heard_yet"
-REASON_STALE = "stale_incarnation"
 REASON_AWAITED = "awaited"
 REASON_NOT_FENCED = "not_fenced"
 

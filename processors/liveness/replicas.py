@@ -14,21 +14,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from events.envelope import ReplicaEvidence
-from processors.fold.candidates import REASON_UNSHOWN
+from processors.fold.candidates import REASON_STALE, REASON_UNSHOWN
 from processors.fold.state import BrokerSet, Replica
 from processors.liveness.heard_losses import expected_of
 from processors.liveness.pulses import (
-    DEFAULT_PRIORITY,
     DEFAULT_TIMEOUT_MS,
-    REASON_ASKED,
     REASON_AWAITED,
-    REASON_CLOSED,
     REASON_EXPIRED,
     REASON_HEARTBEAT,
     REASON_NEVER_SEEN,
     REASON_NOT_FENCED,
     REASON_REFUSED,
-    REASON_STALE,
     BrokerKey,
     Heartbeat,
     Pulse,
@@ -38,24 +34,6 @@ from processors.liveness.pulses import (
     is_awaited,
     may_still_acknowledge,
 )
-
-__all__ = [
-    "DEFAULT_PRIORITY",
-    "DEFAULT_TIMEOUT_MS",
-    "REASON_ASKED",
-    "REASON_AWAITED",
-    "REASON_CLOSED",
-    "REASON_EXPIRED",
-    "REASON_HEARTBEAT",
-    "REASON_NEVER_SEEN",
-    "REASON_REFUSED",
-    "REASON_STALE",
-    "REASON_UNSHOWN",
-    "BrokerKey",
-    "Heartbeat",
-    "Liveness",
-    "Pulse",
-]
 
 PULSES_MAX = 50_000
 """A flood of invented names must not grow memory without end."""

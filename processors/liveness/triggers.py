@@ -11,7 +11,13 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from events.envelope import ReplicaEvidence
-from processors.fold.state import BrokerSet
+from processors.fold.candidates import REASON_STALE
+from processors.fold.rules import (
+    SETTING_AT_RISK_WAIT_MS,
+    SETTING_ELECT_RETRIES,
+    SETTING_SCAN_MASTERS,
+)
+from processors.fold.state import SETTING_DEFAULTS, BrokerSet
 from processors.liveness.at_risk_wait import AtRiskWaits
 from processors.liveness.mass_silence import MASS_SILENCE_HOLD_MS, MassSilence
 from processors.liveness.pulses import (
@@ -19,7 +25,6 @@ from processors.liveness.pulses import (
     REASON_EXPIRED,
     REASON_NEVER_SEEN,
     REASON_REFUSED,
-    REASON_STALE,
 )
 from processors.liveness.rate_limit import RateLimit
 from processors.liveness.replicas import Liveness
@@ -70,9 +75,9 @@ class Pace:
     """
 
     hold_ms: int = MASS_SILENCE_HOLD_MS
-    retries: int = 3
-    rescan_ms: int = 5_000
-    at_risk_wait_ms: int = 0
+    retries: int = int(SETTING_DEFAULTS[SETTING_ELECT_RETRIES])
+    rescan_ms: int = int(SETTING_DEFAULTS[SETTING_SCAN_MASTERS])
+    at_risk_wait_ms: int = int(SETTING_DEFAULTS[SETTING_AT_RISK_WAIT_MS])
 
 
 @dataclass(slots=True)

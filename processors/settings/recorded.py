@@ -9,35 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from processors.fold.rules import RULES, Setting
+from processors.fold.rules import RULES, SETTING_PROCESS_READS, Setting
 from processors.fold.state import SETTING_DEFAULTS, ControllerState
 
-SCAN_BROKERS = "scanNotActiveBrokerInterval"
-SCAN_MASTERS = "scanInactiveMasterInterval"
-ELECT_RETRIES = "electMasterMaxRetryCount"
-NOTIFY_ROLES = "notifyBrokerRoleChanged"
-PROCESS_READS = "processReadEvent"
-MASS_SILENCE_HOLD_MS = "massSilenceHoldMs"
-COMMANDS_PER_SET_PER_SECOND = "commandsPerSetPerSecond"
-
 WITHOUT_EFFECT: Mapping[str, str] = {
-    PROCESS_READS: (
+    SETTING_PROCESS_READS: (
         "no effect: every read is proven to be current before it is answered, whatever this says"
     )
 }
 """Settings of RocketMQ's that are recorded and shown, and change nothing here."""
-_OTHER_NAMES: Mapping[str, str] = {"isProcessReadEvent": PROCESS_READS}
+_OTHER_NAMES: Mapping[str, str] = {"isProcessReadEvent": SETTING_PROCESS_READS}
 """Java shows one name and reads another."""
-# For logs whose rules do not know these settings yet.
-_BEFORE_THEY_WERE_RECORDED: Mapping[str, str] = {
-    SCAN_BROKERS: "5000",
-    SCAN_MASTERS: "5000",
-    ELECT_RETRIES: "3",
-    NOTIFY_ROLES: "true",
-    PROCESS_READS: "false",
-    MASS_SILENCE_HOLD_MS: "10000",
-    COMMANDS_PER_SET_PER_SECOND: "50",
-}
 
 
 def canonical_name(name: str) -> str:
@@ -85,20 +67,17 @@ def _range(setting: Setting) -> str:
 
 def in_force(state: ControllerState) -> dict[str, str]:
     """Every setting with the value that counts now, by name."""
-    return dict(
-        sorted({**_BEFORE_THEY_WERE_RECORDED, **SETTING_DEFAULTS, **state.settings}.items())
-    )
+    return dict(sorted({**SETTING_DEFAULTS, **state.settings}.items()))
 
 
 def names() -> frozenset[str]:
     """Every name under which a change is understood."""
-    return frozenset({*_BEFORE_THEY_WERE_RECORDED, *SETTING_DEFAULTS, *_OTHER_NAMES})
+    return frozenset({*SETTING_DEFAULTS, *_OTHER_NAMES})
 
 
 def text(state: ControllerState, name: str) -> str:
     """The value in force of one setting."""
-    found = state.settings.get(name) or SETTING_DEFAULTS.get(name)
-    return _BEFORE_THEY_WERE_RECORDED[name] if found is None else found
+    return state.settings.get(name) or SETTING_DEFAULTS[name]
 
 
 def number(state: ControllerState, name: str) -> int:

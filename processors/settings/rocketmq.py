@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from processors.fold.rules import SETTING_PROCESS_READS
 from processors.fold.state import ControllerState
 from processors.settings import recorded
 from processors.settings import recorded as settings_in_force
@@ -336,8 +337,8 @@ def shown(startup: Mapping[str, str], state: ControllerState) -> bytes:
     values.setdefault(BLACK_LIST, DEFAULT_BLACK_LIST)
     values |= recorded.in_force(state)
     # Java's own name for it in this text.
-    values["isProcessReadEvent"] = recorded.text(state, recorded.PROCESS_READS)
-    values.pop(recorded.PROCESS_READS, None)
+    values["isProcessReadEvent"] = recorded.text(state, SETTING_PROCESS_READS)
+    values.pop(SETTING_PROCESS_READS, None)
     return dump(values)
 
 

@@ -20,20 +20,12 @@ from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from events.outcomes import Outcome
 from processors.fold.state import BrokerSet, ControllerState, Replica
+from processors.wire.operator_requests import ADMIN_BUILDERS
 
 NOT_LEADER_REMARK = "The controller is not in leader state"
 UNKNOWN_REMARK = (
     "the outcome is unknown: the command may or may not be in the log; "
     "ask again with the same regentCommandId"
-)
-
-OUR_COMMANDS = frozenset(
-    {
-        RequestCode.UPDATE_CONTROLLER_CONFIG,
-        RequestCode.REGENT_CHANGE_SETTINGS,
-        RequestCode.REGENT_ACTIVATE_RULES,
-        RequestCode.REGENT_IMPORT_SET,
-    }
 )
 
 IsAlive: TypeAlias = Callable[[BrokerSet, Replica], bool]
@@ -130,7 +122,7 @@ def from_outcome(
             return _altered(request, outcome, state, broker_set, at_risk)
         case RequestCode.CONTROLLER_ELECT_MASTER:
             return _elected(request, outcome, state, broker_set, at_risk)
-        case code if code in OUR_COMMANDS:
+        case code if code in ADMIN_BUILDERS:
             return _ours(request, outcome)
         case _:
             return request.reply(outcome.code, remark=_remark(outcome))

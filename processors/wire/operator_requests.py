@@ -12,14 +12,17 @@ from collections.abc import Callable, Mapping
 from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
+from brokers.remoting.fields import BadRequest, Fields
 from events.commands import ActivateRules, ChangeSettings, Command, ImportBrokerSet
 from events.envelope import Envelope, ImportedReplica
 from processors.fold.rules import schemas_of
 from processors.settings import recorded
 from processors.settings.properties import PropertiesRejected, parse
 from processors.wire import requests
-from processors.wire.requests import BadRequest, EvidenceOf
+from processors.wire.requests import EvidenceOf
 
+CAUSE_BROKER = "broker_request"
+CAUSE_OPERATOR = "operator_request"
 SETTINGS_MAX = 100
 VALUE_CHARS_MAX = 1_024
 PROPERTIES_BYTES_MAX = 65_536
@@ -161,3 +164,13 @@ COMMAND_BUILDERS: Mapping[int, Callable[[RemotingCommand, Envelope, EvidenceOf],
     **ADMIN_BUILDERS,
 }
 """Every request that becomes a command."""
+
+
+def cause_of(request: RemotingCommand) -> str:
+    """Operators name designated elections and cleanings; everything else comes from brokers."""
+    operator = (
+        request.code in ADMIN_BUILDERS
+        or request.code == RequestCode.CLEAN_BROKER_DATA
+        or Fields(request.ext).flag("designateElect")
+    )
+    return CAUSE_OPERATOR if operator else CAUSE_BROKER

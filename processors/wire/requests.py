@@ -16,6 +16,7 @@ from msgspec import structs
 from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
+from brokers.remoting.fields import BadRequest, Fields
 from brokers.remoting.java_numbers import whole_number
 from events.codec import fingerprint_of
 from events.commands import (
@@ -27,89 +28,20 @@ from events.commands import (
     RegisterBroker,
 )
 from events.envelope import COMMAND_ID_BYTES, Envelope, ReplicaEvidence
-from processors.fold.candidates import REASON_UNSHOWN
+from processors.fold.candidates import REASON_STALE, REASON_UNSHOWN
 from processors.fold.state import EPOCH_MAX
 from processors.liveness.pulses import (
     DEFAULT_PRIORITY,
     DEFAULT_TIMEOUT_MS,
     NOTICE_TOKEN,
     REASON_NOT_YET,
-    REASON_STALE,
     BrokerKey,
     Heartbeat,
     timeout_within_bounds_ms,
 )
 
-NAME_CHARS_MAX = 255
-
-
-class BadRequest(Exception):
-    """A request that cannot be read; the text goes back as the remark of code 1 (or of `code`)."""
-
-    def __init__(self, text: str, code: int = 1) -> None:
-        super().__init__(text)
-        self.code = code
-
-
-class Fields:
-    """The header fields of one request."""
-
-    def __init__(self, ext: Mapping[str, str]) -> None:
-        self._ext = ext
-
-    def text(self, name: str, default: str | None = None) -> str:
-        value = self._ext.get(name)
-        if not value and (value is None or default is None):
-            if default is None:
-                raise BadRequest(f"the field {name} is missing")
-            return default
-        if len(value) > NAME_CHARS_MAX:
-            raise BadRequest(f"the field {name} is longer than {NAME_CHARS_MAX} characters")
-        return value
-
-    def optional(self, name: str) -> str | None:
-        value = self._ext.get(name)
-        return None if value is None or value == "" else self.text(name)
-
-    def number(self, name: str, default: int | None = None, bits: int = 64) -> int:
-        value = self._ext.get(name)
-        if not value:
-            if default is None:
-                raise BadRequest(f"the field {name} is missing")
-            return default
-        number = whole_number(value, bits)
-        if number is None:
-            raise BadRequest(f"the field {name} is no number of {bits} bits: {value[:40]!r}")
-        return number
-
-    def number_or(self, name: str, default: int, bits: int = 64) -> int:
-        """As Java takes a field that it cannot read: as if it were absent."""
-        number = whole_number(self._ext.get(name, ""), bits)
-        return default if number is None else number
-
-    def optional_number(self, name: str) -> int | None:
-        return None if self._ext.get(name) in (None, "") else self.number(name)
-
-    def flag(self, name: str) -> bool:
-        return self._ext.get(name, "").lower() == "true"
-
-    def optional_flag(self, name: str) -> bool | None:
-        return None if self._ext.get(name) in (None, "") else self.flag(name)
-
-
 MEMBERS_MAX = 1_024
 MAY_LIVE = frozenset({REASON_STALE, REASON_NOT_YET, REASON_UNSHOWN})
-CAUSE_BROKER = "broker_request"
-CAUSE_OPERATOR = "operator_request"
-OPERATORS_CODES = frozenset(
-    {
-        RequestCode.CLEAN_BROKER_DATA,
-        RequestCode.UPDATE_CONTROLLER_CONFIG,
-        RequestCode.REGENT_CHANGE_SETTINGS,
-        RequestCode.REGENT_ACTIVATE_RULES,
-        RequestCode.REGENT_IMPORT_SET,
-    }
-)
 
 
 class EvidenceOf(Protocol):
@@ -134,12 +66,6 @@ def command_id_of(request: RemotingCommand) -> bytes | None:
     if len(command_id) != COMMAND_ID_BYTES:
         raise BadRequest(f"the field regentCommandId is not {COMMAND_ID_BYTES} bytes")
     return command_id
-
-
-def cause_of(request: RemotingCommand) -> str:
-    """Operators name designated elections and cleanings; everything else comes from brokers."""
-    operator = request.code in OPERATORS_CODES or Fields(request.ext).flag("designateElect")
-    return CAUSE_OPERATOR if operator else CAUSE_BROKER
 
 
 def heartbeat_of(request: RemotingCommand) -> Heartbeat:

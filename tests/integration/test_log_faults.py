@@ -261,7 +261,7 @@ async def test_a_controller_without_a_snapshot_begins_with_the_one_of_another(
     )
     # It asks c1 once; that a busy machine lets the answer wait is not the point.
     controllers.start(
-        "c2", "from processors.log import snapshot_fetch; snapshot_fetch.CONNECT_TIMEOUT_S = 60.0"
+        "c2", "from processors.log import snapshots; snapshots.CONNECT_TIMEOUT_S = 60.0"
     )
     await controllers.both_follow()
     await controllers.until(

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from infra.cli import main
 from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE
-from processors.wire.requests import CAUSE_OPERATOR
+from processors.wire.operator_requests import CAUSE_OPERATOR
 from tests.support.decision_log import proven_outcomes, wait_published
 from tests.support.local_cluster import LocalCluster, wait_until
 

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Answer
+from brokers.remoting.fields import FORWARDED_FOR
 from brokers.replica import put_rules
 from brokers.replica.effects import RoleChanged
 from brokers.replica.put_rules import PutStatus
 from brokers.replica.waiters import Confirmation
 from brokers.service.reading import pull_request
-from brokers.service.role.forward import FORWARDED_FOR, Forwarder
+from brokers.service.role.forward import Forwarder
 from brokers.service.role.role_view import RoleView
 from brokers.service.sending import request as send_request
 from brokers.service.sending.messages import MessageMaker

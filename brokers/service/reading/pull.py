@@ -14,7 +14,7 @@ from brokers.clock import Clock
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Answer, Connection
-from brokers.remoting.fields import BadField
+from brokers.remoting.fields import FORWARDED_FOR, BadField
 from brokers.service.clients.groups import ClientGroups
 from brokers.service.clients.subscriptions import BadExpression
 from brokers.service.clients.subscriptions import parse as parse_subscription
@@ -22,7 +22,6 @@ from brokers.service.reading.cold_reads import ColdReads
 from brokers.service.reading.held_pulls import HeldPull, HeldPulls
 from brokers.service.reading.pull_request import PullRequest, answer_ext, code_of, parse
 from brokers.service.reading.repair import Repairs
-from brokers.service.role.forward import FORWARDED_FOR
 from brokers.service.sending.request import Refusal
 from brokers.service.tables.table_files import TableFiles
 from brokers.service.tables.topics import PERM_READ

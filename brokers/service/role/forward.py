@@ -22,9 +22,9 @@ from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Answer, Connection
+from brokers.remoting.fields import FORWARDED_FOR
 from brokers.service.role.role_view import RoleView
 
-FORWARDED_FOR = "regentForwardedFor"
 # How often a request was passed on, whoever says so: two brokers that take each other for the
 # master and do not know each other's address must not play ball with it.
 HOPS, HOPS_MAX = "regentHops", 2

@@ -11,8 +11,9 @@ import struct
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
-from brokers.service.role.forward import FORWARDED_FOR
+from brokers.remoting.fields import FORWARDED_FOR
 from brokers.service.sending.request import (
+    MARK_POP,
     REGION_ID,
     SendRequest,
     joined_properties,
@@ -64,8 +65,8 @@ class MessageMaker:
                 for unit in units
             ]
         properties = send.properties
-        if "POP_CK" in properties:
-            properties = _without(properties, "POP_CK")
+        if MARK_POP in properties:
+            properties = _without(properties, MARK_POP)
         return [
             MessageFields(
                 send.topic,

@@ -25,7 +25,13 @@ from brokers.store.log.records import BODY_BYTES_MAX, SYS_FLAG_TRANSACTION_MASK
 
 REGION_ID = "DefaultRegion"
 TIMER_PROPERTIES = ("TIMER_DELIVER_MS", "TIMER_DELAY_MS", "TIMER_DELAY_SEC")
-UNSERVED_MARKS = ("TRAN_MSG", "DELAY", "TIMER_D")
+# Properties by which a message is something else than one for now.
+MARK_TRANSACTION = "TRAN_MSG"
+MARK_DELAY = "DELAY"
+MARK_TIMER = "TIMER_D"
+MARK_POP = "POP_CK"
+UNSERVED_MARKS = (MARK_TRANSACTION, MARK_DELAY, MARK_TIMER)
+"""Texts that are in the properties of every message that is not served."""
 I32_MIN = -(2**31)
 SYS_FLAGS_INNER_BATCH = 0x40 | 0x80
 
@@ -159,11 +165,11 @@ def unserved_kind(properties: str, sys_flag: int) -> Refusal | None:
         mark in properties for mark in UNSERVED_MARKS
     ):
         return None
-    if sys_flag & SYS_FLAG_TRANSACTION_MASK or has_property(properties, "TRAN_MSG"):
+    if sys_flag & SYS_FLAG_TRANSACTION_MASK or has_property(properties, MARK_TRANSACTION):
         return Refusal(
             ResponseCode.MESSAGE_ILLEGAL, "transaction messages are not served by this broker yet"
         )
-    delay = (property_value(properties, "DELAY") or "").strip()
+    delay = (property_value(properties, MARK_DELAY) or "").strip()
     if delay.lstrip("0").isdigit() or any(
         has_property(properties, name) for name in TIMER_PROPERTIES
     ):

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from brokers.service.role.forward import FORWARDED_FOR
+from brokers.remoting.fields import FORWARDED_FOR
+from brokers.service.sending.request import MARK_DELAY, MARK_POP, MARK_TIMER, MARK_TRANSACTION
 
 # Digits that fit 64 bits whatever they are.
 DIGITS_MAX = 18
@@ -53,10 +54,10 @@ def usual_send(ext: Mapping[str, str]) -> UsualSend | None:
         or len(born) > DIGITS_MAX
         or len(queues) > DIGITS_MAX
         or len(queue) > QUEUE_DIGITS_MAX
-        or "DELAY" in properties
-        or "TRAN_MSG" in properties
-        or "TIMER_D" in properties
-        or "POP_CK" in properties
+        or MARK_DELAY in properties
+        or MARK_TRANSACTION in properties
+        or MARK_TIMER in properties
+        or MARK_POP in properties
         or ("WAIT\x01" in properties and "WAIT\x01true" not in properties)
     ):
         return None

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from brokers.remoting.command import RemotingCommand
+from brokers.remoting.fields import FORWARDED_FOR
 from events.commands import ElectMaster
-from processors.controller.forwarding import FORWARDED_FOR
 from tests.simulation.world import InvariantBroken, World
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Messages, stores and recorded files for the tests of brokers.log."""
+"""Messages, stores and recorded files for the tests of brokers.store."""
 
 from __future__ import annotations
 

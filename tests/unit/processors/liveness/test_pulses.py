@@ -1,10 +1,10 @@
 """One replica as it is heard, and imported masters that have not arrived."""
 
+from processors.fold.candidates import REASON_ASKED
 from processors.fold.state import BrokerSet, Replica
 from processors.liveness.pulses import (
     ARRIVAL_MS,
     ENTRIES_SPARE,
-    REASON_ASKED,
     REASON_AWAITED,
     REASON_EXPIRED,
     REASON_HEARTBEAT,

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from brokers.remoting.command import RemotingCommand
+from brokers.remoting.fields import BadRequest
 from events.codec import COMMAND_FINGERPRINTS
 from events.commands import ActivateRules, ChangeSettings, ImportBrokerSet
 from events.envelope import Envelope, ImportedReplica
 from processors.wire import operator_requests
-from processors.wire.requests import BadRequest
 from tests.support.control_history import SECOND_FINGERPRINTS
 
 ENVELOPE = Envelope(bytes(16), "c", 1, "c1", 0, "test", None, -1, b"")

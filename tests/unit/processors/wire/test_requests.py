@@ -3,11 +3,12 @@
 import pytest
 
 from brokers.remoting.command import RemotingCommand
+from brokers.remoting.fields import BadRequest, Fields
 from events.commands import AlterSyncStateSet, CleanBrokerData, ElectMaster, RegisterBroker
 from events.envelope import Envelope, ReplicaEvidence
 from processors.fold.rules import RULES
 from processors.wire import requests
-from processors.wire.requests import BadRequest, Fields
+from processors.wire.operator_requests import cause_of
 
 ENVELOPE = Envelope(bytes(16), "cluster", 1, "c1", 0, "broker_request")
 
@@ -317,12 +318,9 @@ def test_a_command_id_is_read() -> None:
 
 
 def test_operators_are_told_from_brokers() -> None:
-    assert (
-        requests.cause_of(RemotingCommand.request(1002, {"designateElect": "true"}))
-        == "operator_request"
-    )
-    assert requests.cause_of(RemotingCommand.request(1011)) == "operator_request"
-    assert requests.cause_of(RemotingCommand.request(1002)) == "broker_request"
+    assert cause_of(RemotingCommand.request(1002, {"designateElect": "true"})) == "operator_request"
+    assert cause_of(RemotingCommand.request(1011)) == "operator_request"
+    assert cause_of(RemotingCommand.request(1002)) == "broker_request"
 
 
 @pytest.mark.parametrize("value", ["", "x", "1.5", "1_0", str(1 << 63)])

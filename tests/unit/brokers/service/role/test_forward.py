@@ -6,8 +6,9 @@ from pathlib import Path
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.dispatcher import Dispatcher
+from brokers.remoting.fields import FORWARDED_FOR
 from brokers.remoting.server import RemotingServer
-from brokers.service.role.forward import FORWARDED_FOR, NOT_MASTER_REMARK
+from brokers.service.role.forward import NOT_MASTER_REMARK
 from brokers.store.log.records import decode_messages
 from tests.support.brokers import free_port, pull_request, send_request, until
 from tests.support.client_service import Desk

@@ -3,7 +3,7 @@
 import pytest
 
 from brokers.remoting.command import RemotingCommand
-from brokers.service.role.forward import FORWARDED_FOR
+from brokers.remoting.fields import FORWARDED_FOR
 from brokers.service.sending.messages import MessageMaker, UniqueKeys, packed_peer
 from brokers.service.sending.request import parse_v2
 from brokers.store.log.records import host_bytes
