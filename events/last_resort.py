@@ -16,7 +16,7 @@ import signal
 import threading
 from collections.abc import Callable
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.process")
 
 STOP_MAX_S = 30.0
 """From being told to stop until the process has ended."""

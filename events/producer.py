@@ -21,7 +21,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.producer")
 
 IN_FLIGHT_MAX = 50_000
 BUSY_POLL_S = 0.002

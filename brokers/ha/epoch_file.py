@@ -25,7 +25,7 @@ CRC_UNCHECKED = 0
 NONE_HERE = "older"
 """Mark of an epoch seen under which no link was agreed on: every byte of the log is older."""
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.broker.epochs")
 
 
 class EpochFileError(Exception):

@@ -27,7 +27,7 @@ RESOLVE_TIMEOUT_MS = 1_000
 RETRY_PAUSE_MS = 50
 RECONNECT_PAUSE_MS = 200
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.broker.controllers")
 
 
 class ControllerClient:

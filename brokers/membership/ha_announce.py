@@ -27,7 +27,7 @@ PERIOD_MS = 1_000
 TOLD_FOR_MS = 60_000
 CALL_TIMEOUT_MS = 1_000
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.broker.ha_address")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,13 @@ from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
-from brokers.replica.ha_address import Word
+from brokers.replica.ha_address import HaAddressSource
 
 CALL_TIMEOUT_MS = 1_000
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.broker.ha_address")
 
-Told = Callable[[str, str, Word], None]
+Told = Callable[[str, str, HaAddressSource], None]
 
 
 class HaLookup:
@@ -45,7 +45,7 @@ class HaLookup:
             self._asking = asyncio.ensure_future(self._ask_master(master_address))
 
     def name_server_said(self, master_address: str, ha_address: str) -> None:
-        self._hand_on(master_address, ha_address, Word.NAME_SERVER)
+        self._hand_on(master_address, ha_address, HaAddressSource.NAME_SERVER)
 
     async def _ask_master(self, master_address: str) -> None:
         try:
@@ -58,9 +58,9 @@ class HaLookup:
         # in its role.
         ha_address = answer.ext.get("masterHaAddress")
         if answer.code == ResponseCode.SUCCESS and ha_address:
-            self._hand_on(master_address, ha_address, Word.MASTER)
+            self._hand_on(master_address, ha_address, HaAddressSource.MASTER)
 
-    def _hand_on(self, master_address: str, ha_address: str, word: Word) -> None:
+    def _hand_on(self, master_address: str, ha_address: str, word: HaAddressSource) -> None:
         try:
             split_address(ha_address)
         except ValueError:

@@ -36,7 +36,7 @@ CODES_UNREGISTERED = frozenset(
     }
 )
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.broker.membership")
 
 
 class RegistrationRefused(Exception):

@@ -24,7 +24,7 @@ from brokers.service.tables.table_text import TableText
 CALL_TIMEOUT_MS = 3_000
 RETRY_PAUSE_MS = 200
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.broker.nameservers")
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from brokers.membership.membership import (
 from brokers.membership.namesrv_client import NameServers
 from brokers.process.config import BrokerConfig
 from brokers.process.event_reporter import EventReporter
-from brokers.process.hand_over import HandOverWork
+from brokers.process.hand_over import MasterHandOver
 from brokers.process.predecessor import once_free
 from brokers.process.replica import LocalReplica
 from brokers.process.retention import make_retention
@@ -67,7 +67,7 @@ from events.last_resort import LastResort, on_stop_signals
 EXIT_OK, EXIT_REFUSED = 0, 2
 MAKE_GOOD_MS = 1_000
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.broker")
 
 
 class StartRefused(Exception):
@@ -248,7 +248,7 @@ class BrokerProcess:
         self.membership = Membership(
             me, config.controllers, IdentityFiles(config.store_dir), timers, hooks, self.clock
         )
-        self.hand_over = HandOverWork(
+        self.hand_over = MasterHandOver(
             self.roles,
             replica,
             self.membership,

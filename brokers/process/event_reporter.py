@@ -27,7 +27,7 @@ DELIVERY_TIMEOUT_MS = 60_000
 FLUSH_AT_END_MS = 2_000
 
 _RECORDS = {record.__name__: record for record in BROKER_EVENTS}
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.broker.events")
 
 
 class EventReporter:

@@ -39,7 +39,7 @@ LAST_COPY_MS = 300
 # is passed on.
 LINGER_QUIET_MS, LINGER_MS = 500, 2_000
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.broker.hand_over")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class HandedOver:
     master_epoch: int
 
 
-class HandOverWork:
+class MasterHandOver:
     """One hand-over at a time. `unfinished()`: sends and topic changes that are not answered
     yet.
     """

@@ -25,7 +25,7 @@ from brokers.remoting.addresses import split_address
 from brokers.replica.config import ReplicaConfig
 from brokers.replica.core import ReplicaCore
 from brokers.replica.driver import ReplicaDriver
-from brokers.replica.ha_address import Word
+from brokers.replica.ha_address import HaAddressSource
 from brokers.replica.ha_status import HaStatus
 from brokers.replica.hooks import ReplicaHooks
 from brokers.replica.roles import RoleNotice
@@ -42,7 +42,7 @@ from brokers.store.store import MessageStore, StoreConfig
 # An event is not worth more reading than this.
 LOOKED_BACK_BYTES = 4 * 1024 * 1024
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.broker.replica")
 
 
 class LocalReplica:
@@ -302,7 +302,7 @@ class LocalReplica:
         if self.driver is not None:
             self.driver.notice(notice)
 
-    def ha_address_told(self, master_address: str, ha_address: str, word: Word) -> None:
+    def ha_address_told(self, master_address: str, ha_address: str, word: HaAddressSource) -> None:
         if self.driver is not None:
             self.driver.ha_address_told(master_address, ha_address, word)
 
@@ -310,7 +310,7 @@ class LocalReplica:
         return self.driver is not None and self.driver.core.is_master
 
     def write_refusal(self) -> str | None:
-        return self.driver.can_accept_writes() if self.driver else "this broker has no identity yet"
+        return self.driver.write_refusal() if self.driver else "this broker has no identity yet"
 
     def log_grew(self, end_offset: int) -> None:
         assert self.driver is not None

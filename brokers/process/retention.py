@@ -27,7 +27,7 @@ LOOK_MS = 1_000
 # A run that is killed forgets at most so much of how long it held its files.
 SAVE_MS = 600_000
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.broker.retention")
 
 
 def make_retention(

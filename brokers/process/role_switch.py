@@ -30,7 +30,7 @@ from brokers.store.files.errors import LogError
 WATCH_MS = 500
 ROUTE_LEFT_MS = 300
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.broker.role")
 
 
 class RoleSwitch:

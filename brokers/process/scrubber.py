@@ -20,7 +20,7 @@ from brokers.store.store import MessageStore
 WINDOW_BYTES = 128 * 1024
 FIRST_AFTER_S = 60
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.broker.scrubber")
 
 
 class Scrubber:

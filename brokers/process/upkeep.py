@@ -80,7 +80,7 @@ class IndexUpkeep:
             await asyncio.sleep((PIECE_PAUSE_MS if going else STUCK_PAUSE_MS) / 1000)
 
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.broker.upkeep")
 
 
 class Upkeep:

@@ -31,8 +31,8 @@ from brokers.remoting.outbox import Outbox
 
 Answer = RemotingCommand | Awaitable[RemotingCommand | None] | None
 Handler = Callable[["Connection", RemotingCommand], Answer]
-# True: `answer_taken` will follow. False: nothing was done, the handler is to be asked.
-Take = Callable[["Connection", RemotingCommand], bool]
+# True: `answer_express` will follow. False: nothing was done, the handler is to be asked.
+TakeExpress = Callable[["Connection", RemotingCommand], bool]
 
 
 class Express:
@@ -40,7 +40,7 @@ class Express:
     taken, and answered, together.
     """
 
-    def __init__(self, handler: Handler, take: Take) -> None:
+    def __init__(self, handler: Handler, take: TakeExpress) -> None:
         self._handler, self.take = handler, take
 
     def __call__(self, connection: Connection, request: RemotingCommand) -> Answer:
@@ -58,11 +58,11 @@ __all__ = [
     "Handler",
     "Limits",
     "RemotingError",
-    "Take",
+    "TakeExpress",
     "split_address",
 ]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.remoting")
 _ids = itertools.count(1)
 _NUMBER_TAKEN = "a request of this number is under way on this connection"
 _BUSY = "[OVERLOAD]system busy, too many requests in flight"
@@ -86,8 +86,8 @@ class Connection(asyncio.Protocol):
         self.attributes: dict[str, object] = {}
         self.closed, self.close_reason = False, ""
         self._handler, self._limits = handler, limits
-        self._express: Mapping[int, Take] = getattr(handler, "express", {})
-        self._taken = 0  # held too, but not by number
+        self._express: Mapping[int, TakeExpress] = getattr(handler, "express", {})
+        self._in_express = 0  # held too, but not by number
         self._on_open, self._on_close = on_open, on_close
         # Only one side may stop reading when the other does not: two that do wait for each other
         # for ever.
@@ -123,19 +123,19 @@ class Connection(asyncio.Protocol):
                 encode(command, opaque=self._calls.next_opaque(), flag=command.flag | FLAG_ONEWAY)
             )
 
-    def answer_taken(self, frames: list[bytes], body_bytes: int) -> None:
+    def answer_express(self, frames: list[bytes], body_bytes: int) -> None:
         """The whole responses to as many requests that were taken, with the bytes of those
         requests' bodies.
         """
         if not self.closed:
-            self._taken -= len(frames)
+            self._in_express -= len(frames)
             self._held_bytes -= body_bytes
             self._outbox.write_together(frames)
 
-    def long_way(self, request: RemotingCommand) -> None:
+    def leave_express(self, request: RemotingCommand) -> None:
         """A request that was taken will be answered through `send` after all."""
         if not self.closed:
-            self._taken -= 1
+            self._in_express -= 1
             self._held[request.opaque] = self._held.get(request.opaque, 0) + len(request.body)
 
     async def call(self, command: RemotingCommand, timeout_ms: int) -> RemotingCommand:
@@ -226,7 +226,7 @@ class Connection(asyncio.Protocol):
                 self._calls.resolve(command)
             elif self._pauses_reading and self._outbox.paused:
                 self._waiting.append(command)
-            elif command.flag or not self._takes(command):
+            elif command.flag or not self._offer_express(command):
                 self._take_request(command)
         if self._decoder.failure is not None:
             self._refuse(self._decoder.failure)
@@ -239,7 +239,7 @@ class Connection(asyncio.Protocol):
         _log.info("connection %d from %s closed: %s", self.id, self.peer, error.reason)
         self.close(error.reason)
 
-    def _takes(self, request: RemotingCommand) -> bool:
+    def _offer_express(self, request: RemotingCommand) -> bool:
         """The short way."""
         take = self._express.get(request.code)
         if take is None or self._full() or self.closed:
@@ -250,14 +250,14 @@ class Connection(asyncio.Protocol):
         except Exception as error:
             self._answer_failure(request, error)
             return True
-        self._taken += 1
+        self._in_express += 1
         self._held_bytes += len(request.body)
         return True
 
     def _full(self) -> bool:
         limits = self._limits
         return (
-            len(self._held) + self._taken >= limits.in_flight_requests
+            len(self._held) + self._in_express >= limits.in_flight_requests
             or self._held_bytes > limits.in_flight_bytes
         )
 
@@ -285,7 +285,7 @@ class Connection(asyncio.Protocol):
                 future = asyncio.ensure_future(answer)  # type: ignore[arg-type]  # `is` above is fast.
                 self._tasks.add(future)
                 if request.flag & FLAG_ONEWAY:  # it has no number that an answer would free
-                    self._taken += 1
+                    self._in_express += 1
                     self._held_bytes += len(request.body)
                 future.add_done_callback(lambda done: self._answer_later(request, done))
         except Exception as error:
@@ -309,7 +309,7 @@ class Connection(asyncio.Protocol):
     ) -> None:
         self._tasks.discard(done)
         if request.flag & FLAG_ONEWAY and not self.closed:
-            self._taken -= 1
+            self._in_express -= 1
             self._held_bytes -= len(request.body)
         if done.cancelled():
             self._answer(
@@ -360,6 +360,6 @@ class Connection(asyncio.Protocol):
         self.closed, self.close_reason, self._ended = True, reason, self._loop.time()
         self._calls.end_all(reason)
         self._held.clear()
-        self._held_bytes = self._taken = 0
+        self._held_bytes = self._in_express = 0
         self._outbox.clear()
         self._waiting.clear()

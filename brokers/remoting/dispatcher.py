@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import Answer, Connection, Express, Handler, Take
+from brokers.remoting.connection import Answer, Connection, Express, Handler, TakeExpress
 
 
 class Dispatcher:
@@ -20,7 +20,7 @@ class Dispatcher:
 
     def __init__(self, handlers: Mapping[int, Handler] | None = None) -> None:
         self._handlers: dict[int, Handler] = {}
-        self.express: dict[int, Take] = {}
+        self.express: dict[int, TakeExpress] = {}
         for code, handler in (handlers or {}).items():
             self.register(code, handler)
 

@@ -19,7 +19,7 @@ from brokers.remoting.silence import SilenceSweeper
 
 __all__ = ["Dispatcher", "RemotingServer"]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.remoting")
 ACCEPT_BACKLOG = 1_024
 ACCEPT_TURNS = 3
 

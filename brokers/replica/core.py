@@ -17,7 +17,7 @@ from brokers.ha.epochs import EpochHistory
 from brokers.replica.admission import has_to_go
 from brokers.replica.config import ReplicaConfig
 from brokers.replica.effects import CloseLink, Effect
-from brokers.replica.ha_address import Word
+from brokers.replica.ha_address import HaAddressSource
 from brokers.replica.ha_status import HaStatus, master_seen, slaves_seen
 from brokers.replica.replica_log import ReplicaLog
 from brokers.replica.roles import Role, RoleNotice
@@ -124,7 +124,7 @@ class ReplicaCore:
     def epochs(self) -> EpochHistory:
         return self.log.epochs
 
-    def can_accept_writes(self) -> str | None:
+    def write_refusal(self) -> str | None:
         """Why a write must be refused now, before anything is written; None when it may be
         tried.
         """
@@ -223,7 +223,7 @@ class ReplicaCore:
         return []
 
     def ha_address_told(
-        self, master_address: str, ha_address: str, word: Word, now_ms: int
+        self, master_address: str, ha_address: str, word: HaAddressSource, now_ms: int
     ) -> list[Effect]:
         """Answer to AskHaAddress, or news that nobody asked for: where that master takes links."""
         self._now_ms = now_ms

@@ -16,7 +16,7 @@ How a broker is put together from it:
     controller
 
     # a send, without an await between the first two lines:
-    if refusal := driver.can_accept_writes(): ...       # answer code 1, nothing was written
+    if refusal := driver.write_refusal(): ...       # answer code 1, nothing was written
     result = store.put(message, now); driver.log_grew(result.end_offset)
     outcome = await driver.wait_confirmed(result.end_offset, timeout_ms)   # CONFIRMED -> code 0,
     else 12
@@ -37,7 +37,7 @@ from brokers.ha.transport import HaTransport
 from brokers.replica import effects as fx
 from brokers.replica.core import ReplicaCore
 from brokers.replica.durable_acks import DurableAcks
-from brokers.replica.ha_address import Word
+from brokers.replica.ha_address import HaAddressSource
 from brokers.replica.ha_status import HaStatus
 from brokers.replica.hooks import AlterResult, BrokerTeller, ReplicaHooks
 from brokers.replica.roles import RoleNotice
@@ -47,7 +47,7 @@ from brokers.store.files.errors import DiskFull, LogError
 
 __all__ = ["AlterResult", "Confirmation", "ReplicaDriver", "ReplicaHooks"]
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("regent.broker.replica")
 
 TICK_MS = 25
 
@@ -118,7 +118,7 @@ class ReplicaDriver:
         """Whatever the controller said about the set."""
         self._step(self.core.on_role_notice, notice)
 
-    def ha_address_told(self, master_address: str, ha_address: str, word: Word) -> None:
+    def ha_address_told(self, master_address: str, ha_address: str, word: HaAddressSource) -> None:
         """Somebody says where that master takes HA links."""
         self._step(self.core.ha_address_told, master_address, ha_address, word)
 
@@ -126,9 +126,9 @@ class ReplicaDriver:
         """The HA links of this moment."""
         return self.core.ha_status(self._transport.peer, self._clock_ms())
 
-    def can_accept_writes(self) -> str | None:
+    def write_refusal(self) -> str | None:
         """Why a write must be refused now; None when it may be put into the store at once."""
-        return "stopped" if self._stopped else self.core.can_accept_writes()
+        return "stopped" if self._stopped else self.core.write_refusal()
 
     def log_grew(self, end_offset: int) -> None:
         """The master put messages up to `end_offset` into the store. Growth of one turn of the

@@ -13,7 +13,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 
-class Word(IntEnum):
+class HaAddressSource(IntEnum):
     """Who says so; a better one is not overruled by a worse one."""
 
     GUESS = 0
@@ -26,13 +26,14 @@ class HaAddress:
     """`guess` counts from `guess_at_ms` on."""
 
     def __init__(self, told: str | None, guess: str | None = None, guess_at_ms: int = 0) -> None:
-        self._address, self._word = told, Word.GUESS if told is None else Word.CONTROLLER
+        self._address = told
+        self._source = HaAddressSource.GUESS if told is None else HaAddressSource.CONTROLLER
         self._guess, self._guess_at_ms = guess, guess_at_ms
 
     @property
     def is_certain(self) -> bool:
         """Nobody else need be asked."""
-        return self._word is Word.CONTROLLER
+        return self._source is HaAddressSource.CONTROLLER
 
     def at(self, now_ms: int) -> str | None:
         """The address to connect to now, None while it is worth waiting for somebody who knows."""
@@ -40,19 +41,15 @@ class HaAddress:
             return self._address
         return self._guess if now_ms >= self._guess_at_ms else None
 
-    def tell(self, address: str, word: Word) -> bool:
+    def tell(self, address: str, source: HaAddressSource) -> bool:
         """Take over what somebody says; True when it is news."""
-        if word < self._word:
+        if source < self._source:
             return False
         is_news = address != self._address
-        self._address, self._word = address, word
+        self._address, self._source = address, source
         return is_news
 
     def guess_again(self, guess: str | None, guess_at_ms: int) -> None:
         """The master has another address: what was told of the old one says nothing any more."""
-        self._address, self._word, self._guess, self._guess_at_ms = (
-            None,
-            Word.GUESS,
-            guess,
-            guess_at_ms,
-        )
+        self._address, self._source = None, HaAddressSource.GUESS
+        self._guess, self._guess_at_ms = guess, guess_at_ms

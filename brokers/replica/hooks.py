@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from brokers.replica.effects import ProposeSyncSet, RoleChanged
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("regent.broker.replica")
 
 PROPOSE_TIMEOUT_MS = 3000
 ROLE_CHANGES_KEPT = 100

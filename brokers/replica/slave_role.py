@@ -37,7 +37,7 @@ from brokers.replica.effects import (
     SendBytes,
     TruncateLog,
 )
-from brokers.replica.ha_address import HaAddress, Word
+from brokers.replica.ha_address import HaAddress, HaAddressSource
 from brokers.replica.replica_log import ReplicaLog
 
 
@@ -116,20 +116,20 @@ class SlaveRole:
 
     def move_to(self, ha_address: str, now_ms: int) -> list[Effect]:
         """The controller says where the master is reached."""
-        return self._take_address(ha_address, Word.CONTROLLER, now_ms)
+        return self._take_address(ha_address, HaAddressSource.CONTROLLER, now_ms)
 
-    def hear_address(self, ha_address: str, word: Word, now_ms: int) -> list[Effect]:
+    def hear_address(self, ha_address: str, word: HaAddressSource, now_ms: int) -> list[Effect]:
         """Somebody else says where the master is reached. A link that is up says more than that."""
         if self.link_id is not None:
             return []
         return self._take_address(ha_address, word, now_ms)
 
-    def _take_address(self, ha_address: str, word: Word, now_ms: int) -> list[Effect]:
+    def _take_address(self, ha_address: str, word: HaAddressSource, now_ms: int) -> list[Effect]:
         effects: list[Effect] = []
         if self.ha_address.tell(ha_address, word):
             self._connecting = False
             effects = self.close("the master moved", now_ms)
-        elif word is not Word.CONTROLLER:
+        elif word is not HaAddressSource.CONTROLLER:
             return []
         self._retry_at_ms = now_ms  # news of the master: no reason to wait any longer
         return effects + self.connect(now_ms)

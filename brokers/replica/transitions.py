@@ -22,7 +22,7 @@ from brokers.replica.effects import (
     ReportEvent,
     RoleChanged,
 )
-from brokers.replica.ha_address import HaAddress, Word
+from brokers.replica.ha_address import HaAddress, HaAddressSource
 from brokers.replica.master_role import MasterRole
 from brokers.replica.replica_log import ReplicaLog
 from brokers.replica.roles import Role, RoleNotice, Standing, Verdict, judge
@@ -131,7 +131,7 @@ class RoleTransitions:
         )
 
     def ha_address_told(
-        self, master_address: str, ha_address: str, word: Word, now_ms: int
+        self, master_address: str, ha_address: str, word: HaAddressSource, now_ms: int
     ) -> list[Effect]:
         """Somebody knows where a master takes links; it may be one of former times."""
         if self.slave is None or master_address != self.master_address:

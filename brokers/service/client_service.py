@@ -35,7 +35,7 @@ from brokers.store.store import MessageStore
 EXPIRE_PERIOD_MS = 10_000
 TICK_MS = 50
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.broker.clients")
 
 
 class ClientService:
@@ -116,7 +116,7 @@ class ClientService:
             RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self._topics.dump_groups,
             RequestCode.GET_ALL_CONSUMER_OFFSET: self._offsets.dump,
             RequestCode.REGENT_QUEUE_ENDS: self._ends.dump,
-            RequestCode.REGENT_PUSH_TOPICS: self._forwarder.of_replicas(self._topics.take_over),
+            RequestCode.REGENT_PUSH_TOPICS: self._forwarder.of_replicas(self._topics.adopt),
             RequestCode.REGENT_PUSH_STARTS: self._forwarder.of_replicas(self._offsets.take_starts),
             RequestCode.REGENT_PUSH_GROUPS: self._forwarder.of_replicas(self._topics.take_groups),
         }

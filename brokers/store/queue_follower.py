@@ -36,7 +36,7 @@ PIECES_PER_S = 16
 # One that was given up is not tried again at once.
 RETRY_S = 10.0
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.store.queues")
 
 
 class QueueFollower:

@@ -50,7 +50,7 @@ from brokers.store.recovery.recovery import recover
 # of the machine's: messages within it count as not cold (accessMessageInMemoryMaxRatio)
 MEMORY_PERCENT = 40
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.store")
 
 
 @dataclass(frozen=True, slots=True)

@@ -252,9 +252,9 @@ def run(arguments: argparse.Namespace) -> int:
         return EXIT_DONE
     for note in getattr(config, "notes", ()):
         level = logging.WARNING if note in config.warnings else logging.INFO  # type: ignore[attr-defined]
-        logging.getLogger(__name__).log(level, "configuration: %s", note)
+        logging.getLogger("regent.process").log(level, "configuration: %s", note)
     files = raise_open_files()
-    logging.getLogger(__name__).info(
+    logging.getLogger("regent.process").info(
         "%s starts as pid %d, with up to %d open files", verb, os.getpid(), files
     )
     try:

@@ -207,7 +207,7 @@ def is_ready(bootstrap: str, nodes: int, settings: Mapping[str, str] | None = No
 def _silent_logger() -> Any:
     import logging
 
-    logger = logging.getLogger("infra.kafka.server.librdkafka")
+    logger = logging.getLogger("regent.kafka.librdkafka")
     logger.addHandler(logging.NullHandler())
     logger.propagate = False  # refused connections before the server is up are no news
     return logger

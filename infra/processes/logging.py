@@ -21,7 +21,7 @@ LINE = "%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s"
 # libraries that report every reconnect at INFO
 QUIET = ("aiokafka", "faust", "mode", "kafka", "py4j", "asyncio")
 # these say the same many times a second while Kafka is away
-REPEATING = (*QUIET, "processors.log.controller_log")
+REPEATING = (*QUIET, "regent.controller.log")
 EVERY_S = 10.0
 KINDS_MAX = 1_000
 
@@ -61,7 +61,7 @@ def thread_ended(what: threading.ExceptHookArgs) -> None:
     full.
     """
     if issubclass(what.exc_type, asyncio.CancelledError):
-        logging.getLogger(__name__).info(
+        logging.getLogger("regent.process").info(
             "thread %s was cancelled", what.thread.name if what.thread else "?"
         )
     else:

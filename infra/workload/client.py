@@ -29,7 +29,7 @@ PULL_MESSAGES = 32
 HEARTBEAT_MS = 10_000
 _SUSPEND, _SUBSCRIPTION = 2, 4
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("regent.workload")
 
 
 class CallFailed(Exception):

@@ -31,7 +31,7 @@ OTHER_CAUSES = "other"
 
 
 @dataclass(frozen=True, slots=True)
-class LastWord:
+class LastEvidence:
     """What was last told of one replica. Offsets in bytes, -1 for unknown; ms since 1970-01-01
     UTC.
     """
@@ -45,7 +45,7 @@ class LastWord:
 def forecast(
     state: ControllerState,
     broker_name: str,
-    words: Mapping[int, LastWord],
+    words: Mapping[int, LastEvidence],
     failovers: Iterable[Row],
 ) -> dict[str, Any]:
     """The forecast for a set that is known; `failovers` are those of all sets of the cluster."""
@@ -64,7 +64,7 @@ def forecast(
 
 
 def _succession(
-    state: ControllerState, broker_set: BrokerSet, words: Mapping[int, LastWord]
+    state: ControllerState, broker_set: BrokerSet, words: Mapping[int, LastEvidence]
 ) -> Iterable[dict[str, Any]]:
     """Who wins when the master dies, then when that one dies too, until nobody can be elected."""
     dead: set[int] = set()
@@ -106,7 +106,7 @@ def _succession(
         }
 
 
-def _row(broker_id: int, words: Mapping[int, LastWord], dead: set[int]) -> ReplicaEvidence:
+def _row(broker_id: int, words: Mapping[int, LastEvidence], dead: set[int]) -> ReplicaEvidence:
     word = words.get(broker_id)
     if word is None:
         return ReplicaEvidence(broker_id, False, REASON_REFUSED)
@@ -124,7 +124,7 @@ def _row(broker_id: int, words: Mapping[int, LastWord], dead: set[int]) -> Repli
 
 
 def _replica(
-    broker_set: BrokerSet, broker_id: int, words: Mapping[int, LastWord]
+    broker_set: BrokerSet, broker_id: int, words: Mapping[int, LastEvidence]
 ) -> dict[str, Any]:
     replica, word = broker_set.replica(broker_id), words.get(broker_id)
     assert replica is not None
@@ -178,7 +178,7 @@ def _kind_of(row: Row) -> str:
 
 
 def _risk(
-    broker_set: BrokerSet, winner: int | None, words: Mapping[int, LastWord]
+    broker_set: BrokerSet, winner: int | None, words: Mapping[int, LastEvidence]
 ) -> dict[str, Any]:
     """What would be missing. Acknowledged bytes are on every member (S1), so only a master alone
     in its set risks them; what it has beyond its confirm offset nobody was told to be safe.

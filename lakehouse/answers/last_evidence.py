@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from events.envelope import ELECTION_PRIORITY_DEFAULT, UNKNOWN, ReplicaEvidence
-from lakehouse.answers.forecast import LastWord
+from lakehouse.answers.forecast import LastEvidence
 
 Row = Mapping[str, Any]
 EVIDENCE, REGISTERED = ("elect_master", "alter_sync_state_set"), "register_broker"
@@ -34,18 +34,18 @@ _Told = tuple[int, str, int, Mapping[str, Any]]
 """When (ms), by which table, of whom, and the fields of the evidence that it gives."""
 
 
-def last_words(rows: Mapping[str, Iterable[Row]]) -> dict[int, LastWord]:
+def last_words(rows: Mapping[str, Iterable[Row]]) -> dict[int, LastEvidence]:
     """By broker id; `rows` are those of one set by the name of the table, commands with `at_ms`,
     the log's time.
     """
-    found: dict[int, LastWord] = {}
+    found: dict[int, LastEvidence] = {}
     told = (one for name in TABLES for row in rows.get(name, ()) for one in _told(name, row))
     for at_ms, name, broker_id, fields in sorted(told, key=lambda one: one[0]):
         before = found.get(broker_id)
         evidence = ReplicaEvidence(broker_id, False, "") if before is None else before.evidence
         if fields.get("incarnation", evidence.incarnation) != evidence.incarnation:
             evidence = replace(evidence, epoch=UNKNOWN, max_offset=UNKNOWN, confirm_offset=UNKNOWN)
-        found[broker_id] = LastWord(replace(evidence, **fields), at_ms, name)
+        found[broker_id] = LastEvidence(replace(evidence, **fields), at_ms, name)
     return found
 
 

@@ -25,7 +25,7 @@ from lakehouse.tables.commit_lock import CommitLocks
 from lakehouse.tables.delta import count_rows, ensure_tables, open_table, read
 from lakehouse.tables.lake import Lake, spark_path
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("regent.lake.gold")
 
 WATERMARK_S = 600
 CHECKPOINTS = ".checkpoints/aggregates"

@@ -28,7 +28,7 @@ from lakehouse.tables.delta import ensure_tables
 from lakehouse.tables.lake import Lake
 from processors.fold import snapshot_codec
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("regent.lake.gold")
 
 PIECE_COMMANDS_MAX = 20_000
 BEGINNING = Mark(-1, 0, 0, NOTHING_TAKEN)

@@ -64,7 +64,7 @@ class EpochFacts(Struct, frozen=True):
     acknowledged_at: tuple[int, int] = (0, 0)
 
 
-class EpochBook(Struct, frozen=True):
+class EpochLedger(Struct, frozen=True):
     """
     The epochs of a set.
 
@@ -87,7 +87,7 @@ class EpochBook(Struct, frozen=True):
         """Whether something can be said about an epoch."""
         return self.floor <= epoch <= self.newest and epoch > 0
 
-    def with_facts(self, epoch: int, facts: EpochFacts) -> EpochBook:
+    def with_facts(self, epoch: int, facts: EpochFacts) -> EpochLedger:
         """The book with other facts about an epoch."""
         return replace(self, epochs={**self.epochs, epoch: facts})
 
@@ -109,7 +109,7 @@ def claim_of(row: Reported) -> Claim | None:
     return None
 
 
-def advance(book: EpochBook, subject: str, row: Row) -> tuple[EpochBook, tuple[Claim, ...]]:
+def advance(book: EpochLedger, subject: str, row: Row) -> tuple[EpochLedger, tuple[Claim, ...]]:
     """Go on by a row; the claims that can be judged from here on."""
     if isinstance(row, Decided):
         return _released(_learned(book, subject, row))
@@ -123,7 +123,7 @@ def advance(book: EpochBook, subject: str, row: Row) -> tuple[EpochBook, tuple[C
     return replace(book, waiting=(*book.waiting, claim)[-CLAIMS_WAITING_MAX:]), ()
 
 
-def _learned(book: EpochBook, subject: str, row: Decided) -> EpochBook:
+def _learned(book: EpochLedger, subject: str, row: Decided) -> EpochLedger:
     may_lose = bool(LABELS_OF_LOSS.intersection(row.outcome.labels))
     for change in changes_of(row, subject):
         match change:
@@ -145,7 +145,7 @@ def _learned(book: EpochBook, subject: str, row: Decided) -> EpochBook:
     return book
 
 
-def _with_epoch(book: EpochBook, epoch: int, facts: EpochFacts) -> EpochBook:
+def _with_epoch(book: EpochLedger, epoch: int, facts: EpochFacts) -> EpochLedger:
     epochs = {**book.epochs, epoch: facts}
     floor = book.floor
     if len(epochs) > EPOCHS_KEPT:
@@ -154,7 +154,7 @@ def _with_epoch(book: EpochBook, epoch: int, facts: EpochFacts) -> EpochBook:
     return replace(book, epochs=epochs, floor=floor, newest=max(book.newest, epoch))
 
 
-def _released(book: EpochBook) -> tuple[EpochBook, tuple[Claim, ...]]:
+def _released(book: EpochLedger) -> tuple[EpochLedger, tuple[Claim, ...]]:
     if not book.waiting:
         return book, ()
     ready = tuple(claim for claim in book.waiting if claim.epoch <= book.newest)

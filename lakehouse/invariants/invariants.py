@@ -25,7 +25,7 @@ from events.changes import (
 )
 from lakehouse.invariants import of_brokers as brokers
 from lakehouse.invariants import of_decisions as decisions
-from lakehouse.invariants.epochs import EpochBook
+from lakehouse.invariants.epochs import EpochLedger
 from lakehouse.invariants.rows import (
     CLUSTER,
     CounterExample,
@@ -119,7 +119,7 @@ OF_BROKERS: tuple[Invariant, ...] = (
         "one_master_per_epoch",
         "An epoch has one master: the elections name one, and the brokers that say that they lead "
         "or follow in it name the same.",
-        EpochBook,
+        EpochLedger,
         brokers.one_master_per_epoch,
         OF_EPOCHS,
     ),
@@ -127,7 +127,7 @@ OF_BROKERS: tuple[Invariant, ...] = (
         "epoch_files_agree_with_elections",
         "Every entry that a broker wrote into its epoch file stands for an election, and starts "
         "at the same offset on every broker unless old files below it were deleted.",
-        EpochBook,
+        EpochLedger,
         brokers.epoch_files_agree,
         OF_EPOCHS,
     ),

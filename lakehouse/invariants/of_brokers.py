@@ -21,8 +21,8 @@ from lakehouse.invariants.epochs import (
     FOLLOWS,
     MASTER,
     Claim,
-    EpochBook,
     EpochFacts,
+    EpochLedger,
     advance,
     claim_of,
 )
@@ -41,11 +41,13 @@ class Heard(Struct, frozen=True):
 class BookAndVoices(Struct, frozen=True):
     """The epochs of a set, and by broker id what each said last."""
 
-    book: EpochBook = EpochBook()
+    book: EpochLedger = EpochLedger()
     heard: dict[int, Heard] = {}
 
 
-def one_master_per_epoch(book: EpochBook, subject: str, row: Row) -> tuple[EpochBook, list[Breach]]:
+def one_master_per_epoch(
+    book: EpochLedger, subject: str, row: Row
+) -> tuple[EpochLedger, list[Breach]]:
     """By the elections, and by what brokers say: who leads an epoch is who was elected in it."""
     found: list[Breach] = []
     if isinstance(row, Decided):
@@ -101,7 +103,9 @@ def one_master_per_epoch(book: EpochBook, subject: str, row: Row) -> tuple[Epoch
     return book, found
 
 
-def epoch_files_agree(book: EpochBook, subject: str, row: Row) -> tuple[EpochBook, list[Breach]]:
+def epoch_files_agree(
+    book: EpochLedger, subject: str, row: Row
+) -> tuple[EpochLedger, list[Breach]]:
     """An entry of an epoch file stands for an election, and begins where its master began."""
     found: list[Breach] = []
     if isinstance(row, Decided) and book.elected_here:
@@ -173,7 +177,7 @@ def truncations_agree(
     return replace(known, book=book), found
 
 
-def _cut(book: EpochBook, claim: Claim, facts: EpochFacts | None) -> Iterator[Breach]:
+def _cut(book: EpochLedger, claim: Claim, facts: EpochFacts | None) -> Iterator[Breach]:
     who = (
         f"broker {claim.broker_id} cut its log to {claim.start}, the end is of epoch {claim.epoch}"
     )
@@ -230,7 +234,7 @@ def acknowledged_before_the_successor(
     return replace(known, book=book), found
 
 
-def _beyond(book: EpochBook, epoch: int) -> Iterator[Breach]:
+def _beyond(book: EpochLedger, epoch: int) -> Iterator[Breach]:
     """Successors of an epoch that begin below what was acknowledged in it."""
     for later in sorted(number for number in book.epochs if number > epoch):
         if book.epochs[later].may_lose:
@@ -238,7 +242,7 @@ def _beyond(book: EpochBook, epoch: int) -> Iterator[Breach]:
         yield from _overlap(book, epoch, later)
 
 
-def _reaching_into(book: EpochBook, later: int) -> Iterator[Breach]:
+def _reaching_into(book: EpochLedger, later: int) -> Iterator[Breach]:
     """Earlier epochs in which more was acknowledged than lies below the start of this one."""
     if book.epochs[later].may_lose:
         return
@@ -248,7 +252,7 @@ def _reaching_into(book: EpochBook, later: int) -> Iterator[Breach]:
             return
 
 
-def _overlap(book: EpochBook, epoch: int, later: int) -> Iterator[Breach]:
+def _overlap(book: EpochLedger, epoch: int, later: int) -> Iterator[Breach]:
     facts, successor = book.epochs[epoch], book.epochs[later]
     if 0 <= successor.begins < facts.acknowledged:
         yield Breach(

@@ -29,7 +29,7 @@ from lakehouse.tables.high_water import HighWater, Partition, next_offsets
 from lakehouse.tables.lake import Lake
 from lakehouse.tables.specs import BRONZE, TABLES, UNREADABLE, TableSpec
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("regent.lake.landing")
 
 # Names of the two queries, and of their checkpoints.
 FIRST, DETAILS = "first", "details"

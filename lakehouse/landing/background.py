@@ -76,7 +76,7 @@ class Activity:
             self._troubled(self._name, failure)
 
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("regent.lake.landing")
 
 WATCH_EVERY_S = 5.0
 STOP_WAIT_S = 10.0

@@ -41,7 +41,7 @@ from lakehouse.tables.high_water import HighWater
 from lakehouse.tables.lake import Lake
 from lakehouse.tables.specs import BRONZE, DECISIONS
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("regent.lake.landing")
 
 OWN_LOCK = ".landing.lock"
 """In the job's local folder: the status file and the checkpoint are one job's."""

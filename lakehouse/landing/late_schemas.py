@@ -27,7 +27,7 @@ import schemas
 from events.codec import HEADER_BYTES, RECORD_BYTES_MAX, MalformedRecord, peek_fingerprint
 from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, OUTCOMES_TOPIC
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("regent.lake.landing")
 
 OWN_FOLDER = Path(schemas.__file__).parent
 TOPIC_OF_GROUP = {

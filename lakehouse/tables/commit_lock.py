@@ -22,7 +22,7 @@ from pathlib import Path
 
 from lakehouse.errors import TablesInUse
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("regent.lake.tables")
 
 LOCK_FOLDER = ".commit-locks"
 WAIT_S = 120.0

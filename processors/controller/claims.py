@@ -16,12 +16,12 @@ from brokers.remoting.command import RemotingCommand
 from brokers.remoting.fields import BadRequest, Fields
 from events.commands import ClaimLeadership
 from processors.controller import effects as fx
-from processors.controller.commands import CommandDesk
+from processors.controller.commands import Commands
 from processors.controller.context import CoreContext
 from processors.controller.effects import Effect
 from processors.controller.leadership import CAUSE_NOT_ABLE
-from processors.controller.peer_reports import PeerWord
-from processors.controller.reads import ReadDesk
+from processors.controller.peer_reports import PeerReport
+from processors.controller.reads import Reads
 from processors.controller.waiting import PendingCommand, Purpose, Waiter
 from processors.fold.folder import Applied
 from processors.liveness.mass_silence import MASS_SILENCE_BROKERS
@@ -36,10 +36,10 @@ class LogReads(Protocol):
     def is_current(self, since_ms: int) -> bool: ...
 
 
-class ClaimDesk:
+class Claims:
     """Silent until `start`: nobody claims before the bulk of the log is folded."""
 
-    def __init__(self, context: CoreContext, commands: CommandDesk, reads: LogReads) -> None:
+    def __init__(self, context: CoreContext, commands: Commands, reads: LogReads) -> None:
         self._context = context
         self._reads = reads
         self._commands = commands
@@ -125,7 +125,7 @@ class ClaimDesk:
         context = self._context
         if not self._reads.is_current(context.leadership.unled_since_ms):
             return False
-        word = context.peer_book.last_word(context.state.leader_id or "")
+        word = context.peer_reports.last_report(context.state.leader_id or "")
         return word is None or context.folder.offset >= word.applied_offset
 
 
@@ -181,10 +181,10 @@ class _Transfer:
     deadline_ms: int
 
 
-class TransferDesk:
+class Transfers:
     """The wishes that wait for another term."""
 
-    def __init__(self, context: CoreContext, claims: ClaimDesk, reads: ReadDesk) -> None:
+    def __init__(self, context: CoreContext, claims: Claims, reads: Reads) -> None:
         self._context = context
         self._reads = reads
         self._claims = claims
@@ -250,11 +250,12 @@ class TransferDesk:
             else self._offer(target, f"that hears {heard[target]} brokers; {own} are heard here")
         )
 
-    def _able(self) -> dict[str, PeerWord]:
+    def _able(self) -> dict[str, PeerReport]:
         """The other controllers that are heard and reach the log."""
         context = self._context
         words = {
-            peer: context.peer_book.word(peer, context.now_ms) for peer in context.leadership.peers
+            peer: context.peer_reports.report(peer, context.now_ms)
+            for peer in context.leadership.peers
         }
         return {peer: word for peer, word in words.items() if word is not None and word.able}
 
@@ -289,7 +290,7 @@ class TransferDesk:
             "term": str(state.term),
         }
 
-    def applied(self) -> list[Effect]:
+    def after_apply(self) -> list[Effect]:
         """A command was applied: nothing here, nearly always, and there are thousands a second."""
         return self.settle() if self._waiting else []
 

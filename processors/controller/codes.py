@@ -42,7 +42,7 @@ _SPEAKER = {
 """Requests that a replica makes for itself, and the field with its id."""
 
 
-class CodeDesk:
+class CheckCodes:
     """Asked before anything that is said in a replica's name counts."""
 
     def __init__(self, context: CoreContext) -> None:

@@ -21,7 +21,7 @@ from events.outcomes import Outcome
 from processors.controller import effects as fx
 from processors.controller.context import CoreContext
 from processors.controller.effects import Effect
-from processors.controller.elections import ElectionDesk
+from processors.controller.elections import Elections
 from processors.controller.metrics import TIMEOUT
 from processors.controller.overload import QUEUED_MAX_MS, Admission
 from processors.controller.waiting import PendingCommand, PendingCommands, Purpose, Waiter
@@ -58,7 +58,7 @@ def _require_same(pending: PendingCommand | None, request: RemotingCommand) -> N
         )
 
 
-class CommandDesk:
+class Commands:
     """The commands of one controller, by id."""
 
     def __init__(self, context: CoreContext) -> None:
@@ -166,7 +166,7 @@ class CommandDesk:
         """An election of the controller's own accord."""
         envelope = self._context.envelope(next(self._context.ids), call.cause)
         command = requests.as_active(
-            ElectionDesk.command(call, envelope), self._context.state.fingerprints
+            Elections.command(call, envelope), self._context.state.fingerprints
         )
         note = fx.Note("info", f"{call.broker_name}: electing, {call.cause}")
         return [note, *self._issue(command, Purpose.ELECTION, phases)]
@@ -265,7 +265,7 @@ class CommandDesk:
         pending.phases.setdefault("appended", self._context.wall_ms)
         return False
 
-    def applied(self, applied: Applied) -> PendingCommand | None:
+    def after_apply(self, applied: Applied) -> PendingCommand | None:
         """What waited for this command here."""
         self._progress_ms = now_ms = self._context.now_ms
         self._admission.back(applied.outcome.command_id, now_ms)

@@ -19,7 +19,7 @@ from events.outcomes import LABEL_AT_RISK, Outcome
 from processors.controller.leadership import Leadership
 from processors.controller.metrics import Metrics
 from processors.controller.overload import Patience
-from processors.controller.peer_reports import PeerBook
+from processors.controller.peer_reports import PeerReports
 from processors.fold.candidates import REASON_STALE
 from processors.fold.rules import SUPPORTED_RULES
 from processors.fold.state import BrokerSet, ControllerState, Replica
@@ -27,7 +27,7 @@ from processors.liveness.replicas import Liveness
 
 REQUEST_DEADLINE_MS = 2_500
 """Below the 3 s that brokers wait (controller.md 10.4)."""
-LOGGER_ROOTS = frozenset({"brokers", "events", "infra", "lakehouse", "processors"})
+LOGGER_ROOTS = frozenset({"regent"})
 """Loggers of ours begin with the name of a package of ours."""
 
 
@@ -93,7 +93,7 @@ class CoreContext:
         self.liveness = Liveness()
         self.patience = Patience()
         self.leadership = Leadership(config.controller_id, config.peers)
-        self.peer_book = PeerBook(self.leadership.peers)
+        self.peer_reports = PeerReports(self.leadership.peers)
         self.now_ms = 0
         self.wall_skew_ms = 0
         self._at_risk: dict[str, int] = {}

@@ -18,21 +18,21 @@ from brokers.remoting.command import RemotingCommand
 from brokers.remoting.fields import FORWARDED_FOR, BadRequest
 from events.outcomes import Outcome
 from processors.controller import effects as fx
-from processors.controller.claims import ClaimDesk, TransferDesk
-from processors.controller.codes import CodeDesk
-from processors.controller.commands import CommandDesk
+from processors.controller.claims import Claims, Transfers
+from processors.controller.codes import CheckCodes
+from processors.controller.commands import Commands
 from processors.controller.context import CoreConfig, CoreContext, FolderView
 from processors.controller.documents import controller_status
 from processors.controller.effects import Effect
-from processors.controller.gauges import Figures, figures_of
-from processors.controller.heartbeats import HeartbeatDesk
-from processors.controller.intake import RepeatDesk, StrangerDesk
-from processors.controller.leading import LeadingDesk
+from processors.controller.gauges import Gauges, figures_of
+from processors.controller.heartbeats import Heartbeats
+from processors.controller.intake import BrokerRequests, UnknownSetRequests
+from processors.controller.leading import Leading
 from processors.controller.metrics import FAILED, SUCCESS, Metrics
-from processors.controller.operators import AdminDesk
-from processors.controller.outcomes import PublishDesk, divergence_of
-from processors.controller.peers import PeerDesk
-from processors.controller.reads import READS, ReadDesk
+from processors.controller.operators import OperatorRequests
+from processors.controller.outcomes import Outcomes, divergence_of
+from processors.controller.peers import Peers
+from processors.controller.reads import READS, Reads
 from processors.controller.waiting import PendingCommand, Waiter
 from processors.fold.folder import Applied
 from processors.fold.refusals import Refusal
@@ -59,20 +59,27 @@ class ControllerCore:
         metrics: Metrics | None = None,
     ) -> None:
         self._context = context = CoreContext(config, folder_view, ids, metrics)
-        self._commands = CommandDesk(context)
-        self._reads = ReadDesk(context)
-        self._leading = LeadingDesk(context, self._commands, self._reads)
-        self._outcomes = PublishDesk(context)
-        self._peers = PeerDesk(context)
-        self._claims = ClaimDesk(context, self._commands, self._reads)
-        self._strangers = StrangerDesk(context, self._commands, self._reads)
-        self._repeats = RepeatDesk(
-            context, self._commands, self._reads, self._strangers, CodeDesk(context)
+        self._commands = Commands(context)
+        self._reads = Reads(context)
+        self._leading = Leading(context, self._commands, self._reads)
+        self._outcomes = Outcomes(context)
+        self._peers = Peers(context)
+        self._claims = Claims(context, self._commands, self._reads)
+        self._unknown_sets = UnknownSetRequests(context, self._commands, self._reads)
+        self._broker_requests = BrokerRequests(
+            context, self._commands, self._reads, self._unknown_sets, CheckCodes(context)
         )
-        self._admin = AdminDesk(context, self._strangers, self._reads, self._repeats.rows_of)
-        self._transfers = TransferDesk(context, self._claims, self._reads)
-        self._heartbeats = HeartbeatDesk(
-            context, self._leading, self._peers, self._outcomes, self._reads, self._repeats.codes
+        self._admin = OperatorRequests(
+            context, self._unknown_sets, self._reads, self._broker_requests.rows_of
+        )
+        self._transfers = Transfers(context, self._claims, self._reads)
+        self._heartbeats = Heartbeats(
+            context,
+            self._leading,
+            self._peers,
+            self._outcomes,
+            self._reads,
+            self._broker_requests.codes,
         )
         self._here: dict[int, Handler] = {
             RequestCode.BROKER_HEARTBEAT: self._heartbeats.broker,
@@ -85,8 +92,8 @@ class ControllerCore:
         }
         """Answered by every controller for itself."""
         self._led: dict[int, Handler] = {
-            **dict.fromkeys(requests.BROKER_BUILDERS, self._repeats.request),
-            **dict.fromkeys(ADMIN_BUILDERS, self._strangers.request),
+            **dict.fromkeys(requests.BROKER_BUILDERS, self._broker_requests.request),
+            **dict.fromkeys(ADMIN_BUILDERS, self._unknown_sets.request),
             **dict.fromkeys(READS, self._reads.read),
             RequestCode.UPDATE_CONTROLLER_CONFIG: self._admin.update_config,
             RequestCode.REGENT_CONTROLLER_STATE: self._admin.state,
@@ -173,7 +180,7 @@ class ControllerCore:
         """
         return self._context.replica_hosts()
 
-    def figures(self, now_ms: int) -> Iterator[Figures | None]:
+    def figures(self, now_ms: int) -> Iterator[Gauges | None]:
         """What the metrics show of this moment; None at each step before the last."""
         self._context.clock(now_ms)
         return figures_of(
@@ -204,7 +211,7 @@ class ControllerCore:
         context.clock(now_ms, wall_ms)
         if applied.digest_agrees is False and applied.record is not None:
             return [fx.Halt(divergence_of(applied))]
-        pending = self._commands.applied(applied)
+        pending = self._commands.after_apply(applied)
         was_active = self.is_active
         effects = self._claims.follow(applied, pending)
         self._heartbeats.follow(applied)
@@ -215,24 +222,24 @@ class ControllerCore:
             effects += self._answer(pending, applied)
             phases["answered"] = wall_ms
         if self.is_active:
-            effects += [] if was_active else self._take_over()
+            effects += [] if was_active else self._begin_leading()
             effects += self._leading.after(outcome, phases) + self._commands.admit()
         elif was_active:
             effects += self._step_down()
-        effects += self._transfers.applied() + self._reads.applied(applied.offset)
-        return effects + self._outcomes.applied(outcome, phases, own=pending is not None)
+        effects += self._transfers.after_apply() + self._reads.after_apply(applied.offset)
+        return effects + self._outcomes.after_apply(outcome, phases, own=pending is not None)
 
     def _answer(self, pending: PendingCommand, applied: Applied) -> list[Effect]:
         outcome = applied.outcome
         if outcome.refusal == Refusal.STALE_TERM.name:
             return self._peers.take_back(pending)
-        self._repeats.applied(pending, applied)
+        self._broker_requests.after_apply(pending, applied)
         return self._commands.answers(pending, outcome)
 
     # -- leading -----------------------------------------------------------------------------------
 
-    def _take_over(self) -> list[Effect]:
-        effects = self._leading.take_over() + self._outcomes.start()
+    def _begin_leading(self) -> list[Effect]:
+        effects = self._leading.begin_leading() + self._outcomes.start()
         for waiter in self._peers.release():
             effects += self._guarded(waiter)
         return effects + self._leading.scan(())

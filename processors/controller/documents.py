@@ -245,7 +245,7 @@ def controllers(context: CoreContext) -> list[dict[str, object]]:
         }
     ]
     for peer_id, sight in context.leadership.peers.items():
-        word = context.peer_book.last_word(peer_id)
+        word = context.peer_reports.last_report(peer_id)
         rows.append(
             {
                 "id": peer_id,
@@ -253,7 +253,7 @@ def controllers(context: CoreContext) -> list[dict[str, object]]:
                 "release": None if word is None else word.release,
                 "rules": [] if word is None else list(word.rules),
                 "role": "active" if peer_id == context.state.leader_id else "standby",
-                "alive": context.peer_book.word(peer_id, context.now_ms) is not None,
+                "alive": context.peer_reports.report(peer_id, context.now_ms) is not None,
                 "http_address": (word.http_address or None) if word is not None else None,
             }
         )

@@ -42,7 +42,7 @@ moment after its master.
 """
 
 
-class ElectionDesk:
+class Elections:
     """What one active controller keeps about elections."""
 
     def __init__(self, liveness: Liveness, is_at_risk: Callable[[str], bool]) -> None:
@@ -50,7 +50,7 @@ class ElectionDesk:
         self._is_at_risk = is_at_risk
         self._triggers = ElectionTriggers()
 
-    def take_over(self, state: ControllerState, now_ms: int) -> list[tuple[str, str]]:
+    def begin_leading(self, state: ControllerState, now_ms: int) -> list[tuple[str, str]]:
         """(address, set) of the masters without an open connection here."""
         self._triggers.became_active(now_ms)
         sets = [state.sets[name] for name in sorted(state.sets) if not state.sets[name].tombstone]
@@ -105,7 +105,7 @@ class ElectionDesk:
             waited_ms=call.waited_ms,
         )
 
-    def applied(self, outcome: Outcome, state: ControllerState, now_ms: int) -> list[Effect]:
+    def after_apply(self, outcome: Outcome, state: ControllerState, now_ms: int) -> list[Effect]:
         """The pushes that this outcome asks for, and what it means for calls under way."""
         name = outcome.broker_name
         if outcome.kind == ElectMaster.__name__ and name is not None:

@@ -38,7 +38,7 @@ class Forwarded:
     sent: bool = False
 
 
-class ForwardingDesk:
+class Forwarding:
     """Parked requests and those that are at the leader."""
 
     def __init__(self, deadline_ms: int, limit: int = FORWARDED_MAX) -> None:

@@ -19,7 +19,7 @@ ROLE_UNKNOWN, ROLE_CANDIDATE, ROLE_FOLLOWER, ROLE_LEADER = 0, 1, 2, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class Gauges:
     """Offsets count records; -1 stands for none yet. `living`: (cluster, set) -> replicas that are
     alive.
     """
@@ -49,7 +49,7 @@ second.
 
 def figures_of(
     context: CoreContext, end_offset: int, published_offset: int, pending: int
-) -> Iterator[Figures | None]:
+) -> Iterator[Gauges | None]:
     """The figures, in steps: None until the last one. All sets are those of the first step; who
     lives is as of each.
     """
@@ -74,7 +74,7 @@ def figures_of(
             )
             if pulse is not None:
                 silence = max(silence, context.now_ms - pulse.heard_ms)
-    yield Figures(
+    yield Gauges(
         role=role if state.cluster_id else ROLE_UNKNOWN,
         term=state.term,
         rules_version=state.rules_version,

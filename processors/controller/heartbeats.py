@@ -17,14 +17,14 @@ from brokers.remoting.fields import FORWARDED_FOR, BadRequest, Fields
 from events.broker_events import LossNoticed
 from events.commands import RegisterBroker
 from processors.controller import effects as fx
-from processors.controller.codes import CodeDesk
+from processors.controller.codes import CheckCodes
 from processors.controller.context import CoreContext
 from processors.controller.effects import Effect, Report
 from processors.controller.forwarding import HEARD, HERE, RELAYED
-from processors.controller.leading import CAUSE_WENT_BACK, LeadingDesk
-from processors.controller.outcomes import PublishDesk
-from processors.controller.peers import PeerDesk
-from processors.controller.reads import ReadDesk
+from processors.controller.leading import CAUSE_WENT_BACK, Leading
+from processors.controller.outcomes import Outcomes
+from processors.controller.peers import Peers
+from processors.controller.reads import Reads
 from processors.controller.waiting import Waiter
 from processors.fold.folder import Applied
 from processors.fold.state import EPOCH_REACH
@@ -45,17 +45,17 @@ LOSSES_PER_S = 1
 _OFFSETS = ("appliedOffset", "publishedOffset")
 
 
-class HeartbeatDesk:
+class Heartbeats:
     """Every controller takes them, whoever leads (controller.md 3.1)."""
 
     def __init__(
         self,
         context: CoreContext,
-        leading: LeadingDesk,
-        peers: PeerDesk,
-        outcomes: PublishDesk,
-        reads: ReadDesk,
-        codes: CodeDesk,
+        leading: Leading,
+        peers: Peers,
+        outcomes: Outcomes,
+        reads: Reads,
+        codes: CheckCodes,
     ) -> None:
         self._context = context
         self._leading = leading
@@ -245,7 +245,7 @@ class HeartbeatDesk:
             raise BadRequest(f"{waiter.peer} is not at the host of controller {peer_id}")
         ext = self._credible(peer_id, waiter.request.ext)
         fields = Fields(ext)
-        self._context.peer_book.note(peer_id, ext, self._context.now_ms)
+        self._context.peer_reports.note(peer_id, ext, self._context.now_ms)
         effects = self.peer_heard(
             peer_id,
             active=fields.flag("active"),

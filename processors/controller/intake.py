@@ -17,11 +17,11 @@ from brokers.remoting.command import RemotingCommand
 from brokers.remoting.fields import FORWARDED_FOR
 from events.commands import Command, RegisterBroker
 from events.outcomes import Outcome
-from processors.controller.codes import CodeDesk
-from processors.controller.commands import CommandDesk
+from processors.controller.codes import CheckCodes
+from processors.controller.commands import Commands
 from processors.controller.context import CoreContext
 from processors.controller.effects import Effect
-from processors.controller.reads import ReadDesk
+from processors.controller.reads import Reads
 from processors.controller.refusal_memory import RefusalMemory, Situation, situation
 from processors.controller.waiting import PendingCommand, Waiter
 from processors.fold.decide import decide
@@ -44,12 +44,12 @@ WISHES_BURST_S = 2
 _MAKES_A_SET = frozenset({RequestCode.CONTROLLER_APPLY_BROKER_ID, RequestCode.REGENT_IMPORT_SET})
 
 
-class StrangerDesk:
+class UnknownSetRequests:
     """Stands before the command desk, at the active controller. Its memory does not grow with the
     names it is told.
     """
 
-    def __init__(self, context: CoreContext, commands: CommandDesk, reads: ReadDesk) -> None:
+    def __init__(self, context: CoreContext, commands: Commands, reads: Reads) -> None:
         self._context = context
         self._commands = commands
         self._reads = reads
@@ -130,21 +130,21 @@ there.
 _NO_COMMAND_ID = bytes(16)
 
 
-class RepeatDesk:
+class BrokerRequests:
     """Stands before the command desk, at the active controller."""
 
     def __init__(
         self,
         context: CoreContext,
-        commands: CommandDesk,
-        reads: ReadDesk,
-        strangers: StrangerDesk,
-        codes: CodeDesk,
+        commands: Commands,
+        reads: Reads,
+        strangers: UnknownSetRequests,
+        codes: CheckCodes,
     ) -> None:
         self._context = context
         self._commands = commands
         self._reads = reads
-        self._strangers = strangers
+        self._unknown_sets = strangers
         self.codes = codes
         self._memory = RefusalMemory()
         self._of_strangers = RefusalMemory(STRANGERS_KEPT)
@@ -165,7 +165,7 @@ class RepeatDesk:
         """Refused requests about a set that were repeated and answered from memory."""
         return self._memory_of(name).rows_of(name)
 
-    def applied(self, pending: PendingCommand, applied: Applied) -> None:
+    def after_apply(self, pending: PendingCommand, applied: Applied) -> None:
         """A command of somebody who waited has been applied; the state is the one right after
         it.
         """
@@ -229,7 +229,7 @@ class RepeatDesk:
     def _append(self, waiter: Waiter) -> list[Effect]:
         name = waiter.request.ext.get("brokerName", "")
         if name not in self._context.state.sets:
-            return self._strangers.request(waiter)
+            return self._unknown_sets.request(waiter)
         rate = recorded.number(self._context.state, SETTING_COMMANDS_PER_SET_PER_SECOND)
         # Each kind for itself: a master that proposes without end must not keep its slaves from
         # registering.

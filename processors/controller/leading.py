@@ -12,11 +12,11 @@ from itertools import islice
 
 from events.outcomes import Outcome
 from processors.controller import effects as fx
-from processors.controller.commands import CommandDesk
+from processors.controller.commands import Commands
 from processors.controller.context import CoreContext
 from processors.controller.effects import Effect
-from processors.controller.elections import ElectionDesk
-from processors.controller.reads import ReadDesk
+from processors.controller.elections import Elections
+from processors.controller.reads import Reads
 from processors.fold.rules import SETTING_SCAN_BROKERS, SETTING_SCAN_MASTERS
 from processors.fold.state import BrokerSet
 from processors.liveness.pulses import BrokerKey, Heartbeat
@@ -38,16 +38,16 @@ there.
 """
 
 
-class LeadingDesk:
+class Leading:
     """Silent on a standby: nothing here decides, it only appends what the fold then decides (design
     D6).
     """
 
-    def __init__(self, context: CoreContext, commands: CommandDesk, reads: ReadDesk) -> None:
+    def __init__(self, context: CoreContext, commands: Commands, reads: Reads) -> None:
         self._context = context
         self._commands = commands
         self._reads = reads
-        self._elections = ElectionDesk(context.liveness, context.is_at_risk)
+        self._elections = Elections(context.liveness, context.is_at_risk)
         self._scan_due_ms = 0
         self._arrivals_due_ms = 0
         self._round: Iterator[str] | None = None
@@ -63,7 +63,7 @@ class LeadingDesk:
         heard.
         """
 
-    def take_over(self) -> list[Effect]:
+    def begin_leading(self) -> list[Effect]:
         """Begin to lead: masters without an open connection are probed, roles are pushed (design
         D8).
         """
@@ -73,7 +73,7 @@ class LeadingDesk:
         self._soon.clear()
         self._round, self._scan_due_ms = None, context.now_ms
         self._untold, self._tell_due_ms = iter(self._names()), context.now_ms
-        probes = self._probes(self._elections.take_over(context.state, context.now_ms))
+        probes = self._probes(self._elections.begin_leading(context.state, context.now_ms))
         return [note, *self._overruled(), *probes, *self._tell_on()]
 
     def _names(self) -> Sequence[str]:
@@ -167,7 +167,7 @@ class LeadingDesk:
         stamp.
         """
         context = self._context
-        effects = self._elections.applied(outcome, context.state, context.now_ms)
+        effects = self._elections.after_apply(outcome, context.state, context.now_ms)
         if any(isinstance(effect, fx.NotifyRole) for effect in effects):
             phases["notified"] = context.wall_ms
         if outcome.broker_name is not None and outcome.changes:

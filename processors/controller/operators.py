@@ -13,8 +13,8 @@ from processors.controller import effects as fx
 from processors.controller.context import CoreContext
 from processors.controller.documents import RepeatsOf, TooManySets, Wanted, state_document
 from processors.controller.effects import Effect
-from processors.controller.intake import StrangerDesk
-from processors.controller.reads import ReadDesk
+from processors.controller.intake import UnknownSetRequests
+from processors.controller.reads import Reads
 from processors.controller.waiting import Waiter
 from processors.settings import recorded, rocketmq
 from processors.wire import operator_requests
@@ -22,13 +22,17 @@ from processors.wire import operator_requests
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
-class AdminDesk:
+class OperatorRequests:
     """Answers operators. Methods raise BadRequest for what cannot be done; its text is the
     remark.
     """
 
     def __init__(
-        self, context: CoreContext, commands: StrangerDesk, reads: ReadDesk, repeats_of: RepeatsOf
+        self,
+        context: CoreContext,
+        commands: UnknownSetRequests,
+        reads: Reads,
+        repeats_of: RepeatsOf,
     ) -> None:
         self._context = context
         self._commands = commands
@@ -142,7 +146,7 @@ class AdminDesk:
             raise BadRequest(f"{context.config.controller_id} has no rules version {version}")
         lacking = []
         for peer in sorted(context.leadership.peers):
-            word = context.peer_book.word(peer, context.now_ms)
+            word = context.peer_reports.report(peer, context.now_ms)
             if word is None:
                 lacking.append(f"{peer} is not heard")
             elif version not in word.rules:

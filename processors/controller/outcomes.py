@@ -163,7 +163,7 @@ FOLD_AGAIN_RECORDS = 5_000
 """At once: a second's work or less, beside which the controller goes on deciding."""
 
 
-class PublishDesk:
+class Outcomes:
     """The outcomes this controller has applied, and how many of them are in the topic."""
 
     def __init__(self, context: CoreContext) -> None:
@@ -194,7 +194,7 @@ class PublishDesk:
         self._backlog.trim(unpublished[0].command_offset - 1 if unpublished else offset)
         self._backlog.preload(unpublished, offset)
 
-    def applied(self, outcome: Outcome, phases: dict[str, int], own: bool) -> list[Effect]:
+    def after_apply(self, outcome: Outcome, phases: dict[str, int], own: bool) -> list[Effect]:
         """Keep an outcome; an own command's may wait a moment for the acknowledgement of its
         append.
         """

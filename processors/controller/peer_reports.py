@@ -19,7 +19,7 @@ TEXT_CHARS_MAX = 4_096
 
 
 @dataclass(frozen=True, slots=True)
-class PeerWord:
+class PeerReport:
     """One heartbeat of a peer, the parts that no election depends on."""
 
     heard_ms: int
@@ -33,12 +33,12 @@ class PeerWord:
     brokers_heard: int
 
 
-class PeerBook:
+class PeerReports:
     """By controller id; only configured peers are written down."""
 
     def __init__(self, peers: Iterable[str]) -> None:
         self._known = frozenset(peers)
-        self._words: dict[str, PeerWord] = {}
+        self._words: dict[str, PeerReport] = {}
 
     def note(self, peer_id: str, ext: Mapping[str, str], now_ms: int) -> None:
         """Take the header fields of a peer's heartbeat (19001); absent ones come from an older
@@ -46,7 +46,7 @@ class PeerBook:
         """
         if peer_id not in self._known:
             return
-        self._words[peer_id] = PeerWord(
+        self._words[peer_id] = PeerReport(
             heard_ms=now_ms,
             release=ext.get("release", "")[:TEXT_CHARS_MAX],
             rules=_numbers(ext.get("rules", "")),
@@ -58,11 +58,11 @@ class PeerBook:
             brokers_heard=next(iter(_numbers(ext.get("brokersHeard", ""))), 0),
         )
 
-    def last_word(self, peer_id: str) -> PeerWord | None:
+    def last_report(self, peer_id: str) -> PeerReport | None:
         """The newest heartbeat, however old."""
         return self._words.get(peer_id)
 
-    def word(self, peer_id: str, now_ms: int) -> PeerWord | None:
+    def report(self, peer_id: str, now_ms: int) -> PeerReport | None:
         """The newest heartbeat, unless the peer has been silent for too long since."""
         word = self._words.get(peer_id)
         return None if word is None or now_ms - word.heard_ms > HEARD_MS else word

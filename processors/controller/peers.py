@@ -19,7 +19,7 @@ from processors.controller import effects as fx
 from processors.controller.commands import busy
 from processors.controller.context import CoreContext
 from processors.controller.effects import Effect
-from processors.controller.forwarding import ForwardingDesk, HeartbeatRelay
+from processors.controller.forwarding import Forwarding, HeartbeatRelay
 from processors.controller.leadership import PEER_HEARTBEAT_MS
 from processors.controller.metrics import SUCCESS, TIMEOUT
 from processors.controller.peer_reports import leader_as_seen, networks_text
@@ -30,12 +30,12 @@ from processors.wire import answers
 RELAY_TIMEOUT_MS = 1_000
 
 
-class PeerDesk:
+class Peers:
     """What passes between this controller and the others."""
 
     def __init__(self, context: CoreContext) -> None:
         self._context = context
-        self._desk = ForwardingDesk(context.config.request_deadline_ms, context.config.requests_max)
+        self._desk = Forwarding(context.config.request_deadline_ms, context.config.requests_max)
         self._relay = HeartbeatRelay()
         self._heartbeat_due_ms = 0
 
@@ -91,7 +91,7 @@ class PeerDesk:
         context = self._context
         leaders = None
         if not context.is_active:
-            word = context.peer_book.last_word(str(context.state.leader_id))
+            word = context.peer_reports.last_report(str(context.state.leader_id))
             leaders = () if word is None else word.networks
         return leader_as_seen(peer, default=leader, own=context.config.networks, leaders=leaders)
 

@@ -48,7 +48,7 @@ class LogAccess:
         if self._goal is None and end_offset - 1 > applied_offset:
             self._goal = end_offset - 1, now_ms
 
-    def applied(self, offset: int, now_ms: int) -> None:
+    def after_apply(self, offset: int, now_ms: int) -> None:
         """The fold has come this far."""
         self._progress_ms = now_ms
         if self._goal is not None and offset >= self._goal[0]:
@@ -141,7 +141,7 @@ class ReadBarrier(Generic[T]):
             self._held.extend((end_offset - 1, waiting) for waiting in asked)
         return ready
 
-    def applied(self, offset: int) -> list[T]:
+    def after_apply(self, offset: int) -> list[T]:
         """The reads that the fold has caught up with."""
         if not self._held or offset < self._held_until:
             return []
@@ -176,7 +176,7 @@ Serve: TypeAlias = Callable[[Waiter], list[Effect]]
 """What to do for a waiter once the fold is current."""
 
 
-class ReadDesk:
+class Reads:
     """The reads that wait here."""
 
     def __init__(self, context: CoreContext) -> None:
@@ -237,10 +237,10 @@ class ReadDesk:
         served = _all(ready)
         return served if end_offset is None else served + self.ask()
 
-    def applied(self, offset: int) -> list[Effect]:
+    def after_apply(self, offset: int) -> list[Effect]:
         """The fold has come this far."""
-        self._access.applied(offset, self._context.now_ms)
-        return _all(self._barrier.applied(offset))
+        self._access.after_apply(offset, self._context.now_ms)
+        return _all(self._barrier.after_apply(offset))
 
     def is_able(self) -> bool:
         """True while something comes from the log: word of its end, and the records that stand

@@ -33,7 +33,7 @@ from processors.log.topics import TopicIdentity
 from processors.log.watch import LogWatch
 from processors.settings.config import ControllerConfig
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.controller.log")
 Answer = TypeVar("Answer")
 
 STALL_MS = 2_000

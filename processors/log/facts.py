@@ -25,7 +25,7 @@ SETTINGS: Mapping[str, Any] = {
     "enable.idempotence": True,
 }
 FLUSH_AT_END_S = 1.0
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.controller.facts")
 
 
 class FactReporter:

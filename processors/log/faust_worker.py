@@ -28,7 +28,7 @@ from events.topics import COMMANDS_TOPIC
 from processors.log.health import RESTORE
 from processors.log.reader import LogBroken
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.controller.log")
 
 BROKER_REQUEST_TIMEOUT_S = 4.0
 """A paused Kafka node must not stall the worker for the default 90 s."""

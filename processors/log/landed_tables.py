@@ -16,7 +16,7 @@ import time
 from events.topics import COMMANDS_TOPIC
 from processors.log.health import RESTORE
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.controller.start")
 
 PROGRAM = "lakehouse.tables.landed_end"
 WAIT_S = 10.0

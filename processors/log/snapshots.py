@@ -24,7 +24,7 @@ from processors.fold.folder import Folder
 from processors.fold.snapshot_codec import SNAPSHOT_BYTES_MAX
 from processors.log.whole_file import replace_whole
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.controller.snapshots")
 
 _NAME = re.compile(r"^snapshot-(\d{20})\.bin$")
 

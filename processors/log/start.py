@@ -84,7 +84,7 @@ class BulkFold:
             self._on_difference(offset)
 
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.controller.start")
 Answer = TypeVar("Answer")
 
 ASK_AGAIN_S = 0.5

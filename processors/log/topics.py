@@ -45,7 +45,7 @@ CREATED_POLL_S = 0.05
 TELL_EVERY_S = 60.0
 ACCEPT_UNFLUSHED = "accept_unflushed_log"
 """The setting for a Kafka that does not let its users say when it flushes, as some managed ones."""
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.controller.topics")
 
 
 class TopicsUnfit(Exception):

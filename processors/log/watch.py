@@ -21,7 +21,7 @@ from processors.log.health import LogHealth, Look
 from processors.log.reader import LogBroken, LogReader, LogUnreachable
 from processors.log.topics import TopicIdentity
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.controller.watch")
 
 LOOK_EVERY_S = 0.5
 HELP_AGAIN_S = 0.05

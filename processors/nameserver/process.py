@@ -32,7 +32,7 @@ from processors.nameserver.registration import (
 from processors.nameserver.routes import MASTER_ID, RouteTable
 from processors.process.controller import run_until
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.nameserver")
 JAVA = "JAVA"
 MASTER_WAIT_MS = 1_000
 """ A Java slave has its new master's HA address from the answer to its registration alone, and asks

@@ -58,7 +58,7 @@ def release() -> str:
         return "source"
 
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.controller")
 
 EXIT_DONE = 0
 EXIT_FAILED = 1

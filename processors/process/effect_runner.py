@@ -22,7 +22,7 @@ from processors.controller.metrics import SUCCESS, TIMEOUT, RequestMeter
 from processors.log.controller_log import ControllerLog
 from processors.process.outbound import Outbound
 
-_log = logging.getLogger("processors.controller")
+_log = logging.getLogger("regent.controller")
 
 
 def monotonic_ms() -> int:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.controller.http")
 
 OPEN_MAX = 64
 """Requests under way at once; more are turned away with 503."""

@@ -21,7 +21,7 @@ from prometheus_client.core import (
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
-from processors.controller.gauges import Figures
+from processors.controller.gauges import Gauges
 from processors.controller.metrics import Histogram, Metrics
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -95,7 +95,7 @@ class _Page(Collector):
     """
 
     def __init__(
-        self, metrics: Metrics, figures: Figures | None, disk: Disk, who: Mapping[str, str]
+        self, metrics: Metrics, figures: Gauges | None, disk: Disk, who: Mapping[str, str]
     ) -> None:
         self._metrics, self._figures, self._disk = metrics, figures, disk
         self._who = {SCOPE: "controller", **who}
@@ -153,7 +153,7 @@ class _Page(Collector):
             [((), self._disk.used_bytes)],
         )
 
-    def _seen_as_java(self, figures: Figures) -> Iterator[Metric]:
+    def _seen_as_java(self, figures: Gauges) -> Iterator[Metric]:
         yield self._who_gauge(
             "role", "0 unknown, 1 candidate, 2 follower, 3 leader", (), [((), figures.role)]
         )
@@ -216,7 +216,7 @@ class _Page(Collector):
             "regent_fold_seconds", "Time spent deciding and applying records", counted.fold_ns / 1e9
         )
 
-    def _seen(self, figures: Figures) -> Iterator[Metric]:
+    def _seen(self, figures: Gauges) -> Iterator[Metric]:
         yield _gauge(
             "regent_term", "Term of the leadership this controller has applied", figures.term
         )
@@ -274,7 +274,7 @@ def _gauge(name: str, meaning: str, value: float) -> Metric:
     return GaugeMetricFamily(name, meaning, value)
 
 
-def render(metrics: Metrics, figures: Figures | None, disk: Disk, who: Mapping[str, str]) -> bytes:
+def render(metrics: Metrics, figures: Gauges | None, disk: Disk, who: Mapping[str, str]) -> bytes:
     """The page. `figures` None: the process is still starting. `who`: labels of every series of
     Java's.
     """

@@ -23,7 +23,7 @@ from brokers.remoting.known_hosts import KnownHosts
 from processors.controller.metrics import Metrics
 from processors.controller.peer_reports import reachable
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.controller.peers")
 
 PROBE_TIMEOUT_S = 0.5
 PROBES_AT_ONCE_MAX = 64

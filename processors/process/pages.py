@@ -16,7 +16,7 @@ from pathlib import Path
 from brokers.remoting.addresses import split_address
 from processors.controller.context import LOGGER_ROOTS
 from processors.controller.core import ControllerCore
-from processors.controller.gauges import Figures
+from processors.controller.gauges import Gauges
 from processors.controller.metrics import Metrics
 from processors.controller.operators import LOG_LEVELS
 from processors.log.controller_log import ControllerLog
@@ -28,7 +28,7 @@ from processors.settings.config import ControllerConfig
 
 
 def loggers() -> list[str]:
-    """The names that a level can be set for: modules of ours that log, and the packages above
+    """The names that a level can be set for: ours, and the names above
     them.
     """
     return sorted(
@@ -152,7 +152,7 @@ class ControllerPages:
         page = await asyncio.to_thread(render, self._metrics, figures, disk, self._who)
         return HttpAnswer(200, CONTENT_TYPE, page)
 
-    async def _figures(self) -> Figures | None:
+    async def _figures(self) -> Gauges | None:
         """Step by step, so that nobody's decision waits for a scrape."""
         core = self._core()
         for step in () if core is None else core.figures(monotonic_ms()):
@@ -192,7 +192,7 @@ class ControllerPages:
             return text(
                 400,
                 f"level is one of {', '.join(LOG_LEVELS)}: PUT "
-                "/loglevel?level=DEBUG&logger=processors",
+                "/loglevel?level=DEBUG&logger=regent.controller",
             )
         name = query.get("logger", "")
         if name and not is_logger(name):

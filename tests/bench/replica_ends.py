@@ -116,7 +116,7 @@ async def _serve_log(root: Path, port: int, count: int) -> None:
     driver.listen("127.0.0.1", port)
     driver.start()
     _lead(driver, port)
-    assert driver.can_accept_writes() is None
+    assert driver.write_refusal() is None
     now_ms = time.time_ns() // 1_000_000
     number = 0
     while store.log_end < count:

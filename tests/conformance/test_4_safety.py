@@ -81,7 +81,7 @@ async def test_s1_success_needs_every_member_of_the_union_with_the_pending_propo
         assert confirmed(world) == before + RECORD_BYTES
     alone = trio()
     alone.notify(1, 1, 1, (1,), set_epoch=11)
-    assert "in-sync replicas not enough" in (alone.nodes[1].core.can_accept_writes() or "")
+    assert "in-sync replicas not enough" in (alone.nodes[1].core.write_refusal() or "")
     before = confirmed(alone)
     for link_id in alone.links_of(1):
         alone.cut_link(link_id)

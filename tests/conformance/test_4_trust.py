@@ -183,7 +183,7 @@ def an_empty_table_is_taken(patch: Patch) -> None:
         self.__dict__.update(other.__dict__)
         return True
 
-    patch.setattr(ConsumerOffsets, "take_over", as_it_is)
+    patch.setattr(ConsumerOffsets, "adopt", as_it_is)
 
 
 def ends_are_not_kept(patch: Patch) -> None:

@@ -16,6 +16,8 @@ BANNED_TEXT = {
     r"(?<![\w./$~-])/(?:home|root|work|Users)/": "a path of one machine; take it as an argument",
     r"/tmp/(?!bash|regent)\w": "a path of one machine; use tmp_path",
 }
+# What a name of a module ends in when nobody knew what it is.
+BANNED_ENDINGS = ("_desk", "_beside", "_words", "_work", "_utils", "_helpers", "_misc")
 # reference texts in RocketMQ's own words
 FREE = {"tests/house/test_words.py"}
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
@@ -24,6 +26,14 @@ SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 @pytest.mark.parametrize("path", modules(), ids=str)
 def test_names_say_what_is_inside(path: Path) -> None:
     assert not {part.removesuffix(".py") for part in path.parts} & BANNED_NAMES
+    assert not path.stem.endswith(BANNED_ENDINGS)
+
+
+@pytest.mark.parametrize("path", modules(), ids=str)
+def test_a_logger_has_a_name_that_does_not_move_with_the_file(path: Path) -> None:
+    """Operators type them."""
+    named = re.findall(r"^\w+ = logging\.getLogger\((.*)\)$", text(path), re.MULTILINE)
+    assert all(name.startswith('"regent.') for name in named), f"{path}: {named}"
 
 
 @pytest.mark.parametrize("pattern", BANNED_TEXT, ids=BANNED_TEXT.values())

@@ -562,8 +562,8 @@ def test_operators_requests_go_over_the_wire(controller: Controller) -> None:
         peer.ask(1009, body=b"listenPort=1\n").code == 1
         and peer.ask(1009, body=(b"configStorePath=/x\n")).code == 16
     )
-    assert peer.ask(19007, {"level": "DEBUG", "logger": "processors.controller"}).code == 0
-    assert peer.ask(19007, {"level": "DEBUG", "logger": "processors.nothing"}).code == 1
+    assert peer.ask(19007, {"level": "DEBUG", "logger": "regent.controller"}).code == 0
+    assert peer.ask(19007, {"level": "DEBUG", "logger": "regent.nothing"}).code == 1
     alone = peer.ask(19008)
     assert alone.code == 1 and "no other controller" in (alone.remark or "")
 

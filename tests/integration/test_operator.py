@@ -211,7 +211,7 @@ def test_settings_are_recorded_and_log_levels_are_not(
     assert operator.say("controller", "config", "get", "electMasterMaxRetryCount") == "6\n"
     operator.say("controller", "config", "set", "electMasterMaxRetryCount=six", code=EXIT_USAGE)
     operator.say(
-        "controller", "config", "--log-level", "DEBUG", "--logger", "processors.log.controller_log"
+        "controller", "config", "--log-level", "DEBUG", "--logger", "regent.controller.log"
     )
     # brokers may have something to decide at any time: only what operators asked for is counted
     wait_published(cluster)
@@ -222,10 +222,10 @@ def test_settings_are_recorded_and_log_levels_are_not(
     ]
     assert [(one.kind, one.accepted) for one in since] == [("ChangeSettings", True)]
     for one in operator.status()["controllers"]:
-        assert "processors.log.controller_log DEBUG" in operator.http(one["id"], "/loglevel")[1]
+        assert "regent.controller.log DEBUG" in operator.http(one["id"], "/loglevel")[1]
         assert operator.http(
-            one["id"], "/loglevel?level=INFO&logger=processors.log.controller_log", "PUT"
-        ) == (200, "processors.log.controller_log INFO\n")
+            one["id"], "/loglevel?level=INFO&logger=regent.controller.log", "PUT"
+        ) == (200, "regent.controller.log INFO\n")
 
 
 def test_ids_that_nobody_claims_are_cleaned_and_living_replicas_are_not(

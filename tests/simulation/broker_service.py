@@ -124,7 +124,7 @@ class BrokerService:
         if isinstance(made, send_request.Refusal):
             return request.reply(made.code, remark=made.remark)
         kept_out = self._gate.refusal(self.world.now_ms, self.world.now_ms) or put_rules.admit(
-            shell.core.can_accept_writes(), waits=True
+            shell.core.write_refusal(), waits=True
         )
         if kept_out is not None:
             return request.reply(kept_out[0], remark=kept_out[1])

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from brokers.process.hand_over import HandOverWork
+from brokers.process.hand_over import MasterHandOver
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Answer
 from brokers.replica.ha_status import HaStatus
@@ -47,7 +47,7 @@ class HandingOver:
     ) -> None:
         self._node, self._loop = node, loop
         clock = SimpleNamespace(now_ms=lambda: node.world.now_ms)
-        self._work = HandOverWork(
+        self._work = MasterHandOver(
             roles,
             _Replica(node),
             _Controllers(node, loop, unfinished),

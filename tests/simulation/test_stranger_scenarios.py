@@ -12,7 +12,7 @@ import pytest
 from brokers.membership import controller_messages
 from brokers.remoting.command import RemotingCommand
 from processors.controller import heartbeats
-from processors.controller.codes import CodeDesk
+from processors.controller.codes import CheckCodes
 from processors.fold import decide_elect, decide_replicas, decide_sync_set
 from processors.fold.state import EPOCH_MAX, EPOCH_REACH
 from processors.liveness.pulses import NOTICE_TOKEN
@@ -140,7 +140,7 @@ def test_five_seconds_of_packets_in_the_masters_name_change_no_epoch_and_no_set(
 
 
 def test_it_is_seen_when_no_check_code_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CodeDesk, "doubt", lambda *_: None)
+    monkeypatch.setattr(CheckCodes, "doubt", lambda *_: None)
     with pytest.raises((AssertionError, InvariantBroken)):
         play_packets()
 

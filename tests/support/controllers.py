@@ -23,7 +23,7 @@ RUN = (
     "from processors.process import controller\n"
     "from processors.settings import config\n"
     "logging.basicConfig(level=logging.WARNING); "
-    "logging.getLogger('processors').setLevel(logging.INFO);"
+    "logging.getLogger('regent').setLevel(logging.INFO);"
     "sys.exit(asyncio.run(controller.run(config.load(sys.argv[1]))))"
 )
 WAIT_S = 90.0

@@ -13,7 +13,7 @@ from random import Random
 from events import broker_events as said
 from events.commands import AlterSyncStateSet, ApplyBrokerId, ElectMaster, RegisterBroker
 from events.outcomes import Outcome
-from processors.controller.elections import ElectionDesk
+from processors.controller.elections import Elections
 from processors.fold.state import BrokerSet
 from processors.liveness.replicas import Liveness
 from processors.liveness.triggers import ElectionTriggers
@@ -138,7 +138,7 @@ class GeneratedSet:
         for call in self._triggers.calls((self.now,), self.liveness, self.leaders.now_ms):
             outcome = self.leaders.do(
                 call.cause,
-                lambda e, c=call: ElectionDesk.command(c, e),
+                lambda e, c=call: Elections.command(c, e),
                 stamps={"detected": noticed_ms},
             )
             self._triggers.settled(self.name, elected=outcome.accepted)

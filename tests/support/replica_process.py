@@ -100,7 +100,7 @@ class ReplicaProcess:
         """As a broker sends: refusal, store, growth, without an await between; returns the log
         end.
         """
-        refusal = self.driver.can_accept_writes()
+        refusal = self.driver.write_refusal()
         assert refusal is None, refusal
         for _ in range(count):
             self.driver.log_grew(self.store.put(message(body), 1_700_000_000_000).end_offset)

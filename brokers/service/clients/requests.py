@@ -24,7 +24,7 @@ from brokers.service.clients.subscriptions import parse as parse_subscription
 
 QUEUES_PER_LOCK_MAX = 10_000
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.broker.clients")
 
 
 class ClientRequests:

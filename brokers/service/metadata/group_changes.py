@@ -85,11 +85,11 @@ class GroupChanges:
         await self._tables.groups_file.until_saved()
         return True
 
-    def take_over(self, table: SubscriptionGroups, master_epoch: int) -> None:
+    def adopt(self, table: SubscriptionGroups, master_epoch: int) -> None:
         """A slave becomes a copy of its master's table, unless the answer is from before the last
         push.
         """
-        if not self._is_older(table, master_epoch) and self._tables.groups.take_over(table):
+        if not self._is_older(table, master_epoch) and self._tables.groups.adopt(table):
             self._tables.groups_file.save_soon()
 
     def _is_older(self, table: SubscriptionGroups, master_epoch: int) -> bool:

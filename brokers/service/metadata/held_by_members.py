@@ -26,7 +26,7 @@ HELD = (ResponseCode.SUCCESS, ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
 Ask = Callable[[RemotingCommand], Awaitable[RemotingCommand]]
 Tell = Callable[[Ask, int], Awaitable[bool]]
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.broker.tables")
 
 
 class HeldByMembers:

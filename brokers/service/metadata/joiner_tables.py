@@ -26,7 +26,7 @@ AGAIN_MS = 50
 # it joins all the same.
 FIRST_COPY_MS = 15_000
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.broker.tables")
 
 
 class JoinerTables:

@@ -27,7 +27,7 @@ AT_ONCE = 1_000  # queues noted without letting others in
 SAVED_WITHIN_MS, LOOK_MS = 1_000, 20
 NAMED_MAX = 5
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.broker.tables")
 
 
 class QueueEndCopy:
@@ -59,7 +59,7 @@ class QueueEndCopy:
             self._made_for, self._made = moment, made
         return table_piece(request, self._made)
 
-    async def take_over(self, text: bytes, epoch: int) -> None:
+    async def adopt(self, text: bytes, epoch: int) -> None:
         """Queues go on where the master of that epoch says, or behind. ValueError when the text
         says nothing.
         """

@@ -49,7 +49,7 @@ class SharedTables:
         self.groups = GroupChanges(files, roles, self.held, clock)
         self.ends = QueueEndCopy(store, roles, report)
         self.sync = MetadataSync(
-            files, roles, client, period_ms, self.topics.take_over, self.groups.take_over, self.ends
+            files, roles, client, period_ms, self.topics.adopt, self.groups.adopt, self.ends
         )
         self.joiners = JoinerTables(roles, self.held, client, clock, addresses)
 

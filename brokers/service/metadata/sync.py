@@ -38,7 +38,7 @@ OFFSETS_PERIOD_MS = 500
 # Questions for one table in one round: a table that changes all the time is copied in the next one.
 PIECES_MAX = 1_024
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.broker.tables")
 
 
 class NotCopied(Exception):
@@ -50,8 +50,8 @@ class NotCopied(Exception):
 
 
 class MetadataSync:
-    """`take_over_topics(table, master epoch)` is the one way a topic table gets in,
-    `take_over_groups` the one of groups.
+    """`adopt_topics(table, master epoch)` is the one way a topic table gets in,
+    `adopt_groups` the one of groups.
     """
 
     def __init__(
@@ -60,13 +60,13 @@ class MetadataSync:
         roles: RoleView,
         client: RemotingClient,
         period_ms: int,
-        take_over_topics: Callable[[TopicTable, int], bool],
-        take_over_groups: Callable[[SubscriptionGroups, int], None],
+        adopt_topics: Callable[[TopicTable, int], bool],
+        adopt_groups: Callable[[SubscriptionGroups, int], None],
         ends: QueueEndCopy,
     ) -> None:
         self._tables, self._roles, self._client = tables, roles, client
         self._period_ms = period_ms
-        self._take_over_topics, self._take_over_groups = take_over_topics, take_over_groups
+        self._adopt_topics, self._adopt_groups = adopt_topics, adopt_groups
         self._ends, self._offset_copy = ends, OffsetCopy()
         self._copying_offsets = asyncio.Lock()
 
@@ -119,11 +119,11 @@ class MetadataSync:
                     await self._text(code, self._tables.groups.text(), master, epoch), epoch
                 )
             elif code == RequestCode.REGENT_QUEUE_ENDS:
-                await self._ends.take_over(
+                await self._ends.adopt(
                     await self._text(code, self._ends.text, master, epoch), epoch
                 )
             else:
-                self._tables.kept.take_over(code, (await self._asked(code, {}, master, epoch)).body)
+                self._tables.kept.adopt(code, (await self._asked(code, {}, master, epoch)).body)
         except NotCopied as refusal:
             # What is kept for Java an older master may not have; where queues go on a Java master
             # does not tell.
@@ -169,7 +169,7 @@ class MetadataSync:
             )
             table = ConsumerOffsets.from_wire(fastjson.loads(answer.body, fastjson.TABLE_BYTES_MAX))
             self._note(CONSUMER_OFFSET_FILE, table.left_out)
-            self._tables.offsets.take_over(table)
+            self._tables.offsets.adopt(table)
             if self._offset_copy.is_whole(answer.ext):
                 return
         raise NotCopied(f"more than {PIECES_MAX} pieces")
@@ -180,14 +180,14 @@ class MetadataSync:
             return
         table = TopicTable.from_wire(fastjson.loads(text, TEXT_BYTES_MAX))
         self._note(TOPICS_FILE, table.left_out)
-        self._take_over_topics(table, epoch)
+        self._adopt_topics(table, epoch)
 
     def _groups(self, text: bytes, epoch: int) -> None:
         if text == self._tables.groups.text():
             return
         table = SubscriptionGroups.from_wire(fastjson.loads(text, TEXT_BYTES_MAX))
         self._note(SUBSCRIPTION_GROUP_FILE, table.left_out)
-        self._take_over_groups(table, epoch)
+        self._adopt_groups(table, epoch)
 
     def _note(self, table: str, names: tuple[str, ...]) -> None:
         self._tables.left_out.note(table, self._roles.master_address or "", names)

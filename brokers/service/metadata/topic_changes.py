@@ -25,7 +25,7 @@ from brokers.service.tables.table_files import TableFiles
 from brokers.service.tables.topics import BATCH_QUEUES, TopicConfig, TopicTable
 from brokers.store.files.disk import is_full
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.broker.tables")
 
 
 class TopicChanges:
@@ -211,7 +211,7 @@ class TopicChanges:
         """
         self.unheld |= {config.name for config in configs}
 
-    def take_over(self, table: TopicTable, master_epoch: int) -> bool:
+    def adopt(self, table: TopicTable, master_epoch: int) -> bool:
         """A slave takes its master's table; False when it comes from a mastership that is over or
         from this broker's own, is empty, or is older and another than the one here.
         """
@@ -237,7 +237,7 @@ class TopicChanges:
                 ", ".join(sorted(unread))[:400],
             )
         before = set(mine.configs)
-        if mine.take_over(table):
+        if mine.adopt(table):
             for name in before - set(mine.configs):
                 if mine.dropped.covers(name, 0):
                     self._tables.offsets.remove_topic(name)

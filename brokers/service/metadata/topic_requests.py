@@ -113,7 +113,7 @@ class TopicRequests:
             return table_piece(request, groups.text())
         return whole_table(request, groups.text(), {"totalGroupNum": str(len(groups))})
 
-    async def take_over(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    async def adopt(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """19010, from the master: success means that the table is on this replica's disk. A body
         without topics, only a version, asks whether those here are the same; 22 when not. An older
         table is not taken, and not said to be held unless it is equal.
@@ -125,7 +125,7 @@ class TopicRequests:
                 return request.reply(
                     ResponseCode.QUERY_NOT_FOUND, remark=("this replica holds other topics")
                 )
-            taken = self._changes.take_over(table, epoch)
+            taken = self._changes.adopt(table, epoch)
             await self._tables.topics_file.until_saved()
         except (BadField, ValueError, OSError) as error:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))

@@ -42,7 +42,7 @@ FOUND_BY_DISPATCH = "dispatch"
 HEAD_BYTES = 8
 SEARCH_WINDOW_BYTES = 256 * 1024
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.broker.repair")
 
 Report = Callable[[str, Mapping[str, object]], None]
 Key = tuple[int, ...] | tuple[int, bytes, int | None, int]

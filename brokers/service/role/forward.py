@@ -38,7 +38,7 @@ PASSED_ON_HOLD_MS = 100
 NOT_MASTER_REMARK = "this broker is not the master of its set"
 
 Serve = Callable[[Connection, RemotingCommand], Answer]
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.broker.forward")
 
 
 class _NotDone(Exception):

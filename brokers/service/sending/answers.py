@@ -108,5 +108,5 @@ class AnswersTogether:
     def go(self) -> None:
         """Hand over what is collected."""
         if self._connection is not None:
-            self._connection.answer_taken(self._frames, self._body_bytes)
+            self._connection.answer_express(self._frames, self._body_bytes)
         self._connection, self._frames, self._body_bytes = None, [], 0

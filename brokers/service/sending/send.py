@@ -51,7 +51,7 @@ WAITING_SENDS_MAX = 100_000
 WAITING_BYTES_MAX = 256 * 1024 * 1024
 
 _FLOW_CONTROL = "[REJECTREQUEST]system busy, start flow control for a while"
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.broker.sends")
 
 
 class Pending(Struct):
@@ -263,7 +263,7 @@ class SendService:
             self._count_out(batch)
             for each in batch:
                 if each.taken:
-                    each.connection.long_way(each.request)
+                    each.connection.leave_express(each.request)
                 _answer_later(each, self._not_serving(each.connection, each.request))
             return
         batch = self._admitted(batch)

@@ -59,7 +59,7 @@ class KeptDocument:
             raise ValueError("nested too deeply") from None
         return document
 
-    def take_over(self, body: bytes) -> None:
+    def adopt(self, body: bytes) -> None:
         """`ValueError` when it is no such document."""
         document = self.checked(fastjson.loads(body, fastjson.TABLE_BYTES_MAX))
         if document[self._key] and document != self.value:
@@ -77,7 +77,7 @@ class TimerCheckPoint:
     def __init__(self) -> None:
         self.value: tuple[int, ...] = (0,) * 7
 
-    def take_over(self, body: bytes) -> None:
+    def adopt(self, body: bytes) -> None:
         """What a Java slave takes: the time read up to, the master's place in the timer queue, the
         version. `ValueError`.
         """
@@ -160,9 +160,9 @@ class KeptFiles:
     def codes(self) -> tuple[int, ...]:
         return tuple(self._tables)
 
-    def take_over(self, code: int, body: bytes) -> None:
+    def adopt(self, code: int, body: bytes) -> None:
         """A master's answer; `ValueError` when it is no such table."""
-        self._tables[code].take_over(body)
+        self._tables[code].adopt(body)
 
     def body(self, code: int, oldest_ms: int) -> bytes:
         """The answer to a slave. `oldest_ms`: store time of the log's first message, or now."""

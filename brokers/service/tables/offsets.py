@@ -290,7 +290,7 @@ class ConsumerOffsets:
             self._read(key)
         self._take_starts(other)
 
-    def take_over(self, other: ConsumerOffsets) -> bool:
+    def adopt(self, other: ConsumerOffsets) -> bool:
         """Take what the master knows; False when it was known already. What the master does not
         know stays: it may lead with less than its predecessor had (design S19), and who asks this
         replica later must not begin at the end.

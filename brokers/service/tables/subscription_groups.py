@@ -194,7 +194,7 @@ class SubscriptionGroups:
         self.version = other.version
         return True
 
-    def take_over(self, other: SubscriptionGroups) -> bool:
+    def adopt(self, other: SubscriptionGroups) -> bool:
         """Become a copy of the master's table; False when it was one already, or says nothing: an
         empty one replaces none.
         """

@@ -25,7 +25,7 @@ from brokers.store.files.json_files import (
     JsonFile,
 )
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.broker.tables")
 
 
 class TableFiles:

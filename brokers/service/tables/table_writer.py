@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from brokers.store.files.json_files import JsonFile
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.broker.tables")
 
 
 class TableWriter:

@@ -363,7 +363,7 @@ class TopicTable:
         found.dropped, found._tells_dropped = dropped or found.dropped, dropped is not None
         return found
 
-    def take_over(self, other: TopicTable) -> bool:
+    def adopt(self, other: TopicTable) -> bool:
         """Become a copy of the master's table; False when it was one already."""
         dropped = other.dropped.counts if other._tells_dropped else self.dropped.counts
         if (

@@ -28,7 +28,7 @@ TIMER_METRICS_FILE = "timermetrics"
 OWN_FILE_BYTES_MAX = 1_073_741_824
 
 Table = TypeVar("Table")
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.store.files")
 
 
 class JsonFile:

@@ -34,7 +34,7 @@ TOGETHER = 256
 STEPS_MAX = 10_000
 FILES_SEARCHED_MAX = 64
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.store.index")
 
 
 class KeySearch:

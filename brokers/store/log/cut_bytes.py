@@ -20,7 +20,7 @@ BYTES_MAX = 64 << 20
 FILES_MAX = 8
 _PIECE_BYTES = 1 << 20
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.store.log")
 
 
 def keep(root: Path, read: Callable[[int, int], bytes], first: int, last: int) -> Path | None:

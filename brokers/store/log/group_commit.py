@@ -70,7 +70,7 @@ class FlushQueue(Generic[W]):
             self._release(waiter, Flushed.FAILED)
 
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.store.log")
 
 
 class GroupCommit:

@@ -53,7 +53,7 @@ _REBUILT = (
     "it says where queues go on"
 )
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.store.queues")
 
 
 class ConsumeQueue:

@@ -23,7 +23,7 @@ FILE_BYTES_DEFAULT = 300_000 * ENTRY_BYTES
 # A folder with this behind its number holds files of a queue that could not be read.
 _ASIDE = ".unreadable"
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.store.queues")
 
 _TOPIC_FOLDER = re.compile(r"[%|a-zA-Z0-9_-]{1,255}\Z")
 

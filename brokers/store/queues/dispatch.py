@@ -42,7 +42,7 @@ PIECE_BYTES = 1 << 20
 # So many messages, or PIECE_BYTES, are looked at one by one where the arrays stopped.
 SINGLY = 256
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.store.queues")
 
 Key = tuple[str, int]
 # (topic, queue id, new end slot)

@@ -34,7 +34,7 @@ RECEIVE_BYTES = 1 << 18
 # A killed process is gone at once, unless a disk holds it.
 END_WAIT_S = 1.0
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.store.queues")
 
 
 class EntryProcess:

@@ -34,7 +34,7 @@ LOST_MAX = 8192
 COMMITTED_MAX = 10**12
 
 _HEAD = b"queueEnds 1 "
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("regent.store.queues")
 
 Key = tuple[str, int]
 

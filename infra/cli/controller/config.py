@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     parser.add_argument(
         "--logger",
         metavar="NAME",
-        help=("with --log-level: only this logger, for example processors.controller"),
+        help=("with --log-level: only this logger, for example regent.controller"),
     )
     add_where(parser)
     parser.add_argument("--json", action="store_true", help="one JSON document")

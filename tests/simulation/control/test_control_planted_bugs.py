@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from events.changes import BrokersCleaned, SyncStateSetAltered
 from processors.controller.core import ControllerCore
-from processors.controller.forwarding import ForwardingDesk
+from processors.controller.forwarding import Forwarding
 from processors.controller.leadership import Leadership
-from processors.controller.operators import AdminDesk
+from processors.controller.operators import OperatorRequests
 from processors.controller.outcomes import OutcomeBacklog
-from processors.controller.reads import ReadBarrier, ReadDesk
+from processors.controller.reads import ReadBarrier, Reads
 from processors.fold import (
     candidates,
     decide,
@@ -116,7 +116,7 @@ def no_term_check_in_the_fold(patch: Patch) -> None:
 
 
 def reads_are_served_without_asking_the_log(patch: Patch) -> None:
-    patch.setattr(ReadDesk, "when_current", lambda self, waiter, serve: serve(waiter))
+    patch.setattr(Reads, "when_current", lambda self, waiter, serve: serve(waiter))
 
 
 def reads_use_an_end_that_was_asked_for_before_they_came(patch: Patch) -> None:
@@ -206,12 +206,12 @@ def mass_silence_holds_nothing(patch: Patch) -> None:
 
 
 def a_forwarded_command_has_no_id(patch: Patch) -> None:
-    def park(self: ForwardingDesk, waiter: Any, ids: Any, now_ms: int) -> None:
+    def park(self: Forwarding, waiter: Any, ids: Any, now_ms: int) -> None:
         honest(self, waiter, ids, now_ms)
         self._parked[-1].request.ext.pop("regentCommandId", None)
 
-    honest = ForwardingDesk.park
-    patch.setattr(ForwardingDesk, "park", park)
+    honest = Forwarding.park
+    patch.setattr(Forwarding, "park", park)
 
 
 def publishing_goes_on_behind_what_was_applied(patch: Patch) -> None:
@@ -223,7 +223,9 @@ def publishing_goes_on_behind_what_was_applied(patch: Patch) -> None:
 
 
 def rules_become_active_while_a_controller_lacks_them(patch: Patch) -> None:
-    patch.setattr(AdminDesk, "activate_rules", lambda self, waiter: self._commands.request(waiter))
+    patch.setattr(
+        OperatorRequests, "activate_rules", lambda self, waiter: self._commands.request(waiter)
+    )
 
 
 def a_former_life_leads_on(patch: Patch) -> None:

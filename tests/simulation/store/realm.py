@@ -232,10 +232,10 @@ class Realm:
             )
         slave.trusted_end = None
         self.linked.add(slave.number)
-        self.take_over_ends(slave)
+        self.adopt_ends(slave)
         return True
 
-    def take_over_ends(self, slave: Replica) -> None:
+    def adopt_ends(self, slave: Replica) -> None:
         """Where queues go on of which the master's log has no message, as a slave copies them."""
         store, master = slave.opened, self.leader.opened
         told = decode(encode(master.ends.without_messages(master.queues, master.log_min)))
@@ -248,7 +248,7 @@ class Realm:
             self.confirmed, self.leader.opened.log_min
         ):
             return
-        self.take_over_ends(slave)
+        self.adopt_ends(slave)
         if store.ends.unsaved:
             store.checkpoint_job()()
         self.in_sync.add(slave.number)

@@ -1,4 +1,4 @@
-"""Figures of the benchmark: ratios, floors, goals, exit code."""
+"""Gauges of the benchmark: ratios, floors, goals, exit code."""
 
 from __future__ import annotations
 

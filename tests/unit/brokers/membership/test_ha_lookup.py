@@ -13,7 +13,7 @@ from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.remoting.server import RemotingServer
-from brokers.replica.ha_address import Word
+from brokers.replica.ha_address import HaAddressSource
 from processors.nameserver.config import NameServerConfig
 from processors.nameserver.process import NameServer
 from tests.support.brokers import broker_config, free_port, start_broker, until
@@ -24,7 +24,7 @@ class Asked:
     """A lookup, what it told, and how often it had the name servers asked."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, str, Word]] = []
+        self.told: list[tuple[str, str, HaAddressSource]] = []
         self.registered = 0
         self.client = RemotingClient()
         self.lookup = HaLookup(self.client, self._register, lambda *told: self.told.append(told))
@@ -61,7 +61,7 @@ async def test_a_master_says_itself_where_it_takes_links(asked: Asked) -> None:
     asked.lookup.ask(address)
     assert asked.registered == 1
     await until(lambda: asked.told, "the master's word")
-    assert asked.told == [(address, "10.0.0.1:4711", Word.MASTER)]
+    assert asked.told == [(address, "10.0.0.1:4711", HaAddressSource.MASTER)]
     await server.close()
 
 
@@ -88,7 +88,7 @@ async def test_who_cannot_be_asked_is_no_error(asked: Asked) -> None:
 async def test_what_is_no_address_is_not_handed_on(asked: Asked) -> None:
     asked.lookup.name_server_said("h:1", "nonsense")
     asked.lookup.name_server_said("h:1", "h:2")
-    assert asked.told == [("h:1", "h:2", Word.NAME_SERVER)]
+    assert asked.told == [("h:1", "h:2", HaAddressSource.NAME_SERVER)]
 
 
 @pytest.mark.parametrize("who_knows", ["name server", "master"])

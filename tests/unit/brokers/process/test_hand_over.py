@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from brokers.clock import Clock
-from brokers.process.hand_over import HandOverWork
+from brokers.process.hand_over import MasterHandOver
 from brokers.remoting.calls import CallTimeout
 from brokers.remoting.command import RemotingCommand
 from brokers.replica.effects import RoleChanged
@@ -64,7 +64,7 @@ class Around:
             self.hold_ms,
             told,
         ]
-        self.work = HandOverWork(*parts)  # type: ignore[arg-type]
+        self.work = MasterHandOver(*parts)  # type: ignore[arg-type]
 
     async def call(
         self, address: str, request: RemotingCommand, _timeout_ms: int

@@ -37,7 +37,7 @@ async def test_the_log_becomes_durable_and_offsets_reach_the_disk(tmp_path: Path
     upkeep = Upkeep(store, tables, lambda reason: None)
     end = store.put(MessageFields("T", 0, b"x", b"", 1, HOST, HOST), 1).end_offset
     tables.offsets.commit("g", "T", 0, 1, 1)
-    tables.kept.take_over(45, b'{"offsetTable":{1:7}}')
+    tables.kept.adopt(45, b'{"offsetTable":{1:7}}')
     tasks = [
         asyncio.ensure_future(upkeep.flush_every(10)),
         asyncio.ensure_future(upkeep.save_offsets_every(10)),

@@ -163,7 +163,7 @@ class Desk:
         taken, self.taken = self.taken, []
         connection = taken[0][0]
         frames = [encode(request.reply(0)) for _, request in taken]
-        connection.answer_taken(frames, sum(len(request.body) for _, request in taken))
+        connection.answer_express(frames, sum(len(request.body) for _, request in taken))
         return connection
 
 
@@ -220,7 +220,7 @@ async def test_a_taken_request_may_be_answered_the_long_way_after_all():
             await desk.until_taken(1)
             ((connection, request),) = desk.taken
             desk.taken.clear()
-            connection.long_way(request)
+            connection.leave_express(request)
             assert (await desk.ask()).code == 2
             connection.send(request.reply(7))
             assert (await waiting).code == 7
@@ -239,7 +239,7 @@ async def test_answers_to_a_connection_that_is_gone_are_dropped():
         await desk.until_taken(1)
         desk.taken[0][0].abort("test")
         connection = desk.answer()
-        connection.long_way(RemotingCommand(1))
+        connection.leave_express(RemotingCommand(1))
         assert connection.closed
         await asyncio.wait([waiting])
         assert waiting.exception() is not None

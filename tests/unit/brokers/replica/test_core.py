@@ -75,16 +75,14 @@ def test_an_old_master_can_complete_nothing_once_a_member_follows_another() -> N
 
 def test_writes_are_refused_without_enough_members_or_enough_reachable_ones() -> None:
     world = trio()
-    assert world.nodes[1].core.can_accept_writes() is None
-    assert world.nodes[2].core.can_accept_writes() == "not the master, role SLAVE"
+    assert world.nodes[1].core.write_refusal() is None
+    assert world.nodes[2].core.write_refusal() == "not the master, role SLAVE"
     world.notify(1, 1, 1, (1,), set_epoch=11)  # the controller took the others out
-    assert world.nodes[1].core.can_accept_writes() == "in-sync replicas not enough: 1 of 2"
+    assert world.nodes[1].core.write_refusal() == "in-sync replicas not enough: 1 of 2"
     world.notify(1, 1, 1, (1, 2, 3), set_epoch=12)
     for dead in (2, 3):
         world.crash(dead)
-    assert world.nodes[1].core.can_accept_writes() == (
-        "in-sync replicas not enough: 1 of 2 reachable"
-    )
+    assert world.nodes[1].core.write_refusal() == ("in-sync replicas not enough: 1 of 2 reachable")
 
 
 def test_a_set_of_one_confirms_alone_only_when_one_is_enough() -> None:
@@ -274,7 +272,7 @@ def test_members_not_yet_linked_after_an_election_are_waited_for() -> None:
     world.elect(2, 2, (1, 2, 3))
     world.advance(900)
     assert world.nodes[2].proposals == []
-    assert world.nodes[2].core.can_accept_writes() is None
+    assert world.nodes[2].core.write_refusal() is None
     world.unreachable.clear()
     world.advance(200)
     assert [item.members for item in world.nodes[2].proposals] == [(2, 3)]  # 1 never came
@@ -758,7 +756,7 @@ def test_whatever_happens_nothing_confirmed_is_lost(seed: int) -> None:
             ["write"] * 6 + ["elect", "crash", "restart", "freeze", "thaw", "cut", "accept", "time"]
         )
         node = world.nodes[master]
-        able = node.up and master not in world.frozen and node.core.can_accept_writes() is None
+        able = node.up and master not in world.frozen and node.core.write_refusal() is None
         if action == "write" and able:
             world.write(master, dice.randint(1, 4), settle=dice.random() < 0.7)
         elif action == "elect":

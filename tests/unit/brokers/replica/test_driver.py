@@ -126,7 +126,7 @@ async def test_parted_histories_are_cut_to_the_last_common_byte(start: Start) ->
     second = start(2)
     elect([second], second, 2, (2,), set_epoch=20)
     assert second.core.role is Role.MASTER
-    assert second.driver.can_accept_writes() == "in-sync replicas not enough: 1 of 2"
+    assert second.driver.write_refusal() == "in-sync replicas not enough: 1 of 2"
     first = start(1)
     assert first.store.log_end == lonely_end
     elect([first], second, 2, (2,), set_epoch=20)
@@ -245,7 +245,7 @@ async def test_the_broker_is_told_that_the_disk_failed_whoever_noticed_it(
     assert "no space left" in pair[1].disk_errors[0]
     pair[0].driver.storage_failed("the log cannot be flushed")
     assert (pair[0].core.role, pair[0].core.clean) == (Role.FENCED, False)
-    assert pair[0].driver.can_accept_writes() is not None
+    assert pair[0].driver.write_refusal() is not None
 
 
 async def test_a_slow_reader_blocks_its_link_and_bounds_the_queue(start: Start) -> None:

@@ -9,7 +9,7 @@ from brokers.ha.frames import MasterHandshake, SlaveFrameDecoder, SlaveHandshake
 from brokers.ha.slave_link import MASTER_BEGINS_LATER
 from brokers.replica import effects as fx
 from brokers.replica.config import ReplicaConfig
-from brokers.replica.ha_address import HaAddress, Word
+from brokers.replica.ha_address import HaAddress, HaAddressSource
 from brokers.replica.replica_log import ReplicaLog
 from brokers.replica.slave_role import SlaveRole
 
@@ -85,8 +85,8 @@ def test_where_a_java_master_takes_links_is_asked_until_there_is_a_link() -> Non
     role = java_slave()
     assert role.connect(0) == [fx.AskHaAddress("m:0")]
     assert role.tick(499) == [] and role.tick(500) == [fx.AskHaAddress("m:0")]
-    assert role.hear_address("m:7", Word.NAME_SERVER, 510) == [fx.ConnectHa("m:7")]
-    assert role.hear_address("m:7", Word.NAME_SERVER, 511) == []
+    assert role.hear_address("m:7", HaAddressSource.NAME_SERVER, 510) == [fx.ConnectHa("m:7")]
+    assert role.hear_address("m:7", HaAddressSource.NAME_SERVER, 511) == []
     role.connect_failed(520)
     assert fx.AskHaAddress("m:0") in role.tick(1000) + role.tick(1100)
 
@@ -96,20 +96,20 @@ def test_the_usual_port_is_tried_when_nobody_says_another() -> None:
     role.connect(0)
     assert not [item for item in role.tick(2999) if isinstance(item, fx.ConnectHa)]
     assert fx.ConnectHa("m:1") in role.tick(3000)
-    assert role.hear_address("m:7", Word.NAME_SERVER, 3001) == [fx.ConnectHa("m:7")]
+    assert role.hear_address("m:7", HaAddressSource.NAME_SERVER, 3001) == [fx.ConnectHa("m:7")]
 
 
 def test_hearsay_does_not_end_a_link() -> None:
     role = java_slave()
-    role.hear_address("m:7", Word.MASTER, 0)
+    role.hear_address("m:7", HaAddressSource.MASTER, 0)
     role.link_opened(5, 0)
-    assert role.hear_address("m:8", Word.MASTER, 1) == [] and role.link_id == 5
+    assert role.hear_address("m:8", HaAddressSource.MASTER, 1) == [] and role.link_id == 5
     assert role.master_heard("m:0", "m:1", 2) == [] and role.link_id == 5
 
 
 def test_an_address_told_of_a_master_that_moved_is_forgotten() -> None:
     role = java_slave()
-    role.hear_address("m:7", Word.MASTER, 0)
+    role.hear_address("m:7", HaAddressSource.MASTER, 0)
     role.connect_failed(1)
     assert role.master_heard("n:0", "n:1", 2) == [fx.AskHaAddress("n:0")]
     assert role.connect(2999) == [fx.AskHaAddress("n:0")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from brokers.ha.epochs import EpochHistory
 from brokers.replica import effects as fx
 from brokers.replica.config import ReplicaConfig
-from brokers.replica.ha_address import Word
+from brokers.replica.ha_address import HaAddressSource
 from brokers.replica.replica_log import ReplicaLog
 from brokers.replica.roles import Role, RoleNotice
 from brokers.replica.transitions import RoleTransitions
@@ -114,8 +114,10 @@ def test_of_a_java_master_only_its_own_present_address_is_heard() -> None:
     effects = one.on_notice(notice(2, 2, regent_master=False), 0)
     assert effects[-1] == fx.AskHaAddress("h:2")
     # a name server that knows the old master
-    assert one.ha_address_told("h:1", "h:77", Word.NAME_SERVER, 1) == []
-    assert one.ha_address_told("h:2", "h:88", Word.NAME_SERVER, 2) == [fx.ConnectHa("h:88")]
+    assert one.ha_address_told("h:1", "h:77", HaAddressSource.NAME_SERVER, 1) == []
+    assert one.ha_address_told("h:2", "h:88", HaAddressSource.NAME_SERVER, 2) == [
+        fx.ConnectHa("h:88")
+    ]
     # the controller's guess moves nothing
     assert one.on_notice(notice(2, 2, regent_master=False), 3) == []
 
@@ -154,14 +156,14 @@ def test_without_a_link_no_byte_of_the_epoch_is_here_whatever_happens_meanwhile(
 def test_where_a_regent_master_takes_links_only_the_controller_says() -> None:
     one = roles()
     assert one.on_notice(notice(2, 2), 0)[-1] == fx.ConnectHa("h:29")
-    assert one.ha_address_told("h:2", "h:88", Word.MASTER, 2) == []
+    assert one.ha_address_told("h:2", "h:88", HaAddressSource.MASTER, 2) == []
 
 
 def test_an_address_told_to_a_master_or_a_fenced_replica_is_no_news() -> None:
     one = roles()
-    assert one.ha_address_told("h:2", "h:88", Word.MASTER, 0) == []
+    assert one.ha_address_told("h:2", "h:88", HaAddressSource.MASTER, 0) == []
     promoted(one)
-    assert one.ha_address_told("h:1", "h:88", Word.MASTER, 0) == []
+    assert one.ha_address_told("h:1", "h:88", HaAddressSource.MASTER, 0) == []
 
 
 def test_an_older_set_is_not_taken_over_by_a_follower() -> None:

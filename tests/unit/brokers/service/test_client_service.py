@@ -101,7 +101,7 @@ async def test_a_promotion_walks_neither_queues_nor_topics(
     async with Desk(tmp_path) as desk:
         desk.follow("127.0.0.1:1", 1)
         names = [f"topic-{number}" for number in range(500)]
-        desk.changes.take_over(
+        desk.changes.adopt(
             TopicTable([TopicConfig(name, 2, 2) for name in names], DataVersion(1, 1, 9)), 1
         )
         await desk.tables.topics_file.until_saved()

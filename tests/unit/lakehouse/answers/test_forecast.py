@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lakehouse.answers.forecast import OWN_PAST_MIN, LastWord, forecast
+from lakehouse.answers.forecast import OWN_PAST_MIN, LastEvidence, forecast
 from tests.support.control_history import NAME, History, seen, with_master
 
 
-def words(*told: Any) -> dict[int, LastWord]:
-    return {one.broker_id: LastWord(one, 1_000, "elect_master") for one in told}
+def words(*told: Any) -> dict[int, LastEvidence]:
+    return {one.broker_id: LastEvidence(one, 1_000, "elect_master") for one in told}
 
 
 def asked(

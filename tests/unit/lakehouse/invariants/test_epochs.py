@@ -2,15 +2,15 @@ from msgspec.structs import replace
 
 from events.changes import MasterElected
 from lakehouse.invariants import epochs
-from lakehouse.invariants.epochs import EpochBook, advance, claim_of
+from lakehouse.invariants.epochs import EpochLedger, advance, claim_of
 from tests.support.control_history import NAME
 from tests.support.judged_history import Voices, at_change, decided, imported_history, sound_history
 
 SOUND = decided(sound_history().records)
 
 
-def book_after(rows: list) -> EpochBook:  # type: ignore[type-arg]
-    book = EpochBook()
+def book_after(rows: list) -> EpochLedger:  # type: ignore[type-arg]
+    book = EpochLedger()
     for row in rows:
         book, _ = advance(book, NAME, row)
     return book

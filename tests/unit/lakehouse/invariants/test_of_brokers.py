@@ -242,7 +242,7 @@ def wander(seed: int, config: ReplicaConfig | None = None) -> Overheard:
         action = dice.choice(["write"] * 6 + ["elect", "crash", "restart", "cut", "accept", "time"])
         node = world.nodes[master]
         up = tuple(one for one in members if world.nodes[one].up)
-        if action == "write" and node.up and node.core.can_accept_writes() is None:
+        if action == "write" and node.up and node.core.write_refusal() is None:
             world.write(master, dice.randint(1, 4), settle=dice.random() < 0.7)
         elif action in ("elect", "restart") and len(up) >= 2:
             for one in world.nodes:

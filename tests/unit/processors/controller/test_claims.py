@@ -7,10 +7,10 @@ from processors.controller.claims import (
     DEAF_FOR_MS,
     FORM_STAGGER_MS,
     OFFER_AGAIN_MS,
-    ClaimDesk,
+    Claims,
     DeafLeader,
 )
-from processors.controller.commands import CommandDesk
+from processors.controller.commands import Commands
 from processors.controller.context import CoreConfig, CoreContext
 from processors.fold.folder import Folder
 from tests.support.controller_rig import Log, Rig, ids
@@ -29,11 +29,11 @@ class Reads:
         return self.able
 
 
-def desk(name: str = "c1", *peers: str) -> tuple[CoreContext, ClaimDesk]:
+def desk(name: str = "c1", *peers: str) -> tuple[CoreContext, Claims]:
     config = CoreConfig(name, f"{name}:1", "cluster", {peer: f"{peer}:1" for peer in peers})
     context = CoreContext(config, Folder(), ids())
     context.clock(1_000, 1_000)
-    return context, ClaimDesk(context, CommandDesk(context), Reads())
+    return context, Claims(context, Commands(context), Reads())
 
 
 def test_nothing_is_issued_before_the_log_is_folded() -> None:
@@ -86,7 +86,7 @@ def test_an_invitation_that_is_repeated_makes_one_claim() -> None:
 def test_who_does_not_read_the_log_claims_nothing() -> None:
     context, _ = desk("c1", "c2")
     reads = Reads(able=False)
-    made = ClaimDesk(context, CommandDesk(context), reads)
+    made = Claims(context, Commands(context), reads)
     made.start()
     assert made.due() == []
     reads.able = True

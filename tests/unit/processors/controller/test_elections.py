@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from processors.controller import effects as fx
-from processors.controller.elections import ElectionDesk
+from processors.controller.elections import Elections
 from tests.support.controller_rig import CLUSTER, SET, Rig
 
 
@@ -121,7 +121,7 @@ def test_pushes_can_be_switched_off() -> None:
 
 def test_s6_a_restarted_master_that_beats_is_not_told_its_old_mastership(rig: Rig) -> None:
     """A Java broker knows no epoch after its start: it would lead again in the one that is over."""
-    desk = ElectionDesk(rig.core._context.liveness, lambda name: False)
+    desk = Elections(rig.core._context.liveness, lambda name: False)
     known = rig.state.sets[SET]
     assert known.master_broker_id is not None
     assert len(desk.tell_one(rig.state, SET, known.master_broker_id, rig.now_ms)) == 1
@@ -140,7 +140,7 @@ def test_s6_a_java_master_that_registers_again_is_told_nothing_before_the_log_kn
     rig.elect(2, designate=True)
     rig.heartbeat(2)
     liveness = rig.core._context.liveness
-    desk = ElectionDesk(liveness, lambda name: False)
+    desk = Elections(liveness, lambda name: False)
 
     def told() -> set[str]:
         one = [notice.address for notice in desk.tell_one(rig.state, SET, 2, rig.now_ms)]

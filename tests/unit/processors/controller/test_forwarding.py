@@ -10,7 +10,7 @@ from processors.controller.forwarding import (
     QUIET_MS,
     RETRY_AFTER_MS,
     SPREAD_MS,
-    ForwardingDesk,
+    Forwarding,
     HeartbeatRelay,
 )
 from processors.controller.waiting import Waiter
@@ -21,8 +21,8 @@ def waiter(code: int = 1013, **ext: str) -> Waiter:
     return Waiter(1, "10.0.0.1:5", RemotingCommand.request(code, dict(ext)))
 
 
-def desk(one: Waiter) -> ForwardingDesk:
-    made = ForwardingDesk(2_500)
+def desk(one: Waiter) -> Forwarding:
+    made = Forwarding(2_500)
     made.park(one, ids(), 0)
     return made
 
@@ -72,7 +72,7 @@ def test_a_new_leader_takes_all_that_waits() -> None:
 
 
 def test_a_request_at_the_leader_is_answered_at_its_deadline_whoever_keeps_the_calls_time() -> None:
-    desk = ForwardingDesk(1_000)
+    desk = Forwarding(1_000)
     desk.park(waiter(), ids(), 0)
     ((token, _, timeout_ms),) = desk.to_send(0)
     assert timeout_ms == 1_000 and desk.expired(999) == []

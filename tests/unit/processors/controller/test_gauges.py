@@ -11,20 +11,20 @@ from processors.controller.gauges import (
     ROLE_FOLLOWER,
     ROLE_LEADER,
     ROLE_UNKNOWN,
-    Figures,
+    Gauges,
     figures_of,
 )
 from processors.fold.folder import Folder
 from tests.support.controller_rig import Log, Rig, ids
 
 
-def of(rig: Rig, **changed: int) -> Figures:
+def of(rig: Rig, **changed: int) -> Gauges:
     rig.tick()
     asked = {"end_offset": 0, "published_offset": -1, "pending": 0, **changed}
     return last(figures_of(rig.core._context, **asked))
 
 
-def last(steps: Iterator[Figures | None]) -> Figures:
+def last(steps: Iterator[Gauges | None]) -> Gauges:
     """What comes after all the turns for others."""
     *turns, found = steps
     assert not any(turns) and found is not None

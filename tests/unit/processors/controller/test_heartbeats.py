@@ -203,7 +203,7 @@ def word(**changes: object) -> dict[str, str]:
 
 def state_of(rig: Rig) -> tuple[int, int, int]:
     """How far c2 takes the topic to go and c1 to be, and what it did not believe."""
-    known = rig.core._context.peer_book.last_word("c1")
+    known = rig.core._context.peer_reports.last_report("c1")
     return (
         rig.core._outcomes.published_offset,
         -1 if known is None else known.applied_offset,
@@ -500,7 +500,7 @@ def test_a_controllers_word_comes_from_its_own_host(peer: str, believed: bool) -
     rig.catch_up()
     rig.pass_time(900)
     answer = said(rig, peer, 19001, word() | {"httpAddress": "evil:1"})
-    known = rig.core._context.peer_book.last_word("c1")
+    known = rig.core._context.peer_reports.last_report("c1")
     assert (answer.code == 0, known is not None) == (believed, believed)
     assert believed or "not at the host of controller c1" in str(answer.remark)
     assert rig.core._context.metrics.strange_peer_words == (not believed)

@@ -246,10 +246,10 @@ def test_what_it_remembers_does_not_grow_with_the_names() -> None:
     rig = Rig().lead()
     for number in range(MANY):
         asked(rig, 1003, *invented(1003, number))
-    assert len(rig.core._strangers._rates) == 1
+    assert len(rig.core._unknown_sets._rates) == 1
     assert (
-        len(rig.core._repeats._of_strangers) <= REFUSALS_BURST
-        and len(rig.core._repeats._memory) == 0
+        len(rig.core._broker_requests._of_strangers) <= REFUSALS_BURST
+        and len(rig.core._broker_requests._memory) == 0
     )
 
 
@@ -308,7 +308,7 @@ def test_a_refusal_without_a_record_waits_for_the_log_and_for_a_set_in_it() -> N
 
 def test_thousands_of_new_sets_come_at_once_and_invented_ones_end_at_a_rate() -> None:
     rig = Rig().lead()
-    rig.core._strangers._rates.take(
+    rig.core._unknown_sets._rates.take(
         "new sets", rig.now_ms, rate_per_s=1, burst=NEW_SETS_BURST, cost=NEW_SETS_BURST - 1_500
     )
 

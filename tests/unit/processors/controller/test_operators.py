@@ -83,9 +83,9 @@ def test_1009_row_by_row(body: bytes, code: int, said: str) -> None:
 
 def test_the_log_level_is_this_process_own_affair() -> None:
     _, standby = pair()
-    answer = standby.request(19007, {"level": "debug", "logger": "processors"})
+    answer = standby.request(19007, {"level": "debug", "logger": "regent"})
     assert answer is not None and answer.code == 0
-    assert standby.take(fx.SetLogLevel) == [fx.SetLogLevel("DEBUG", "processors")]
+    assert standby.take(fx.SetLogLevel) == [fx.SetLogLevel("DEBUG", "regent")]
     assert standby.request(19007, {"level": "DEBUG"}) is not None and standby.take(
         fx.SetLogLevel
     ) == [fx.SetLogLevel("DEBUG", None)]

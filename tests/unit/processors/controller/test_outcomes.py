@@ -6,7 +6,7 @@ from events.outcomes import Outcome
 from processors.controller import effects as fx
 from processors.controller import outcomes
 from processors.controller.context import CoreConfig, CoreContext
-from processors.controller.outcomes import ASK_AGAIN_MS, PublishDesk
+from processors.controller.outcomes import ASK_AGAIN_MS, Outcomes
 from processors.fold.folder import Folder
 
 
@@ -16,10 +16,10 @@ def outcome(offset: int) -> Outcome:
     )
 
 
-def active_desk() -> tuple[CoreContext, PublishDesk]:
+def active_desk() -> tuple[CoreContext, Outcomes]:
     context = CoreContext(CoreConfig("c1", "h:1", "cluster"), Folder(), iter([]))
     context.leadership.note_state(1, "c1", own_claim=True, now_ms=0)
-    return context, PublishDesk(context)
+    return context, Outcomes(context)
 
 
 def offsets(effects: list[fx.Effect]) -> list[int]:
@@ -52,7 +52,7 @@ def test_what_is_not_kept_is_folded_again_piece_by_piece(monkeypatch: pytest.Mon
     (question,) = desk.start()
     *published, again = desk.last_published(question.token, 3)
     assert offsets(published) == [4, 5] and again == fx.FoldAgain(6, 8)
-    assert desk.applied(outcome(9), {}, own=False) == [], (
+    assert desk.after_apply(outcome(9), {}, own=False) == [], (
         "one piece at a time, and what comes is not kept"
     )
     assert [type(one) for one in desk.folded_again(None)] == [], "the log is away: later"
@@ -63,7 +63,7 @@ def test_what_is_not_kept_is_folded_again_piece_by_piece(monkeypatch: pytest.Mon
     assert offsets(desk.folded_again([outcome(8), outcome(9)])) == [8, 9]
     for offset in range(4, 10):
         desk.result(offset, ok=True)
-    assert offsets(desk.applied(outcome(10), {}, own=False)) == [10], "as if nothing had been"
+    assert offsets(desk.after_apply(outcome(10), {}, own=False)) == [10], "as if nothing had been"
     assert desk.published_offset == 9
 
 
@@ -126,7 +126,7 @@ def test_what_another_controller_says_makes_no_hole_in_the_topic() -> None:
     nobody, a hole does.
     """
     context = CoreContext(CoreConfig("c1", "h:1", "cluster"), Folder(offset=9), iter([]))
-    desk = PublishDesk(context)
+    desk = Outcomes(context)
     desk.preload([outcome(8), outcome(9), outcome(10)])
     desk.published_elsewhere(9)
     context.leadership.note_state(2, "c1", own_claim=True, now_ms=0)
@@ -142,8 +142,8 @@ def test_a_late_repeat_does_not_hide_what_was_published_when_this_controller_sta
     context = CoreContext(CoreConfig("c1", "h:1", "cluster"), Folder(offset=9), iter([]))
     context.leadership.note_state(1, "c1", own_claim=True, now_ms=0)
     for unpublished, first in (([outcome(9)], 9), ([], 10)):
-        desk = PublishDesk(context)
+        desk = Outcomes(context)
         desk.preload(unpublished)
-        desk.applied(outcome(10), {}, own=False)
+        desk.after_apply(outcome(10), {}, own=False)
         (question,) = desk.start()
         assert offsets(desk.last_published(question.token, 5)) == list(range(first, 11))

@@ -4,7 +4,7 @@ import pytest
 
 from processors.controller.peer_reports import (
     HEARD_MS,
-    PeerBook,
+    PeerReports,
     leader_as_seen,
     networks_of,
     networks_text,
@@ -23,9 +23,9 @@ EXT = {
 
 
 def test_the_newest_word_of_a_configured_peer_counts_until_it_is_old() -> None:
-    book = PeerBook(["c2"])
+    book = PeerReports(["c2"])
     book.note("c2", EXT, now_ms=100)
-    word = book.word("c2", 100 + HEARD_MS)
+    word = book.report("c2", 100 + HEARD_MS)
     assert word is not None and (word.release, word.rules, word.able, word.active) == (
         "0.4",
         (1, 2),
@@ -34,28 +34,28 @@ def test_the_newest_word_of_a_configured_peer_counts_until_it_is_old() -> None:
     )
     assert (word.applied_offset, word.http_address) == (77, "c2:9879")
     assert word.networks == (("10.0.0.0/8", "10.1.1.1:9878"), ("fd00::/8", "[fd00::1]:9878"))
-    assert book.word("c2", 101 + HEARD_MS) is None and book.last_word("c2") == word
+    assert book.report("c2", 101 + HEARD_MS) is None and book.last_report("c2") == word
 
 
 def test_a_stranger_is_not_written_down() -> None:
-    book = PeerBook(["c2"])
+    book = PeerReports(["c2"])
     book.note("c9", EXT, 0)
-    assert book.last_word("c9") is None
+    assert book.last_report("c9") is None
 
 
 def test_a_peer_of_an_older_release_says_less() -> None:
-    book = PeerBook(["c2"])
+    book = PeerReports(["c2"])
     book.note("c2", {}, 0)
-    word = book.word("c2", 0)
+    word = book.report("c2", 0)
     assert word is not None and (word.rules, word.applied_offset, word.networks) == ((), -1, ())
 
 
 def test_hostile_texts_are_left_out() -> None:
-    book = PeerBook(["c2"])
+    book = PeerReports(["c2"])
     book.note(
         "c2", {"rules": "1,x,-3," + "9" * 30, "networks": "a;=;b=;c=d:1", "appliedOffset": "nan"}, 0
     )
-    word = book.word("c2", 0)
+    word = book.report("c2", 0)
     assert word is not None and (word.rules, word.networks, word.applied_offset) == (
         (1,),
         (("c", "d:1"),),

@@ -145,8 +145,8 @@ def test_a_read_is_held_until_the_fold_has_passed_the_end() -> None:
     token = reads.ask()
     assert token is not None
     assert reads.answered(token, 6, applied_offset=4) == []
-    assert reads.applied(4) == []
-    assert reads.applied(5) == ["a"]
+    assert reads.after_apply(4) == []
+    assert reads.after_apply(5) == ["a"]
     assert len(reads) == 0
 
 
@@ -186,7 +186,7 @@ def test_reads_held_for_several_ends_are_each_served_at_their_own() -> None:
         assert token is not None
         assert reads.answered(token, end, applied_offset=4) == []
         reads.add({"a": "b", "b": "c", "c": "d"}[name], 100)
-    assert [reads.applied(offset) for offset in range(5, 13)] == [
+    assert [reads.after_apply(offset) for offset in range(5, 13)] == [
         ["a"],
         [],
         [],
@@ -220,7 +220,7 @@ def test_who_learns_the_end_and_does_not_get_what_stands_before_it_is_not_able()
     for now_ms in range(1_500, 4_000, 500):
         access.answered(9, 3, now_ms)
     assert not access.is_able(1_001 + UNABLE_AFTER_MS)
-    access.applied(4, 4_000)
+    access.after_apply(4, 4_000)
     assert access.is_able(4_000)
 
 
@@ -229,11 +229,11 @@ def test_who_is_far_behind_but_comes_forward_is_able_for_long_but_not_current() 
     access.answered(500, 0, 1_000)
     for now_ms in range(1_500, 1_000 + UNABLE_MAX_MS, 500):
         access.answered(500, 3, now_ms)
-        access.applied(now_ms // 500, now_ms)
+        access.after_apply(now_ms // 500, now_ms)
         assert access.is_able(now_ms)
     assert not access.is_current(1_001 + UNABLE_AFTER_MS)
     access.answered(500, 100, 1_001 + UNABLE_MAX_MS)
-    access.applied(100, 1_001 + UNABLE_MAX_MS)
+    access.after_apply(100, 1_001 + UNABLE_MAX_MS)
     assert not access.is_able(1_001 + UNABLE_MAX_MS), "another one may try"
 
 
@@ -241,10 +241,10 @@ def test_records_that_arrive_stand_in_for_word_of_the_end_for_a_while() -> None:
     access = LogAccess()
     access.answered(1, 0, 1_000)
     for now_ms in range(1_500, 1_000 + UNABLE_MAX_MS, 500):
-        access.applied(now_ms // 500, now_ms)
+        access.after_apply(now_ms // 500, now_ms)
         assert access.is_able(now_ms)
     late_ms = 1_001 + QUESTION_EVERY_MS + UNABLE_MAX_MS
-    access.applied(999, late_ms)
+    access.after_apply(999, late_ms)
     assert not access.is_able(late_ms)
 
 

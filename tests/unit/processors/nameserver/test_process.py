@@ -298,9 +298,7 @@ async def test_a_busy_port_is_one_line_and_exit_code_1(caplog):
         taken.listen()
         port = taken.getsockname()[1]
         assert await run(NameServerConfig(listen=f"127.0.0.1:{port}")) == 1
-    (record,) = [
-        record for record in caplog.records if record.name == "processors.nameserver.process"
-    ]
+    (record,) = [record for record in caplog.records if record.name == "regent.nameserver"]
     assert record.getMessage().startswith(f"cannot listen on 127.0.0.1:{port}: ")
 
 

@@ -109,8 +109,8 @@ async def test_an_answer_that_fits_in_no_frame_is_still_an_answer(tmp_path: Path
 
 async def test_the_log_level_changes_while_the_process_runs(tmp_path: Path) -> None:
     made, outbound = runner(Rig(), tmp_path, [])
-    logger = logging.getLogger("processors.some_test")
-    made.perform([fx.SetLogLevel("DEBUG", "processors.some_test")])
+    logger = logging.getLogger("regent.some_test")
+    made.perform([fx.SetLogLevel("DEBUG", "regent.some_test")])
     assert logger.level == logging.DEBUG
     logger.setLevel(logging.NOTSET)
     await outbound.close()

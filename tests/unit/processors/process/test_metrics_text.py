@@ -5,13 +5,13 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from processors.controller.gauges import Figures
+from processors.controller.gauges import Gauges
 from processors.controller.metrics import SUCCESS, Metrics
 from processors.process.metrics_text import Disk, render
 
 JAVA = Path(__file__).resolve().parents[3] / "golden/controller/java-5.3.3-metrics.txt"
 WHO = {"address": "127.0.0.1:30038", "group": "interop", "peer_id": "n0", "rack": "7", "zone": "a"}
-FIGURES = Figures(
+FIGURES = Gauges(
     role=3,
     term=4,
     rules_version=2,
@@ -41,7 +41,7 @@ def counted() -> Metrics:
     return metrics
 
 
-def page(figures: Figures | None = FIGURES) -> str:
+def page(figures: Gauges | None = FIGURES) -> str:
     return render(counted(), figures, Disk(4_096, 8, 12.5), WHO).decode()
 
 

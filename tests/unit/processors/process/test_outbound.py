@@ -205,7 +205,7 @@ async def test_a_peer_speaks_from_the_host_of_its_address_or_from_a_network_that
 
 
 def test_one_line_tells_of_many_words_from_elsewhere(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", logger="processors.process.outbound")
+    caplog.set_level("INFO", logger="regent.controller.peers")
     hosts = PeerHosts({"c2": "10.0.0.2:9878"}, {})
     for _ in range(100):
         assert not hosts.believed("c2", "6.6.6.6:4711")

@@ -103,7 +103,7 @@ async def test_metrics_are_there_before_anything_else_is(pages: ControllerPages)
 
 
 async def test_a_log_level_is_changed_and_shown(pages: ControllerPages) -> None:
-    name = "processors.controller"
+    name = "regent.controller"
     try:
         assert await ask(pages, f"/loglevel?level=debug&logger={name}", "PUT") == (
             200,
@@ -118,15 +118,15 @@ async def test_a_name_that_is_no_logger_of_ours_is_refused_and_makes_none(
     pages: ControllerPages,
 ) -> None:
     before = set(logging.root.manager.loggerDict)
-    for name in ("invented", "processors.invented", "asyncio"):
+    for name in ("invented", "regent.invented", "asyncio"):
         status, said = await ask(pages, f"/loglevel?level=debug&logger={name}", "PUT")
-        assert status == 400 and f"no logger {name!r}" in said and "processors.controller" in said
-    assert not {"invented", "processors.invented"} & (set(logging.root.manager.loggerDict) - before)
+        assert status == 400 and f"no logger {name!r}" in said and "regent.controller" in said
+    assert not {"invented", "regent.invented"} & (set(logging.root.manager.loggerDict) - before)
 
 
 async def test_a_level_that_is_none_is_refused_with_an_example(pages: ControllerPages) -> None:
     status, text = await ask(pages, "/loglevel?level=loud", "PUT")
-    assert status == 400 and "PUT /loglevel?level=DEBUG&logger=processors" in text
+    assert status == 400 and "PUT /loglevel?level=DEBUG&logger=regent.controller" in text
 
 
 async def test_without_an_address_there_is_no_port(tmp_path: Path) -> None:
@@ -183,8 +183,8 @@ async def test_the_newest_snapshot_that_is_old_enough_goes_to_whoever_asks(tmp_p
 
 
 def test_a_module_of_ours_that_logs_and_its_package_are_loggers() -> None:
-    logging.getLogger("processors.controller")
-    for name in ("processors", "processors.controller"):
+    logging.getLogger("regent.controller")
+    for name in ("regent", "regent.controller"):
         assert is_logger(name) and name in loggers()
 
 
@@ -194,7 +194,7 @@ def test_a_module_of_ours_that_logs_and_its_package_are_loggers() -> None:
         "",
         "root",
         "nobody",
-        "processors.invented",
+        "regent.invented",
         "processors.",
         "asyncio",
         "processorsx",
@@ -209,12 +209,12 @@ def test_other_names_are_not_and_asking_makes_none(name: str) -> None:
 
 
 def test_the_levels_that_somebody_set_are_shown() -> None:
-    logger = logging.getLogger("processors.controller")
+    logger = logging.getLogger("regent.controller")
     before = logger.level
     try:
         logger.setLevel(logging.ERROR)
-        assert levels()["processors.controller"] == "ERROR" and "root" in levels()
+        assert levels()["regent.controller"] == "ERROR" and "root" in levels()
         logger.setLevel(logging.NOTSET)
-        assert "processors.controller" not in levels()
+        assert "regent.controller" not in levels()
     finally:
         logger.setLevel(before)

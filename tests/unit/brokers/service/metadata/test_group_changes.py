@@ -78,14 +78,14 @@ async def test_an_answer_from_before_a_push_takes_it_not_back(tmp_path: Path) ->
         slave.follow("127.0.0.1:1", 3)
         changes = slave.shared.groups
         assert await changes.take_push(groups(7, g=3), 3)
-        changes.take_over(groups(6, g=16), 3)
+        changes.adopt(groups(6, g=16), 3)
         assert retries(slave, "g") == 3
         assert not await changes.take_push(groups(6, g=16), 3) and await changes.take_push(
             groups(6, g=3), 3
         )
-        changes.take_over(groups(7, g=3, h=1), 3)
+        changes.adopt(groups(7, g=3, h=1), 3)
         assert retries(slave, "h") == 1
-        changes.take_over(groups(2, g=5), 4)  # another mastership counts anew
+        changes.adopt(groups(2, g=5), 4)  # another mastership counts anew
         assert retries(slave, "g") == 5
 
 

@@ -11,7 +11,7 @@ from tests.support.client_service import Desk
 
 async def test_every_replica_answers_its_slaves_questions_with_a_table(tmp_path: Path) -> None:
     async with Desk(tmp_path) as desk:
-        desk.lead().tables.kept.take_over(45, b'{"offsetTable":{3:9}}')
+        desk.lead().tables.kept.adopt(45, b'{"offsetTable":{3:9}}')
         answers = {code: await desk.ask(RemotingCommand.request(code)) for code in (45, 402, 61)}
         assert {answer.code for answer in answers.values()} == {0}
         assert fastjson.loads(answers[45].body) == {"offsetTable": {"3": 9}}

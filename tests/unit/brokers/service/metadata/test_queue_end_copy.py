@@ -104,7 +104,7 @@ async def test_a_master_that_begins_again_at_the_front_is_named(
     async with Desk(tmp_path) as slave:
         slave.store.ends.note(slave.store.queues, {("Idle", 0): 5, ("Idle", 1): 2})
         told = encode(Remembered(100, {("Idle", 0): QueueEnd(3, -1), ("Idle", 1): QueueEnd(2, -1)}))
-        await slave.shared.ends.take_over(told, 1)
+        await slave.shared.ends.adopt(told, 1)
         assert "in front of what was given before: Idle/0 at 3 instead of 5" in caplog.text
         fields = {"queues": 1, "topic": "Idle", "queue_id": 0, "master_slot": 3, "own_slot": 5}
         assert (
@@ -112,7 +112,7 @@ async def test_a_master_that_begins_again_at_the_front_is_named(
         )
         assert slave.store.queue_bounds("Idle", 0) == (5, 5)
         with pytest.raises(ValueError, match="cannot be read"):
-            await slave.shared.ends.take_over(told[:-1], 1)
+            await slave.shared.ends.adopt(told[:-1], 1)
 
 
 async def test_only_a_master_tells_and_the_same_text_only_once(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ async def test_topics_offsets_and_groups_follow_the_master(tmp_path: Path) -> No
         master.tables.groups.ensure("g", 1)
         master.tables.offsets.commit("g", "T", 0, 1, 1)
         for code, body in KEPT.items():
-            master.tables.kept.take_over(code, body)
+            master.tables.kept.adopt(code, body)
         running = asyncio.ensure_future(slave.shared.sync.run())
         slave.follow(master.address)
         await until(lambda: slave.tables.offsets.query("g", "T", 0) == 1, "offsets came")
@@ -42,7 +42,7 @@ async def test_an_answer_that_comes_after_a_change_of_role_is_not_taken(tmp_path
     async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
         master.lead()
         master.tables.offsets.commit("g", "T", 0, 1, 1)
-        master.tables.kept.take_over(45, KEPT[45])
+        master.tables.kept.adopt(45, KEPT[45])
         slave.follow(master.address)
         round_of_epoch_1 = asyncio.ensure_future(slave.shared.sync.copy_from(master.address, 1))
         slave.lead(2)
@@ -63,14 +63,14 @@ async def test_topics_that_are_the_same_already_are_not_decoded_again(tmp_path: 
         master.lead()
         slave.follow(master.address)
         taken: list[TopicTable] = []
-        take = lambda table, epoch: taken.append(table) or slave.changes.take_over(table, epoch)
+        take = lambda table, epoch: taken.append(table) or slave.changes.adopt(table, epoch)
         sync = MetadataSync(
             slave.tables,
             slave.roles,
             slave.client,
             20,
             take,
-            slave.shared.groups.take_over,
+            slave.shared.groups.adopt,
             slave.shared.ends,
         )
         for rounds in (1, 1, 2):

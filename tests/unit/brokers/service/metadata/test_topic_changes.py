@@ -38,9 +38,9 @@ async def test_equal_topics_are_not_sent_again_and_still_get_the_masterships_ver
         master.lead()
         slave.follow(master.address)
         bodies: list[bytes] = []
-        take_over = slave.service.handlers()[RequestCode.REGENT_PUSH_TOPICS]
+        adopt = slave.service.handlers()[RequestCode.REGENT_PUSH_TOPICS]
         beside = RemotingServer(
-            lambda link, request: bodies.append(request.body) or take_over(link, request)
+            lambda link, request: bodies.append(request.body) or adopt(link, request)
         )
         await beside.start()
         master.members = {2: f"127.0.0.1:{beside.port}"}
@@ -91,8 +91,8 @@ async def test_without_a_default_topic_nothing_is_created(tmp_path: Path) -> Non
 async def test_a_table_of_an_older_mastership_is_not_taken(tmp_path: Path) -> None:
     async with Desk(tmp_path) as slave:
         slave.follow("127.0.0.1:1", 3)
-        assert not slave.changes.take_over(TopicTable([TopicConfig("T")]), 2)
-        assert slave.changes.take_over(
+        assert not slave.changes.adopt(TopicTable([TopicConfig("T")]), 2)
+        assert slave.changes.adopt(
             TopicTable([TopicConfig("T")], slave.tables.topics.version.changed(1, 3)), 3
         )
         assert list(slave.tables.topics.configs) == ["T"]
@@ -103,17 +103,17 @@ async def test_an_answer_from_before_the_last_push_changes_nothing(tmp_path: Pat
         slave.follow("127.0.0.1:1", 1)
         before = slave.tables.topics.version.changed(1, 1)
         after = before.changed(2)
-        assert slave.changes.take_over(TopicTable([TopicConfig("T")], after), 1)
-        assert not slave.changes.take_over(TopicTable([TopicConfig("U")], before), 1)
+        assert slave.changes.adopt(TopicTable([TopicConfig("T")], after), 1)
+        assert not slave.changes.adopt(TopicTable([TopicConfig("U")], before), 1)
         # what is asked is here
-        assert slave.changes.take_over(TopicTable([TopicConfig("T")], before), 1)
+        assert slave.changes.adopt(TopicTable([TopicConfig("T")], before), 1)
         assert slave.tables.topics.get("T") is not None
 
 
 async def test_a_master_takes_no_table(tmp_path: Path) -> None:
     async with Desk(tmp_path) as master:
         master.lead(1)
-        assert not master.changes.take_over(TopicTable([TopicConfig("T")]), 9)
+        assert not master.changes.adopt(TopicTable([TopicConfig("T")]), 9)
 
 
 async def test_a_lost_mastership_ends_the_waiting(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ async def test_topics_whose_queues_cannot_be_read_are_copied_and_named_once(
             table = TopicTable(
                 [TopicConfig("B", attributes={"queue.type": "BatchCQ"})], DataVersion(1, 1, counter)
             )
-            assert slave.changes.take_over(table, 1)
+            assert slave.changes.adopt(table, 1)
         assert [
             record.getMessage()
             for record in caplog.records
@@ -246,7 +246,7 @@ async def test_a_table_poisoned_before_is_not_called_held_and_heals_with_the_nex
     async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
         master.lead(3)
         slave.follow(master.address, 3)
-        slave.tables.topics.take_over(TopicTable([TopicConfig("x")], DataVersion(3, 0, 1_000_000)))
+        slave.tables.topics.adopt(TopicTable([TopicConfig("x")], DataVersion(3, 0, 1_000_000)))
         master.members = {2: slave.address}
         assert (await master.ask(send_request("T", b"x"))).code == 0
         assert (

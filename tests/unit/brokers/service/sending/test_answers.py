@@ -44,7 +44,7 @@ class Link:
     def __init__(self) -> None:
         self.taken: list[tuple[list[RemotingCommand], int]] = []
 
-    def answer_taken(self, frames: list[bytes], body_bytes: int) -> None:
+    def answer_express(self, frames: list[bytes], body_bytes: int) -> None:
         self.taken.append((FrameDecoder().feed(b"".join(frames)), body_bytes))
 
 

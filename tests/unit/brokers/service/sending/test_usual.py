@@ -108,15 +108,15 @@ def test_whatever_is_usual_is_the_same_message_the_long_way(
         RemotingCommand(310, ext=ext, body=b"x" * (1 + padding)),
         SimpleNamespace(attributes={}, peer="10.0.0.9:7"),
     )
-    long_way = parse_v2(ext)
+    leave_express = parse_v2(ext)
     if read.queue_id < CONFIG.queues:
-        assert refusal(long_way, CONFIG, request.body) is None
+        assert refusal(leave_express, CONFIG, request.body) is None
     assert (
-        waits_for_replicas(long_way.properties)
-        and property_value(long_way.properties, "UNIQ_KEY") == read.unique_key
+        waits_for_replicas(leave_express.properties)
+        and property_value(leave_express.properties, "UNIQ_KEY") == read.unique_key
     )
-    assert (long_way.topic, long_way.queue_id) == (read.topic, read.queue_id)
-    assert MAKER.messages(connection, request, long_way, long_way.queue_id) == [
+    assert (leave_express.topic, leave_express.queue_id) == (read.topic, read.queue_id)
+    assert MAKER.messages(connection, request, leave_express, leave_express.queue_id) == [
         MAKER.usual(connection, read, request.body)
     ]  # type: ignore[arg-type]
 

@@ -24,7 +24,7 @@ def check_point(*fields: int) -> bytes:
 def test_positions_in_the_own_timer_log_stay() -> None:
     own = TimerCheckPoint()
     own.from_file(check_point(1_000, 52, 1, 1, 1, 1, 1))
-    own.take_over(check_point(9_000, 5200, 90, 91, 2, 9_100, 4))
+    own.adopt(check_point(9_000, 5200, 90, 91, 2, 9_100, 4))
     assert own.body(0) == own.to_file()[:56] == check_point(9_000, 52, 1, 91, 2, 9_100, 4)
 
 
@@ -36,32 +36,32 @@ def test_without_a_check_point_timers_are_read_from_the_oldest_message_on() -> N
 
 def test_who_knows_no_check_point_wipes_out_none() -> None:
     own = TimerCheckPoint()
-    own.take_over(check_point(9_000, 0, 0, 91, 2, 9_100, 4))
-    own.take_over(TimerCheckPoint().body(9_999_000))
+    own.adopt(check_point(9_000, 0, 0, 91, 2, 9_100, 4))
+    own.adopt(TimerCheckPoint().body(9_999_000))
     assert own.body(0) == check_point(9_000, 0, 0, 91, 2, 9_100, 4)
 
 
 @pytest.mark.parametrize("size", [0, 32, 55, 57])
 def test_a_check_point_of_another_size_is_refused(size: int) -> None:
     with pytest.raises(ValueError, match=f"{size} bytes"):
-        TimerCheckPoint().take_over(b"\0" * size)
+        TimerCheckPoint().adopt(b"\0" * size)
 
 
 def test_an_empty_document_takes_no_ones_place_and_a_full_one_does() -> None:
     table = KeptDocument("offsetTable")
-    table.take_over(b'{"offsetTable":{1:5}}')
+    table.adopt(b'{"offsetTable":{1:5}}')
     first = table.value
-    table.take_over(b'{"offsetTable":{}}')
-    table.take_over(b'{"offsetTable":{"1":5}}')
+    table.adopt(b'{"offsetTable":{}}')
+    table.adopt(b'{"offsetTable":{"1":5}}')
     assert table.value is first
-    table.take_over(b'{"offsetTable":{"1":6}}')
+    table.adopt(b'{"offsetTable":{"1":6}}')
     assert table.body(0) == b'{"offsetTable":{"1":6}}'
 
 
 def test_a_document_too_deep_to_be_written_is_refused() -> None:
     table = KeptDocument("offsetTable")
     with pytest.raises(ValueError, match="deep"):
-        table.take_over(b'{"offsetTable":' + b'{"a":' * 700 + b"1" + b"}" * 701)
+        table.adopt(b'{"offsetTable":' + b'{"a":' * 700 + b"1" + b"}" * 701)
     assert table.body(0) == (
         b'{"dataVersion":{"counter":0,"stateVersion":0,"timestamp":0},"offsetTable":{}}'
     )
@@ -99,7 +99,7 @@ def recorded() -> dict[int, bytes]:
 def test_a_java_masters_recorded_answers_are_taken_and_given_on(tmp_path: Path) -> None:
     kept, answers = KeptFiles(tmp_path), recorded()
     for code in kept.codes:
-        kept.take_over(code, answers[code])
+        kept.adopt(code, answers[code])
     assert kept.body(CHECK_POINT, 5_000) == answers[CHECK_POINT]
     assert fastjson.loads(kept.body(MODES, 0)) == fastjson.loads(answers[MODES])
 
@@ -120,15 +120,15 @@ def test_a_folder_of_java_is_served(tmp_path: Path, code: int) -> None:
 
 def test_what_was_taken_is_found_again_in_javas_layouts(tmp_path: Path) -> None:
     kept = KeptFiles(tmp_path)
-    kept.take_over(
+    kept.adopt(
         DELAYS,
         b'{"dataVersion":{"counter":1,"stateVersion":2,"timestamp":3},"offsetTable":{1:5,18:7}}',
     )
-    kept.take_over(MODES, MODE)
-    kept.take_over(
+    kept.adopt(MODES, MODE)
+    kept.adopt(
         METRICS, b'{"dataVersion":{"timestamp":3},"timingCount":{"T":{"count":1,"timeStamp":2}}}'
     )
-    kept.take_over(CHECK_POINT, check_point(9_000, 104, 2, 3, 1, 9_100, 4))
+    kept.adopt(CHECK_POINT, check_point(9_000, 104, 2, 3, 1, 9_100, 4))
     kept.save()
     assert not kept.unsaved
     again = KeptFiles(tmp_path)
@@ -145,12 +145,12 @@ def test_what_was_taken_is_found_again_in_javas_layouts(tmp_path: Path) -> None:
 
 def test_who_knows_nothing_wipes_out_nothing(tmp_path: Path) -> None:
     knows, knows_nothing = KeptFiles(tmp_path / "a"), KeptFiles(tmp_path / "b")
-    knows.take_over(DELAYS, b'{"offsetTable":{"1":5}}')
-    knows.take_over(MODES, MODE)
-    knows.take_over(CHECK_POINT, check_point(9_000, 0, 0, 3, 1, 9_100, 4))
+    knows.adopt(DELAYS, b'{"offsetTable":{"1":5}}')
+    knows.adopt(MODES, MODE)
+    knows.adopt(CHECK_POINT, check_point(9_000, 0, 0, 3, 1, 9_100, 4))
     before = [knows.body(code, 5_000) for code in knows.codes]
     for code in knows.codes:
-        knows.take_over(code, knows_nothing.body(code, 5_000))
+        knows.adopt(code, knows_nothing.body(code, 5_000))
     assert [knows.body(code, 5_000) for code in knows.codes] == before
 
 
@@ -178,13 +178,13 @@ def test_hostile_answers_change_nothing(tmp_path: Path) -> None:
             *(known[code][: chance.randrange(len(known[code]))] for _ in range(50)),
         ):
             with pytest.raises(ValueError, match="."):
-                kept.take_over(code, body)
+                kept.adopt(code, body)
     assert {code: kept.body(code, 5_000) for code in kept.codes} == before
 
 
 def test_what_a_disk_refused_is_written_later(tmp_path: Path) -> None:
     kept = KeptFiles(tmp_path / "config")
-    kept.take_over(MODES, MODE)
+    kept.adopt(MODES, MODE)
     (tmp_path / "config").write_bytes(b"a file where the folder should be")
     with pytest.raises(OSError, match="config"):
         kept.save()
@@ -196,13 +196,13 @@ def test_what_a_disk_refused_is_written_later(tmp_path: Path) -> None:
 
 def test_what_changes_while_it_is_written_is_written_again(tmp_path: Path) -> None:
     kept = KeptFiles(tmp_path)
-    kept.take_over(DELAYS, b'{"offsetTable":{"1":5}}')
+    kept.adopt(DELAYS, b'{"offsetTable":{"1":5}}')
     table = kept._tables[DELAYS]
     write = kept._writers[table]
 
     def overtaken() -> None:
         write()
-        kept.take_over(DELAYS, b'{"offsetTable":{"1":6}}')
+        kept.adopt(DELAYS, b'{"offsetTable":{"1":6}}')
 
     kept._writers[table] = overtaken
     kept.save()

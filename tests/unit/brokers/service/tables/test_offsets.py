@@ -49,7 +49,7 @@ def test_it_reads_unquoted_queue_ids_of_java_and_its_own_json() -> None:
     assert (offsets.query("g", "T", 0), offsets.query("g", "T", 1)) == (5, 7)
     again = ConsumerOffsets.from_wire(fastjson.loads(offsets.text()))
     slave = ConsumerOffsets()
-    assert slave.take_over(again) and not slave.take_over(again) and slave.query("g", "T", 1) == 7
+    assert slave.adopt(again) and not slave.adopt(again) and slave.query("g", "T", 1) == 7
 
 
 @pytest.mark.parametrize("body", [None, {}, {"offsetTable": []}])
@@ -102,14 +102,11 @@ def test_new_queues_are_refused_where_the_table_has_its_bytes_and_known_ones_go_
 def test_a_master_that_knows_less_takes_no_offset_away() -> None:
     master, slave = ConsumerOffsets(), ConsumerOffsets()
     slave.commit("g", "T", 0, 1_000_000, 1)
-    assert (
-        not slave.take_over(ConsumerOffsets(slave.version))
-        and slave.query("g", "T", 0) == 1_000_000
-    )
+    assert not slave.adopt(ConsumerOffsets(slave.version)) and slave.query("g", "T", 0) == 1_000_000
     slave.commit("h", "T", 0, 7, 1)
     master.commit("h", "T", 0, 5, 1)
     master.commit("h", "T", 1, 6, 1)
-    assert slave.take_over(master) and not slave.take_over(master)
+    assert slave.adopt(master) and not slave.adopt(master)
     assert [slave.query("h", "T", 0), slave.query("h", "T", 1), slave.query("g", "T", 0)] == [
         5,
         6,
@@ -124,7 +121,7 @@ def copied(
     pieces, more = 0, True
     while more:
         piece = master.piece(line, after, bytes_max)
-        slave.take_over(ConsumerOffsets.from_wire(fastjson.loads(piece.body)))
+        slave.adopt(ConsumerOffsets.from_wire(fastjson.loads(piece.body)))
         assert piece.up_to > after or not piece.more
         after, more, line, pieces = piece.up_to, piece.more, master.line, pieces + 1
     return after, pieces
@@ -163,7 +160,7 @@ def test_entries_that_change_between_two_pieces_are_not_missed() -> None:
     assert first.more
     for number in (0, 9, 10):
         master.commit(f"g{number}", "T", 0, 100 + number, 2)
-    slave.take_over(ConsumerOffsets.from_wire(fastjson.loads(first.body)))
+    slave.adopt(ConsumerOffsets.from_wire(fastjson.loads(first.body)))
     copied(slave, master, "life 1", first.up_to, 40)
     assert table_of(slave) == table_of(master)
 

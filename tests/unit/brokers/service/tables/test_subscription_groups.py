@@ -32,7 +32,7 @@ def test_a_slave_takes_the_table_over_once() -> None:
     master, slave = SubscriptionGroups(), SubscriptionGroups()
     master.ensure("g", 1)
     copy = SubscriptionGroups.from_wire(fastjson.loads(master.text()))
-    assert slave.take_over(copy) and not slave.take_over(copy) and slave.get("g") == master.get("g")
+    assert slave.adopt(copy) and not slave.adopt(copy) and slave.get("g") == master.get("g")
 
 
 @pytest.mark.parametrize("body", [None, {}, {"subscriptionGroupTable": []}])
@@ -85,4 +85,4 @@ def test_the_bytes_of_all_groups_are_bounded_and_an_empty_table_replaces_none(
         and groups.remove("g0", 3)
         and groups.ensure("more", 4)
     )
-    assert not groups.take_over(SubscriptionGroups()) and groups.get("more") is not None
+    assert not groups.adopt(SubscriptionGroups()) and groups.get("more") is not None

@@ -86,7 +86,7 @@ def test_a_table_reads_what_it_writes_and_is_taken_over_once() -> None:
     copy = TopicTable.from_wire(topics.to_wire())
     assert copy.configs == topics.configs and copy.version == topics.version
     slave = TopicTable()
-    assert slave.take_over(copy) and not slave.take_over(copy)
+    assert slave.adopt(copy) and not slave.adopt(copy)
     assert slave.configs == topics.configs
 
 
@@ -97,7 +97,7 @@ def test_the_text_of_a_table_is_its_document_after_any_change() -> None:
         lambda: topics.put([TopicConfig("U", 3, 3)], 2),
         lambda: topics.mastership_began(7, 3),
         lambda: topics.remove("T", 4),
-        lambda: topics.take_over(TopicTable([TopicConfig("U"), TopicConfig("V")])),
+        lambda: topics.adopt(TopicTable([TopicConfig("U"), TopicConfig("V")])),
     ]
     for change in changes:
         change()
