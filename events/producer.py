@@ -60,8 +60,8 @@ class LogProducer:
     """
     Appends to one topic in the order of the calls. `append` belongs to the loop's thread.
 
-    `stall_ms`: when nothing was reported for so long although records wait, what has not been sent
-    yet is dropped (0: never), so that an answer of *unknown* is not followed by an append much
+    `stall_ms`: when nothing was reported for this long although records wait, what has not been
+    sent yet is dropped (0: never), so that an answer of *unknown* is not followed by an append much
     later.
     """
 

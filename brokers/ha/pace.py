@@ -31,7 +31,7 @@ class FlowMeter:
             self._now, self._second = 0, second
 
 
-# What was not used is good for so long only: a link that stood idle does not flood its slave.
+# Unused allowance expires after this: a link that stood idle does not flood its slave.
 BURST_MS = 100
 
 

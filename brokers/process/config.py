@@ -49,7 +49,7 @@ class BrokerConfig(BaseModel):
     scrub_every_s: int = Field(21_600, ge=1)
     min_in_sync_replicas: int = Field(2, ge=1, le=100)
     all_ack: bool = True
-    # Only without all_ack, and then acknowledged messages may be lost: success needs so many
+    # Only without all_ack, and then acknowledged messages may be lost: success needs this many
     # copies, whoever holds them.
     in_sync_replicas: int = Field(2, ge=1, le=100)
     # RocketMQ's name; it acts without controllers only, so never here
@@ -72,9 +72,9 @@ class BrokerConfig(BaseModel):
     name_server_timeout_ms: int = Field(120_000, ge=1_000)
     metadata_sync_ms: int = Field(3_000, ge=100)
     offsets_persist_ms: int = Field(5_000, ge=50)
-    # Files of the log go so many hours after their last message, at these hours of the day ("04",
-    # "02;14"), or at any hour while the disk is used beyond the first share; beyond the second the
-    # oldest go at any age, beyond the third no message is taken.
+    # Files of the log are deleted this many hours after their last message, at these hours of the
+    # day ("04", "02;14"), or at any hour while the disk is used beyond the first share; beyond the
+    # second the oldest go at any age, beyond the third no message is taken.
     file_reserved_hours: int = Field(72, ge=1, le=1_000_000)
     delete_when: str = Field("04", pattern=r"^([01]?\d|2[0-3])(;([01]?\d|2[0-3]))*$")
     disk_max_used_percent: int = Field(75, ge=10, le=100)

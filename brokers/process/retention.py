@@ -24,7 +24,7 @@ from brokers.store.trimming import trim
 
 PERIOD_MS = 10_000
 LOOK_MS = 1_000
-# A run that is killed forgets at most so much of how long it held its files.
+# What a killed run forgets, at most, of how long it held its files.
 SAVE_MS = 600_000
 
 _log = logging.getLogger("regent.broker.retention")

@@ -12,7 +12,7 @@ import re
 
 # Java takes any number of leading zeros; a megabyte of digits is work no peer may order.
 NUMBER_CHARACTERS_MAX = 40
-# So many fit 32 bits whatever they are: nearly all numbers, at a third of the price.
+# Digits that fit 32 bits whatever they are: nearly all numbers, at a third of the price.
 PLAIN_DIGITS_MAX = 9
 
 # One sign at most, then digits of any script that a single `char` of Java holds.

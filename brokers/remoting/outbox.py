@@ -13,7 +13,7 @@ from typing import Any
 
 from brokers.remoting.limits import Limits
 
-# From so many bytes on, copying frames together costs more than giving the system a list of them.
+# From this many bytes on, joining frames costs more than giving the system a list of them.
 GATHER_BYTES = 16_384
 GATHER_MAX = 512
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # Confirmed bytes that may be not yet readable; beyond it whoever brings more waits (some 10 ms of
 # work).
 LAG_BYTES_MAX = 8 * 1024 * 1024
-# So long a slave waits for more: a few messages at a time cost ten times as much.
+# How long a slave waits for more: a few messages at a time cost ten times as much.
 PATIENCE_MS = 10
 # The process gets as much at a time, so that it need not wait for this one's attention.
 HANDED_BYTES = 2 * 1024 * 1024

@@ -110,7 +110,7 @@ def disks(folders: Iterable[Path]) -> list[Finding]:
 
 
 def disk(folder: Path, free: int) -> Finding:
-    """The verdict on so much free space."""
+    """The verdict on that much free space."""
     text = f"{free / (1 << 30):.1f} GiB free for {folder}"
     if free >= FREE_BYTES_GOOD:
         return Finding("disk", OK, text)

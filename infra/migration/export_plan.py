@@ -41,8 +41,8 @@ must not pass them.
 """
 JAVA_EPOCH_MAX = 2_147_483_647
 REQUESTS_MAX = 100_000
-"""A Java controller counts by ones: every id, epoch and set epoch on the way is a request. So many
-are a matter of minutes.
+"""A Java controller counts by ones: every id, epoch and set epoch on the way is a request. This
+many are a matter of minutes.
 """
 REQUESTS_MOST = 1_000_000
 """More are not sent, whoever allows them: all of a set's requests are held in memory, and its

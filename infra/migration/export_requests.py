@@ -38,7 +38,7 @@ from infra.migration.plan import JavaSet
 BEAT_TIMEOUT_MS = 20_000
 """How long the borrowed heartbeats of step 3 last, if nobody ends them."""
 BEAT_EVERY = 500
-"""So many requests between two of them."""
+"""Requests between two borrowed heartbeats."""
 BEAT_ENDS_MS = -1
 """With such a timeout nobody counts as alive (8). Closing the connection is not enough: 5.3.3 drops
 one broker for it.

@@ -21,7 +21,7 @@ from lakehouse.tables.specs import BY_NAME, CLOCK_SLACK_MS, ELECTIONS, EPOCH_COL
 # Broker events are shown up to the next election, but not longer than this.
 AFTERMATH_MS = 120_000
 SOON = 10_000
-"""Most sets are whole again within so many commands after an election; else all that follow are
+"""Most sets are whole again within this many commands after an election; else all that follow are
 read.
 """
 OFFSET_MAX = 2**63 - 1

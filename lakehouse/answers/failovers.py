@@ -46,7 +46,7 @@ def failovers_text(model: Mapping[str, Any]) -> str:
 
 
 def percentile(values: Sequence[int], percent: int) -> int | None:
-    """The smallest value that at least so many percent of the values do not exceed; None without
+    """The smallest value that at least `percent` of the values do not exceed; None without
     values.
     """
     ordered = sorted(values)

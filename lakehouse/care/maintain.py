@@ -58,11 +58,11 @@ reading.
 HOURS_PER_DAY = 24
 MS_PER_DAY = 86_400_000
 COMMITS_PER_CHECKPOINT = 50
-"""Opening a table reads at most about so many commits one by one after a round of care."""
+"""Commits that opening a table reads one by one, at most, after a round of care."""
 AT_ONCE = 1
 ROWS_TOGETHER = 65_536
-"""A reader takes so many rows of a file or none of them: who asks for one election opens one or two
-such groups.
+"""Rows of a file that a reader takes together or not at all: who asks for one election opens one or
+two such groups.
 """
 # What the library takes when it is asked for nothing: with properties of one's own there would be
 # none.
@@ -208,7 +208,7 @@ class _Care:
             self._locked(lambda delta: delta.alter.set_table_properties(wanted))
 
     def _drop_old(self, delta: deltalake.DeltaTable) -> None:
-        """Drop the rows that the specification does not keep for so long."""
+        """Drop the rows that are older than the specification keeps them."""
         days, column = self._table.retention_days, self._table.offset_column
         if days is None:
             return

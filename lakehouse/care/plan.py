@@ -21,7 +21,7 @@ TIERS_BYTES = (128 << 10, 1 << 20, 8 << 20, 64 << 20)
 LARGE_BYTES = 2 * TIERS_BYTES[-1]
 FILES_PER_TIER_MAX = 8
 NEW_SHARE = 4
-"""A clustered table is ordered again when one part in so many is in the files to be merged."""
+"""A clustered table is ordered again when one part in this many is in the files to be merged."""
 
 Partition = tuple[tuple[str, str | None], ...]
 """Names and values of the partition columns."""
@@ -75,7 +75,7 @@ def _fullest_tier(sizes: Sequence[int]) -> int | None:
 
 
 def _target(sizes: Sequence[int], tier: int) -> int:
-    """Twice the tier's end, so that any two of its files fit into one; more when so many files
+    """Twice the tier's end, so that any two of its files fit into one; more when that many files
     would come of it again.
     """
     target = 2 * tier

@@ -29,7 +29,7 @@ from lakehouse.tables.lake import Lake
 
 PIECE_COMMANDS_MAX = 100_000
 ATTEMPTS = 5
-"""So often is read again when the gold job ends a run meanwhile."""
+"""Readings in all, when the gold job ends a run during each."""
 
 _Newer = dict[str, dict[tuple[Any, ...], Row]]
 

@@ -34,7 +34,7 @@ from lakehouse.tables.specs import BRONZE
 VIOLATIONS_KEPT_MAX = 1_000
 """Of one check; those above it are counted only."""
 AHEAD_MAX_MS = 120_000
-"""An outcome whose command has not landed so long after it is an alarm: both land within
+"""An outcome whose command has not landed this long after it is an alarm: both land within
 seconds.
 """
 COMMAND_LOG, OUTCOME_LOG = f"{COMMANDS_TOPIC}-0", f"{OUTCOMES_TOPIC}-0"

@@ -50,7 +50,7 @@ class SparkConfig(BaseModel):
     java_home: Path | None = None
     """None: `JAVA_HOME` or the `java` on the path."""
     spark_cores: int = Field(default=2, ge=1, le=64)
-    """So many of this machine, or of a standalone cluster at most."""
+    """Cores that the job takes, of this machine or of a standalone cluster."""
     driver_memory: str = Field(default="1g", pattern=r"^\d+[mg]$")
 
     @field_validator("spark_conf", mode="before")
@@ -108,7 +108,7 @@ class LandConfig(SparkConfig):
     maintain_every_s: int = Field(default=600, ge=0, le=86_400)
     """How often tables are cared for, seconds; 0: never, `regent lake maintain` does it."""
     time_travel_days: int = Field(default=30, ge=1, le=36_500)
-    """For so many days back the care of tables keeps every version readable."""
+    """Days back for which the care of tables keeps every version readable."""
     metrics_listen: str | None = None
     """host:port where Prometheus finds metrics (/metrics); None: nowhere."""
     niceness: int = Field(default=10, ge=0, le=19)

@@ -66,7 +66,7 @@ PROVEN = TableSpec(
     offset_column="number",
 )
 RANGE_RECORDS = 100_000
-"""Some seconds of folding; a state is kept behind each range of so many commands."""
+"""Some seconds of folding; a state is kept behind each range of this many commands."""
 _PIECE = ("topic", "number", "bytes_name", "before", "after", "digest", "lowest", "highest")
 
 

@@ -182,7 +182,7 @@ class _Proof:
         return Landed(self._size, names, kept, -(-ends[OUTCOMES_TOPIC] // self._size))
 
     def _beside(self, pieces: int) -> int:
-        """How many of so many pieces are worked on beside one another: an empty task costs some ms
+        """How many of `pieces` pieces are worked on side by side: an empty task costs some ms
         too.
         """
         return max(1, min(self._partitions, pieces))

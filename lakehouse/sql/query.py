@@ -98,7 +98,7 @@ def _database(opened: Opened) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def _taken(reader: pa.RecordBatchReader, rows_max: int | None) -> tuple[pa.Table, bool]:
-    """So many rows, and whether there are more; what lies beyond is not computed."""
+    """At most `rows_max` rows, and whether there are more; what lies beyond is not computed."""
     batches, count = [], 0
     for batch in reader:
         batches.append(batch)

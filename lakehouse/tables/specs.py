@@ -139,8 +139,8 @@ def snake_case(name: str) -> str:
 
 
 def record_fields(schema: Mapping[str, Any]) -> tuple[FieldColumn, ...]:
-    """The columns of a record's own fields; what it says of its cluster stands beside whose log it
-    is.
+    """Columns for the record's own fields. A field `cluster_id` becomes `stated_cluster_id`;
+    `cluster_id` is the log's.
     """
     renamed = (
         replace(field, column=replace(field.column, name=STATED_CLUSTER_ID))
@@ -243,7 +243,7 @@ EVENT_TABLES = tuple(
 )
 
 CLOCK_SLACK_MS = 2_000
-"""A broker's clock, which times its events, may be behind that of the controllers by so much."""
+"""How far a broker's clock, which times its events, may be behind that of the controllers."""
 
 EPOCH_COLUMNS = {
     "role_changed": "master_epoch",

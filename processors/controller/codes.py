@@ -30,7 +30,7 @@ from processors.liveness.rate_limit import RateLimit
 CHECK_CODE = "regentCheckCode"
 TOLD_MAX = 50_000
 TOLD_FOR_MS = 3_600_000
-"""A replica that has told nothing for so long may come back without its code."""
+"""A replica that was silent for this long may come back without its code."""
 LEARNS_FOR_MS = 5_000
 """From the first question on; brokers send a heartbeat each second."""
 NOTES_PER_SECOND, NOTES_BURST = 1, 10

@@ -296,7 +296,7 @@ class Commands:
         return effects
 
     def _turned_away(self) -> list[Effect]:
-        """Code 2 to those who waited in the queue for so long that no answer would come in time."""
+        """Code 2 to waiters that no answer could reach in time any more."""
         effects: list[Effect] = []
         while self._queue and self._context.now_ms >= self._queue[0][0]:
             effects += busy(self._queue.popleft()[1])

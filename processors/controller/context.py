@@ -143,8 +143,8 @@ class CoreContext:
     def evidence_of(
         self, name: str, asker: int | None, also: str = "", /
     ) -> tuple[ReplicaEvidence, ...]:
-        """What is known of the replicas of a set; who is not heard there may be so in the cluster
-        `also`.
+        """Evidence for a set's replicas. Replicas that are silent under the set's cluster name are
+        also looked up under `also`.
         """
         broker_set = self.state.sets.get(name)
         rows = self.liveness.evidence(broker_set, self.now_ms, asker)

@@ -140,11 +140,11 @@ RepeatsOf = Callable[[str], list[dict[str, object]]]
 
 PART_SETS = 200
 PART_BYTES = 262_144
-"""A part ends at so many sets, or when it is so large; then `next` names its last set, to be asked
+"""Sets and bytes of one part; then `next` names its last set, to be asked
 on from.
 """
 WHOLE_SETS, WHOLE_BYTES = 1_000, 8_388_608
-"""So much is told in one answer to who does not ask for parts."""
+"""Sets and bytes of one answer to a caller that does not ask for parts."""
 _encode = json.JSONEncoder(separators=(",", ":"), sort_keys=True).encode
 
 

@@ -119,7 +119,7 @@ QUIET_MS = 3_000
 """Brokers heartbeat every second: most are heard by a new leader before this is over."""
 SPREAD_MS = 3_000
 ENOUGH_MS = 20_000
-"""For so long the leader's word that it hears a broker itself is not asked for again."""
+"""How long the leader's answer that it hears a broker itself holds before it is asked again."""
 AWAY_MAX = 256
 KEYS_MAX = 50_000
 

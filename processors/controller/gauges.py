@@ -42,9 +42,7 @@ class Gauges:
 
 
 SETS_AT_ONCE = 200
-"""So many sets are looked at before others get their turn: ten thousand take the better part of a
-second.
-"""
+"""Sets looked at before others get their turn: ten thousand take the better part of a second."""
 
 
 def figures_of(

@@ -37,8 +37,8 @@ from processors.liveness.rate_limit import RateLimit
 from processors.wire import answers, requests
 
 AHEAD_MAX = 100_000
-"""A controller that is so many records behind another is catching up, and has no use for how far
-that one is.
+"""Records behind a peer: beyond this gap a controller is catching up, and ignores the peer's
+offsets.
 """
 LOSSES_PER_S = 1
 """Of one replica: what is on its way through the log is not told again at once."""

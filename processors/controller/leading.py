@@ -24,17 +24,17 @@ from processors.settings import recorded
 
 SCAN_MS = 250
 LOOKS_AT_ONCE = 250
-"""So many sets are looked at, or told their roles, in one tick: ten thousand at once would make the
-loop stand still.
+"""Sets that one tick looks at, or tells their roles: ten thousand would make the loop stand
+still.
 """
 TELL_AGAIN_MS = 250
-"""So long after the question was given up."""
+"""Pause after a question was given up, before it is asked again."""
 NAMED_MAX = 20
-"""So many of the brokers that fall silent at once are named."""
+"""Brokers named of those that fall silent at once; the others are counted."""
 CAUSE_WENT_BACK = "log_went_back"
 ARRIVAL_PROBE_MS = 2_000
-"""So often the port of an imported master that has not arrived yet is asked whether it is still
-there.
+"""Pause between two questions whether the port of an imported master, which has not arrived yet, is
+still there.
 """
 
 
@@ -122,7 +122,7 @@ class Leading:
         return self._elections.tell(context.state, names, context.now_ms)
 
     def _tell_on(self) -> list[Effect]:
-        """Once it is proven current; a log that says nothing for so long after a takeover is asked
+        """Once it is proven current; a log that says nothing for a while after a takeover is asked
         again.
         """
         context = self._context

@@ -89,8 +89,8 @@ class OutcomeBacklog:
         self._applied = max(self._applied, outcome.command_offset)
 
     def missing(self, most: int) -> range:
-        """The next offsets to be folded again, at most so many; none while there is enough to go on
-        with.
+        """The next offsets to be folded again, a bounded number; none while there is enough to go
+        on with.
         """
         if not self._ready or self.end >= self._applied or len(self._entries) > IN_FLIGHT_MAX:
             return range(0)

@@ -100,7 +100,7 @@ class Patience:
         self._succeeded.append(now_ms)
 
     def limit_ms(self, now_ms: int, waiting: int = 0) -> int:
-        """So long nothing may come, with so many commands waiting."""
+        """How long nothing may come while `waiting` commands wait."""
         recent = sum(1 for at_ms in self._succeeded if now_ms - at_ms < MEMORY_MS)
         limit_ms = UNABLE_AFTER_MS + min(waiting * PER_WAITING_MS, PER_WAITING_MAX_MS)
         return min(limit_ms << recent, UNABLE_MAX_MS)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 HEARD_MS = 1_000
-"""A controller that said nothing for so long is not counted on; it speaks several times in this
+"""A controller that said nothing for this long is not counted on; it speaks several times in this
 time.
 """
 NETWORKS_MAX = 64

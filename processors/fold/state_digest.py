@@ -21,7 +21,7 @@ from processors.fold.recent_commands import FirstOutcome, RecentCommands
 from processors.fold.state import BrokerSet, ControllerState
 
 STATE_DIGEST_EVERY = 100
-"""Commands. Also where snapshots are written; a start folds fewer than so many records more because
+"""Commands. Also where snapshots are written; a start folds fewer records than this more because
 of it.
 """
 _FORM = b"regent-state 1\n"

@@ -24,8 +24,8 @@ WAY_OUT = (
     "controller rebuild --from-log`): both have every set proven anew"
 )
 REPORTS_MIN = 3
-"""So many reports, each proven by an end of the log that was asked for after it came, stop a
-controller.
+"""Reports that stop a controller. Each is proven by an end of the log that was asked for after it
+came.
 """
 REPORTS_WITHIN_MS = 60_000
 """Reports further apart are no doubt of one moment: counting begins anew."""
@@ -129,7 +129,7 @@ def behind_brokers(name: str, ahead: Ahead, end: int) -> str:
 
 
 def beyond_belief(name: str, ahead: Ahead) -> str:
-    """The text for a report that is no loss of the log: so many decisions cannot have gone, so it
+    """The text for a report that is no loss of the log: that many decisions cannot have gone, so it
     is a stranger's or damaged.
     """
     return (

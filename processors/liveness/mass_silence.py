@@ -18,11 +18,11 @@ MASS_SILENCE_BROKERS = 10
 MASS_SILENCE_HOLD_MS = int(SETTING_DEFAULTS[SETTING_MASS_SILENCE_HOLD_MS])
 """Elections by silence wait this long when more than half of more than ten brokers fell silent."""
 COUNT_AGAIN_MS = 200
-"""So long a mass stays one: it is asked for with every broker that comes back, and counting takes
-all of them.
+"""A verdict "mass silence" is kept this long: counting walks all replicas, and every returning
+broker asks.
 """
 CALM_MS = 1_000
-"""So long no mass stays none while nobody else falls silent."""
+"""A verdict "no mass silence" is kept this long unless another replica falls silent."""
 
 
 class MassSilence:

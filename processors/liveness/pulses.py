@@ -224,7 +224,7 @@ def evidence_row(
 
 
 GONE_KEPT_MS = 60_000
-"""When there are too many, who has been gone for so long is forgotten."""
+"""When there are too many pulses, replicas that have been gone for this long are dropped."""
 ROOM_EVERY_MS = 1_000
 ENTRIES_SPARE = 1_000
 """Entries beyond two for each pulse that are kept before the outdated ones are thrown away."""
@@ -257,7 +257,7 @@ class PulseWatch:
             heapify(self._heap)
 
     def due(self, now_ms: int) -> list[Pulse]:
-        """Those whose time has come, each once; whoever is to be looked at again is to be kept
+        """Pulses that are due, each once. Call `keep` for those to be checked
         again.
         """
         found: list[Pulse] = []

@@ -155,8 +155,8 @@ class Liveness:
         return pulse, returned
 
     def _make_room(self, now_ms: int) -> bool:
-        """Forget who has been gone for long: to whom they belong is in the log, and who is new must
-        be heard.
+        """Drop replicas that have been gone for long, so that new ones can be tracked; their
+        registration is in the log.
         """
         for pulse in self._watch.long_gone(now_ms):
             self._bind(pulse, None)

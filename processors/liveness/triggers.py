@@ -42,8 +42,8 @@ CALL_TIMEOUT_MS = 2_500
 """A call whose outcome has not been seen for this long may be made again."""
 FRUITLESS_EVERY_MS = 10_000
 FRUITLESS_AT_ONCE = 10
-"""A set may have so many elections at once that find nobody, and one more in that time; ten while a
-member lives.
+"""A set may have this many elections that find nobody at once, and one more in each period; ten
+while a member lives.
 """
 
 

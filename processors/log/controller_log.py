@@ -45,7 +45,7 @@ IN_COMPANY: Mapping[str, Any] = {"max.in.flight.requests.per.connection": 1}
 wait, many cost little.
 """
 SNAPSHOT_REST = 20.0
-"""After a snapshot none is written for so many times as long as it took."""
+"""Pause between two snapshots, as a multiple of how long the last one took."""
 ADDRESS_CHARS_MAX = 255
 PEERS_HTTP_EVERY_S = 10.0
 """An address that keeps changing is somebody's bad joke; each change is a file written and synced

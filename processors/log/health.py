@@ -96,7 +96,7 @@ class LogHealth:
         )
 
     def _stays(self, what: str, odd: bool | None, now_s: float, for_s: float) -> bool:
-        """Whether it was odd at several looks over so long; what was not learnt (None) neither
+        """Whether it was odd at several looks over that time; what was not learnt (None) neither
         counts nor clears.
         """
         if odd is None:

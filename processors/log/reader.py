@@ -23,12 +23,12 @@ from processors.log.health import RESTORE, beginning_lost, too_short
 ASK_TIMEOUT_S = 1.0
 BATCH_RECORDS = 1_000
 SILENCE_MAX_S = 30.0
-"""Bulk reading gives up when not one record came for so long."""
+"""Bulk reading gives up when no record came for this long."""
 PARTITION = 0
 FETCH_WAIT_MS = 20
 NEW_CLIENT_AFTER_S = 3.0
 """A client that was once told of a cluster without nodes (an overloaded one fences its only node)
-forgets every address and says for ever that all are down (librdkafka issue 5301): after so long
+forgets every address and says for ever that all are down (librdkafka issue 5301): after this long
 another one is made.
 """
 LEADER_KNOWN_FOR: Mapping[str, object] = {

@@ -22,10 +22,10 @@ OPEN_MAX = 64
 """Requests under way at once; more are turned away with 503."""
 CONNECTIONS_MAX = 256
 QUIET_S = 30.0
-"""A connection that brought no whole request for so long is ended."""
+"""A connection that brings no whole request for this long is ended."""
 CLOSE_WAIT_S = 1.0
 ANSWER_MAX_S = 180.0
-"""A reader that takes nothing for so long holds its place no longer."""
+"""A reader that takes nothing for this long loses its place."""
 CHUNK_BYTES = 1 << 20
 TEXT = "text/plain; charset=utf-8"
 

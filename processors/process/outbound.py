@@ -32,8 +32,8 @@ PEER_CONNECT_TIMEOUT_MS = 500
 NOTICE_CONNECT_TIMEOUT_MS = 3_000
 TASKS_MAX = 20_000
 NOTICES_AT_ONCE_MAX = 10_000
-"""So many connections to brokers are made at once; forwarded requests and probes keep their
-places.
+"""Limit on connections to brokers that are made at once; forwarded requests and probes keep their
+own places.
 """
 NOTICES_WAITING_MAX = 100_000
 """Brokers whose notice waits for such a place; one for whom there is no room asks for itself,

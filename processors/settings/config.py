@@ -154,15 +154,15 @@ class ControllerConfig(BaseModel):
         le=1_000_000,
         description=("requests under way at once; more are answered: busy"),
     )
-    snapshot_every_offsets: int = Field(5_000, ge=1, description="a snapshot after so many records")
+    snapshot_every_offsets: int = Field(5_000, ge=1, description="records between two snapshots")
     snapshot_fetch_gap: int = Field(
         20_000,
         ge=0,
-        description=("fetch a peer's snapshot at the start when it saves so many records"),
+        description=("fetch a peer's snapshot at the start when it saves this many records"),
     )
     snapshots_kept: int = Field(3, ge=1, le=100, description="how many snapshots are kept")
     watchdog_ms: int = Field(
-        10_000, ge=1_000, description=("stop when records are there and none arrives for so long")
+        10_000, ge=1_000, description=("stop when records are there and none arrives for this long")
     )
     kafka_wait_ms: int = Field(30_000, ge=0, description="how long the start waits for Kafka")
     idle_timeout_ms: int = Field(

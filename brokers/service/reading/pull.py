@@ -29,8 +29,7 @@ from brokers.store.queues.cold_query import ColdRead
 from brokers.store.queues.query import GetResult, GetStatus
 from brokers.store.store import MessageStore
 
-# So many pulls that were on hold are looked at in one turn of the loop: everybody else is served
-# between two slices.
+# Held pulls that one turn of the loop looks at: everybody else is served between two slices.
 LOOKED_AT_TOGETHER_MAX = 256
 
 

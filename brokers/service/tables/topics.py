@@ -297,7 +297,7 @@ class TopicTable:
         highest: dict[str, int] = {}
         for topic, queue_id in queues:
             known = self.has_queue(topic, queue_id) or self.dropped.covers(topic, queue_id)
-            # A damaged header may name any queue; a topic with so many would be refused by
+            # A damaged header may name any queue; a topic with that many would be refused by
             # everybody.
             if not known and queue_id < QUEUES_PER_TOPIC_MAX and name_refusal(topic) is None:
                 highest[topic] = max(queue_id, highest.get(topic, 0))

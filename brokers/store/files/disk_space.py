@@ -19,7 +19,7 @@ from brokers.store.files.errors import DiskFull
 
 SPARE_NAME = "spare"
 SPARE_BYTES = 1 << 20
-# The spare is taken again once so many times its size is free.
+# The spare is taken again once this multiple of its size is free.
 REFILL_FACTOR = 16
 
 Result = TypeVar("Result")

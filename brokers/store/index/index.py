@@ -27,10 +27,10 @@ from brokers.store.log.records import Record
 SLOTS_DEFAULT = 5_000_000
 ENTRIES_MAX_DEFAULT = 20_000_000
 NAME_DIGITS = 17
-# So many messages are indexed in one go: half the price of doing it a few at a time.
+# Messages indexed in one go: half the price of doing it a few at a time.
 TOGETHER = 256
-# Nobody is to wait for one who asks for the old ones of a key that all have: entries read, in all
-# files together.
+# Entries that one search reads, in all files together: asking for old messages of a very common key
+# blocks nobody.
 STEPS_MAX = 10_000
 FILES_SEARCHED_MAX = 64
 

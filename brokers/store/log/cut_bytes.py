@@ -15,7 +15,7 @@ from pathlib import Path
 from brokers.store.log import segments
 
 FOLDER_NAME = "cutAtStart"
-# Of one cut, the first so many bytes are kept; of all cuts, the newest so many.
+# Bytes kept of one cut, from its begin, and of all cuts, the newest first.
 BYTES_MAX = 64 << 20
 FILES_MAX = 8
 _PIECE_BYTES = 1 << 20

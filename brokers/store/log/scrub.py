@@ -25,7 +25,7 @@ from brokers.store.log.records import (
 )
 from brokers.store.log.scan import LogWalk
 
-# A piece of so many bytes holds any record whole, and the head of the one behind it.
+# A piece of this size holds any record whole, and the head of the one behind it.
 PIECE_BYTES_MAX = RECORD_BYTES_MAX + MESSAGE_BYTES_MIN
 
 _MAGICS = tuple(struct.pack(">I", magic) for magic in (MAGIC_V1, MAGIC_V2))

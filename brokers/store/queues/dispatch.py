@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 # log.
 PENDING_RECORDS_MAX = 100_000
 INDEXED_AT_ONCE = 4096
-# So many messages that no queue can show wait to be told.
+# Messages that no queue can show and that wait to be reported; of more, none is kept.
 HIDDEN_MAX = 1000
 # Below this it is not worth the arrays.
 PIECE_BYTES_MIN = 256 * 1024
 PIECE_BYTES = 1 << 20
-# So many messages, or PIECE_BYTES, are looked at one by one where the arrays stopped.
+# Messages looked at one by one where the arrays stopped, PIECE_BYTES of them at most.
 SINGLY = 256
 
 _log = logging.getLogger("regent.store.queues")

@@ -15,12 +15,12 @@ FILLER_SIZE = 0x7FFFFFFF
 # A replicated message may jump this far ahead in its queue; more means the log is not what it says
 # it is.
 GAP_ENTRIES_MAX = 10_000_000
-# So many damaged entries in a row are seen through.
+# Damaged entries in a row that a search sees through.
 DAMAGED_RUN_MAX = 16
 # Entries of a page of memory and a few more: what a lost write damages at once, and a cut sees
 # through.
 PAGE_ENTRIES = 4096 // ENTRY_BYTES + 4
-# So many entries of a row of filler are looked at with one read.
+# Entries of a row of filler that one read covers.
 FILLER_AT_ONCE = 4096
 # Beyond every log.
 NOWHERE = 1 << 62

@@ -28,9 +28,9 @@ from brokers.store.log.records import (
 )
 from brokers.store.queues.entries import ENTRY_BYTES
 
-# So many different topics are told apart with arrays; messages of others are looked at one by one.
+# Topics that the arrays tell apart; messages of others are looked at one by one.
 TOPICS_MAX = 64
-# So many different tags in one run; messages with others are looked at one by one.
+# Tags of one run; messages with others are looked at one by one.
 TAGS_MAX = 64
 # Longer properties are looked at one by one.
 PROPERTIES_AT_ONCE = 512

@@ -28,7 +28,7 @@ FILE_BYTES_MAX = 256 << 20
 # does not. With many queues fewer do, for it grows with them.
 CHECKPOINTS_BETWEEN = 10
 QUEUES_AT_ONCE = 2000
-# So many entries at the end of a queue are taken for lost ones that the log may still give.
+# Entries at the end of a queue that count as lost ones which the log may still give.
 LOST_MAX = 8192
 # A consumer's word for more messages than this in one queue is none.
 COMMITTED_MAX = 10**12

@@ -20,7 +20,7 @@ from brokers.store.log import segments
 from brokers.store.log.integrity import BadRecord, Place
 from brokers.store.log.records import Record
 
-# So many damaged records are told; the others are found when they are read.
+# Damaged records that a start reports; the others are found when they are read.
 DAMAGED_MAX = 1000
 # Beyond every log.
 NOWHERE = 1 << 62
@@ -177,7 +177,7 @@ class Confirmed:
         return self.some(None)
 
     def some(self, count: int | None) -> Iterator[Record]:
-        """Looks at so many messages, None: at all that are left."""
+        """Looks at `count` messages; None: at all that are left."""
         for record in islice(self.walk, count):
             self.messages += 1
             end = record.physical_offset + record.size

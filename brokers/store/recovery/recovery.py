@@ -36,7 +36,7 @@ from brokers.store.recovery.plan import (
 # Loading the arrays takes as long as some 4 MiB of small messages one after the other.
 WORTH_BYTES = 4 << 20
 WINDOW_BYTES, WINDOW_BYTES_MIN = 1 << 20, 64 << 10
-# So many are looked at one by one where the arrays stopped.
+# Records looked at one by one where the arrays stopped.
 SINGLY = 64
 
 

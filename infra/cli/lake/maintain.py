@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
         "--window",
         type=float,
         metavar="DAYS",
-        help=("time travel stays possible for so long (default 30, at least 1)"),
+        help=("days for which time travel stays possible (default 30, at least 1)"),
     )
     parser.add_argument(
         "--every",

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
         metavar="N",
         type=int,
         default=ROWS_MAX,
-        help=(f"at most so many rows, 0 for all (default: {ROWS_MAX})"),
+        help=(f"limit on rows, 0 for all (default: {ROWS_MAX})"),
     )
     parser.add_argument(
         "--spark",
