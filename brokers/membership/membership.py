@@ -330,6 +330,10 @@ class Membership:
             await asyncio.sleep(self._timers.poll_ms / 1000)
             self.ask(elect=False)
 
+    def addresses(self) -> dict[int, str]:
+        """Remoting addresses of the set's replicas by broker id, as the newest answer told them."""
+        return self.replicas
+
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)

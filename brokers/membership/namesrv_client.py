@@ -88,22 +88,22 @@ class _Session:
 
 class NameServers:
     """All name servers. `entry()` gives what to register now, None while this broker has no place
-    in the routes; `on_master(address, HA address)` hears of the master that a slave's answer names.
+    in the routes.
     """
 
     def __init__(
-        self,
-        addresses: Iterable[str],
-        entry: Callable[[], RouteEntry | None],
-        period_ms: int,
-        on_master: Callable[[str, str], None] = lambda address, ha_address: None,
+        self, addresses: Iterable[str], entry: Callable[[], RouteEntry | None], period_ms: int
     ) -> None:
         self._entry = entry
-        self._on_master = on_master
+        self._on_master: Callable[[str, str], None] = lambda address, ha_address: None
         self._period_ms = period_ms
         self._sessions = {address: _Session(address) for address in addresses}
         self._client = RemotingClient(on_close=self._connection_closed)
         self._tasks: list[asyncio.Task[None]] = []
+
+    def tell_of_masters(self, on_master: Callable[[str, str], None]) -> None:
+        """`on_master(address, HA address)` hears of the master that a slave's answer names."""
+        self._on_master = on_master
 
     def start(self) -> None:
         self._tasks = [

@@ -38,7 +38,8 @@ from brokers.process.predecessor import once_free
 from brokers.process.replica import LocalReplica
 from brokers.process.retention import make_retention
 from brokers.process.role_switch import RoleSwitch
-from brokers.process.send_parts import make_sends
+from brokers.process.send_terms import send_terms
+from brokers.process.set_hosts import SetHosts
 from brokers.process.status import read_status
 from brokers.process.upkeep import Upkeep, store_care
 from brokers.remoting.addresses import split_address
@@ -58,6 +59,7 @@ from brokers.service.reading.repair import Repairs
 from brokers.service.role.forward import Forwarder
 from brokers.service.role.hand_over_requests import HandOverRequests
 from brokers.service.role.role_view import RoleView
+from brokers.service.role.services import declared, handlers_of
 from brokers.service.tables.table_files import TableFiles
 from brokers.service.tables.topics import system_topics
 from brokers.store.files.errors import LogError
@@ -133,12 +135,6 @@ class BrokerProcess:
         self.tables = TableFiles(config.store_dir)
         self.roles = RoleView()
         self.client = RemotingClient()
-        self.forwarder = Forwarder(
-            self.roles,
-            self.client,
-            config.hold_without_master_ms,
-            lambda peer: self.switch.is_replica(peer),
-        )
         boot = self.replica.boot
         self.reporter = EventReporter(
             config.kafka, config.cluster_name, config.broker_name, boot.incarnation, self.clock
@@ -147,16 +143,17 @@ class BrokerProcess:
         self._servers: list[RemotingServer] = []
         self._dispatcher = Dispatcher()
         self._add_system_topics()
+        self.membership = self._membership()
         self._make_service()
-        self._make_membership()
+        self.hand_over = self._hand_over()
         self.admin = AdminRequests(
-            lambda: self.status(),
+            self.status,
             lambda: self.replica.epochs,
             config.model_dump(mode="json"),
             self.replica.ha_status,
             self.clock,
         )
-        for code, handler in self.admin.handlers.items():
+        for code, handler in handlers_of(declared((self.admin,)), self.forwarder).items():
             self._dispatcher.register(code, handler)
 
     @property
@@ -174,16 +171,19 @@ class BrokerProcess:
 
     def _make_service(self) -> None:
         config, tables, roles = self.config, self.tables, self.roles
-        self.switch = RoleSwitch(config, roles, tables, self.replica, self.forwarder)
-        self.lookup = HaLookup(
-            self.client, lambda: self.name_servers.changed(), self.replica.ha_address_told
+        replica, addresses = self.replica, self.membership.addresses
+        self.hosts = SetHosts(config.controllers, addresses, replica.ha_status, roles)
+        self.forwarder = Forwarder(
+            roles, self.client, config.hold_without_master_ms, self.hosts.is_replica
+        )
+        self.switch = RoleSwitch(
+            config, roles, tables, replica, self.forwarder, addresses, self.reporter.report
         )
         self.name_servers = NameServers(
-            config.name_servers,
-            self.switch.route_entry,
-            config.name_server_register_ms,
-            self.lookup.name_server_said,
+            config.name_servers, self.switch.route_entry, config.name_server_register_ms
         )
+        self.lookup = HaLookup(self.client, self.name_servers.changed, replica.ha_address_told)
+        self.name_servers.tell_of_masters(self.lookup.name_server_said)
         self.shared = SharedTables(
             self.store,
             tables,
@@ -192,7 +192,7 @@ class BrokerProcess:
             self.clock,
             self.switch.other_members,
             self.name_servers.register,
-            lambda: self.membership.replicas,
+            addresses,
             self.reporter.report,
             auto_create=config.auto_create_topics,
             period_ms=config.metadata_sync_ms,
@@ -200,14 +200,13 @@ class BrokerProcess:
         self.repairs = Repairs(
             self.store, self.client, self.switch.holders, self.reporter.report, self.clock
         )
-        sends = partial(make_sends, config, self.replica, tables, roles, self.clock)
         self.service = ClientService(
             self.store,
             self.shared,
             roles,
             self.clock,
             self.forwarder,
-            sends,
+            send_terms(config, self.replica),
             self.name_servers.changed,
             self.repairs,
         )
@@ -221,7 +220,7 @@ class BrokerProcess:
         )
         self.retention = make_retention(config, self.replica, self.clock, self.reporter.report)
 
-    def _make_membership(self) -> None:
+    def _membership(self) -> Membership:
         config, replica = self.config, self.replica
         me = Introduction(
             config.cluster_name,
@@ -245,18 +244,20 @@ class BrokerProcess:
             replica.clean,
             self.reporter.report,
         )
-        self.membership = Membership(
+        return Membership(
             me, config.controllers, IdentityFiles(config.store_dir), timers, hooks, self.clock
         )
-        self.hand_over = MasterHandOver(
+
+    def _hand_over(self) -> MasterHandOver:
+        return MasterHandOver(
             self.roles,
-            replica,
+            self.replica,
             self.membership,
             self.forwarder,
             self.client,
             self.clock,
-            lambda: self.service.unfinished,
-            config.hold_without_master_ms,
+            self.service.unfinished,
+            self.config.hold_without_master_ms,
             self.reporter.report,
         )
 
@@ -295,7 +296,7 @@ class BrokerProcess:
             port=port,
             on_close=closed,
             limits=limits,
-            has_place=lambda peer: self.switch.is_ours(peer),
+            has_place=self.hosts.is_ours,
         )
         await once_free(server.start)
         self._servers.append(server)
@@ -306,7 +307,7 @@ class BrokerProcess:
         """
         core = self.replica.make(broker_id)
         core.joins_with_tables(self.shared.joiners.has_tables)
-        self.switch.attach(core, lambda: self.membership.replicas, self.reporter.report)
+        self.switch.attach(core)
         membership = self.membership
         hooks = ReplicaHooks(
             self.switch.changed,
@@ -344,19 +345,21 @@ class BrokerProcess:
         self.tables.left_out.report_to(self.reporter.report)
 
     def _serve(self) -> None:
-        for code, handler in self.switch.permission.guarded(self.service.handlers()).items():
+        service = self.service
+        guarded = self.switch.permission.guarded(service.handlers(), service.served)
+        for code, handler in guarded.items():
             self._dispatcher.register(code, handler)
         self._dispatcher.register(RequestCode.NOTIFY_BROKER_ROLE_CHANGED, self._notified)
         hand_over = HandOverRequests(
-            self.roles, self.switch.is_ours, self.hand_over.run, self.shared.copy_whole
+            self.roles, self.hosts.is_ours, self.hand_over.run, self.shared.copy_whole
         )
         self._dispatcher.register(RequestCode.REGENT_HAND_OVER, hand_over.serve)
         for work in (
             self.service.run(),
             self.shared.sync.run(),
             self.upkeep.flush_every(self.config.flush_interval_ms),
-            self.switch.replica_hosts.keep(),
-            self.switch.controller_hosts.keep(),
+            self.hosts.replicas.keep(),
+            self.hosts.controllers.keep(),
             *store_care(self.config, self.store, self.repairs),
             self.upkeep.save_offsets_every(self.config.offsets_persist_ms),
             self.upkeep.make_good_every(MAKE_GOOD_MS),

@@ -16,7 +16,6 @@ from brokers.membership.ha_announce import Mastership
 from brokers.membership.namesrv_client import NameServers, RouteEntry
 from brokers.process.config import BrokerConfig
 from brokers.process.replica import LocalReplica
-from brokers.remoting.known_hosts import KnownHosts
 from brokers.replica.core import ReplicaCore
 from brokers.replica.effects import RoleChanged
 from brokers.service.client_service import ClientService
@@ -34,7 +33,10 @@ _log = logging.getLogger("regent.broker.role")
 
 
 class RoleSwitch:
-    """Bound to one replica by `attach`, once this broker has an identity."""
+    """Bound to one replica by `attach`, once this broker has an identity.
+
+    `addresses()`: the replicas of the set by broker id.
+    """
 
     def __init__(
         self,
@@ -43,6 +45,8 @@ class RoleSwitch:
         tables: TableFiles,
         replica: LocalReplica,
         forwarder: Forwarder,
+        addresses: Callable[[], Mapping[int, str]],
+        report: Callable[[str, Mapping[str, object]], None],
     ) -> None:
         self._config, self._roles, self._tables, self._replica, self._forwarder = (
             config,
@@ -55,24 +59,16 @@ class RoleSwitch:
             config.broker_permission, tables.topics, config.advertised
         )
         self._core: ReplicaCore | None = None
-        self.replica_hosts = KnownHosts(self._replica_addresses)
-        self.controller_hosts = KnownHosts(lambda: config.controllers)
-        self._addresses: Callable[[], Mapping[int, str]] = dict
-        self._report: Callable[[str, Mapping[str, object]], None] = lambda kind, fields: None
+        self._addresses, self._report = addresses, report
 
     def wire(
         self, service: ClientService, changes: TopicChanges, name_servers: NameServers
     ) -> None:
         self._service, self._changes, self._name_servers = service, changes, name_servers
 
-    def attach(
-        self,
-        core: ReplicaCore,
-        addresses: Callable[[], Mapping[int, str]],
-        report: Callable[[str, Mapping[str, object]], None],
-    ) -> None:
-        """`addresses()`: the replicas of the set by broker id."""
-        self._core, self._addresses, self._report = core, addresses, report
+    def attach(self, core: ReplicaCore) -> None:
+        """This broker has an identity, and `core` plays its replica."""
+        self._core = core
 
     async def changed(self, change: RoleChanged) -> None:
         """The replica's hook; changes come one after the other."""
@@ -127,25 +123,6 @@ class RoleSwitch:
                 [*found, *(address for address in self.other_members().values() if address)]
             )
         )
-
-    def is_replica(self, peer: str) -> bool:
-        """Whether a connection from `peer` (host:port) comes from a host on which this set has a
-        replica: one that the controller knows, or that has an HA link here (a registered name need
-        not be the address seen).
-        """
-        return self.replica_hosts.holds(peer)
-
-    def is_ours(self, peer: str) -> bool:
-        """Whether `peer` is at the host of a replica of this set or of a controller."""
-        return self.replica_hosts.holds(peer) or self.controller_hosts.holds(peer)
-
-    def _replica_addresses(self) -> list[str]:
-        linked = [
-            slave.address
-            for slave in self._replica.ha_status().slaves
-            if slave.broker_id is not None
-        ]
-        return [*self._addresses().values(), *linked, self._roles.master_address or ""]
 
     def mastership(self) -> Mastership:
         """What this broker leads, for those of its replicas that have not found it yet."""

@@ -17,6 +17,7 @@ from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.replica.ha_status import HaStatus, MasterSeen, SlaveSeen
+from brokers.service.role.services import Served, Service
 
 
 def ha_runtime_info(
@@ -146,7 +147,7 @@ def epoch_cache(status: BrokerStatus, epochs: EpochHistory) -> dict[str, object]
     }
 
 
-class AdminRequests:
+class AdminRequests(Service):
     """`status()`, `epochs()` and `ha()` tell the present; `config` is shown as it was read, Kafka
     settings left out.
     """
@@ -166,13 +167,16 @@ class AdminRequests:
             ha,
             clock,
         )
-        self.handlers: Mapping[int, Callable[[Connection, RemotingCommand], RemotingCommand]] = {
-            RequestCode.REGENT_PROCESS_STATUS: self.process_status,
-            RequestCode.GET_BROKER_EPOCH_CACHE: self._epoch_cache,
-            RequestCode.EXCHANGE_BROKER_HA_INFO: self._ha_address,
-            RequestCode.GET_BROKER_HA_STATUS: self._ha_status,
-            RequestCode.GET_BROKER_RUNTIME_INFO: self._runtime_info,
-            RequestCode.GET_BROKER_CONFIG: self._broker_config,
+
+    def serves(self) -> dict[int, Served]:
+        """Every replica tells of itself."""
+        return {
+            RequestCode.REGENT_PROCESS_STATUS: Served(self.process_status),
+            RequestCode.GET_BROKER_EPOCH_CACHE: Served(self._epoch_cache),
+            RequestCode.EXCHANGE_BROKER_HA_INFO: Served(self._ha_address),
+            RequestCode.GET_BROKER_HA_STATUS: Served(self._ha_status),
+            RequestCode.GET_BROKER_RUNTIME_INFO: Served(self._runtime_info),
+            RequestCode.GET_BROKER_CONFIG: Served(self._broker_config),
         }
 
     def process_status(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:

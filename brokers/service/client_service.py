@@ -1,8 +1,8 @@
 """The services of one broker behind one table from request code to handler.
 
-Responsible for: which handler serves which code, and which ones only a master may serve; what a
-change of role means for the services. Refuses to know: sockets, the controller, how a role comes
-about.
+Responsible for: which services there are, what of each other they need, and the order in which they
+hear of a change of role. Refuses to know: what each of them serves and how (`role.services`),
+sockets, the controller, how a role comes about.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import logging
 from collections.abc import Callable, Iterable
 
 from brokers.clock import Clock
-from brokers.remoting.codes import RequestCode
-from brokers.remoting.connection import Connection, Express, Handler
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import Answer, Connection, Handler
 from brokers.service.clients.groups import ClientGroups
 from brokers.service.clients.requests import ClientRequests
 from brokers.service.metadata.kept_requests import KeptRequests
@@ -21,18 +21,18 @@ from brokers.service.metadata.offset_requests import OffsetRequests
 from brokers.service.metadata.shared_tables import SharedTables
 from brokers.service.metadata.topic_requests import TopicRequests
 from brokers.service.reading.pull import PullService
-from brokers.service.reading.pull_request import SUSPEND_MS_MAX
 from brokers.service.reading.query_requests import QueryRequests
 from brokers.service.reading.repair import Repairs
-from brokers.service.role.forward import CALL_TIMEOUT_MS, Forwarder
+from brokers.service.role.forward import Forwarder
 from brokers.service.role.role_view import RoleView
-from brokers.service.sending.send import SendService
+from brokers.service.role.services import Service, declared, handlers_of
+from brokers.service.sending.send import SendService, SendTerms
 from brokers.service.tables.topics import RETRY_PREFIX, TopicConfig, name_refusal
+from brokers.store.log.integrity import BadRecord
 from brokers.store.queue_follower import QueueFollower
 from brokers.store.queues.dispatch import QueueGrowth
 from brokers.store.store import MessageStore
 
-EXPIRE_PERIOD_MS = 10_000
 TICK_MS = 50
 
 _log = logging.getLogger("regent.broker.clients")
@@ -48,7 +48,7 @@ class ClientService:
         roles: RoleView,
         clock: Clock,
         forwarder: Forwarder,
-        make_sends: Callable[..., SendService],
+        terms: SendTerms,
         routes_changed: Callable[[], None],
         repairs: Repairs | None = None,
     ) -> None:
@@ -64,18 +64,30 @@ class ClientService:
         self.pulls = PullService(
             store, tables, self.groups, clock, soon, repairs, lambda: roles.serves(writes=True)
         )
-        self._queries = QueryRequests(
-            store, (lambda bad, found_by: None) if repairs is None else repairs.wanted
-        )
-        self.sends = make_sends(
+        self.sends = SendService(
+            store,
+            tables.topics,
+            roles,
+            clock,
+            terms,
             not_serving=self._not_serving,
             create_topic=changes.on_first_send,
             unheld_topics=changes.unheld,
         )
         self._offsets = OffsetRequests(store, tables, clock, roles, shared.held, self.groups)
-        self._topics = TopicRequests(tables, changes, shared.groups)
+        self._services: tuple[Service, ...] = (
+            self.sends,
+            self.pulls,
+            self.clients,
+            QueryRequests(store, _nothing_to_repair if repairs is None else repairs.wanted),
+            self._offsets,
+            TopicRequests(tables, changes, shared.groups),
+            KeptRequests(tables.kept, store, clock),
+            shared.ends,
+        )
+        self.served = declared(self._services)
+        """Request code to how it is served."""
         changes.found(store.queue_ids())
-        self._kept = KeptRequests(tables.kept, store, clock)
 
     @property
     def queue_ends_behind(self) -> int:
@@ -84,51 +96,11 @@ class ClientService:
 
     def handlers(self) -> dict[int, Handler]:
         """Request code to handler. What a slave cannot answer it passes on to its master."""
-        master = self._forwarder.by_master
-        table: dict[int, Handler] = {
-            code: master(self.sends.serve, writes=True)
-            for code in (RequestCode.SEND_MESSAGE, RequestCode.SEND_BATCH_MESSAGE)
-        }
-        table[RequestCode.SEND_MESSAGE_V2] = Express(
-            master(self.sends.serve, writes=True), self.sends.take
-        )
-        pull_timeout_ms = SUSPEND_MS_MAX + CALL_TIMEOUT_MS
-        code: int
-        for code in (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE):
-            table[code] = master(self.pulls.serve, pull_timeout_ms, repeatable=True)
-        for code, handler in self._offsets.handlers.items():
-            # During a hand-over a commit waits for the next master: it would be too late for the
-            # copy.
-            table[code] = master(
-                handler, repeatable=True, writes=code == RequestCode.UPDATE_CONSUMER_OFFSET
-            )
-        table |= {**self.clients.handlers, **self._queries.handlers, **self._kept.handlers}
-        table |= {
-            RequestCode.LOCK_BATCH_MQ: master(self.clients.lock, repeatable=True),
-            RequestCode.UNLOCK_BATCH_MQ: master(self.clients.unlock, repeatable=True),
-            RequestCode.UPDATE_AND_CREATE_TOPIC: master(self._topics.create, writes=True),
-            RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: master(self._topics.create_list, writes=True),
-            RequestCode.DELETE_TOPIC_IN_BROKER: master(self._topics.delete, writes=True),
-            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: master(
-                self._topics.put_group, writes=True
-            ),
-            RequestCode.GET_ALL_TOPIC_CONFIG: self._topics.dump_topics,
-            RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: self._topics.dump_groups,
-            RequestCode.GET_ALL_CONSUMER_OFFSET: self._offsets.dump,
-            RequestCode.REGENT_QUEUE_ENDS: self._ends.dump,
-            RequestCode.REGENT_PUSH_TOPICS: self._forwarder.of_replicas(self._topics.adopt),
-            RequestCode.REGENT_PUSH_STARTS: self._forwarder.of_replicas(self._offsets.take_starts),
-            RequestCode.REGENT_PUSH_GROUPS: self._forwarder.of_replicas(self._topics.take_groups),
-        }
-        table[RequestCode.REGENT_READ_LOG] = self._forwarder.of_replicas(
-            table[RequestCode.REGENT_READ_LOG]
-        )
-        return {int(code): handler for code, handler in table.items()}
+        return handlers_of(self.served, self._forwarder)
 
-    def _not_serving(self, connection: Connection, request: object) -> object:
-        return self._forwarder.handle(connection, request, self.sends.serve, writes=True)  # type: ignore[arg-type]
+    def _not_serving(self, connection: Connection, request: RemotingCommand) -> Answer:
+        return self._forwarder.handle(connection, request, self.sends.serve, writes=True)
 
-    @property
     def unfinished(self) -> int:
         """Sends and changes of topics that were begun and are not answered yet."""
         return self.sends.waiting + self._changes.under_way
@@ -160,8 +132,8 @@ class ClientService:
         self._follower.catch_up()
         self._store.ends.note_committed(self._store.queues, self._read_up_to())
         self._store.rebuild_queue_offsets()
-        self._changes.mastership_begins()
-        self.pulls.mastership_begins()
+        for service in self._services:
+            service.mastership_begins()
         self._tables.offsets.mastership_began()
         self._tables.topics.mastership_began(master_epoch, self._clock.wall_ms())
 
@@ -174,11 +146,12 @@ class ClientService:
         }
 
     def mastership_over(self) -> None:
-        self.pulls.mastership_over()
+        for service in self._services:
+            service.mastership_over()
 
     def connection_closed(self, connection: Connection) -> None:
-        self.pulls.held.connection_closed(connection.id)
-        self.clients.connection_closed(connection)
+        for service in self._services:
+            service.connection_closed(connection)
 
     def ensure_groups(self, names: Iterable[str]) -> None:
         """A client greeted with these consumer groups: they and their retry topics exist from now
@@ -212,16 +185,17 @@ class ClientService:
 
     async def run(self) -> None:
         """Time-outs of pulls and clients, for as long as the broker runs."""
-        expire_at_ms = self._clock.now_ms() + EXPIRE_PERIOD_MS
         try:
             while True:
                 await asyncio.sleep(TICK_MS / 1000)
                 now_ms = self._clock.now_ms()
-                self.pulls.tick(now_ms)
-                if now_ms >= expire_at_ms:
-                    expire_at_ms = now_ms + EXPIRE_PERIOD_MS
-                    self.clients.expire()
+                for service in self._services:
+                    service.tick(now_ms)
         finally:
             self._follower.close()
-            self.pulls.cold_reads.close()
-            self._queries.reads.close()
+            for service in self._services:
+                service.close()
+
+
+def _nothing_to_repair(bad: BadRecord, found_by: str) -> None:
+    """What is damaged stays so: nobody is there to ask."""

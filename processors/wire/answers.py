@@ -135,9 +135,7 @@ def _remark(outcome: Outcome) -> str | None:
 
 
 def _ours(request: RemotingCommand, outcome: Outcome) -> RemotingCommand:
-    """Operators' requests know done and refused; which refusal, and where it is recorded, are told
-    beside it.
-    """
+    """Operators' requests are answered 0 or 1; the refusal and its offset go into header fields."""
     code = (
         ResponseCode.SUCCESS if outcome.code == ResponseCode.SUCCESS else ResponseCode.SYSTEM_ERROR
     )

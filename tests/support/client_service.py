@@ -22,7 +22,7 @@ from brokers.service.metadata.shared_tables import SharedTables
 from brokers.service.role.forward import Forwarder
 from brokers.service.role.role_view import RoleView
 from brokers.service.sending.messages import UniqueKeys
-from brokers.service.sending.send import Mastership, SendService
+from brokers.service.sending.send import Mastership, SendTerms
 from brokers.service.tables.table_files import TableFiles
 from brokers.service.tables.topics import system_topics
 from brokers.store.log.group_commit import Flushed
@@ -76,7 +76,7 @@ class Desk:
             self.roles,
             self.clock,
             self.forwarder,
-            self._sends,
+            self._terms(),
             self._changed,
         )
         unhurried(self.service)
@@ -124,7 +124,7 @@ class Desk:
         for _, future in waits:
             future.set_result(how)
 
-    def _sends(self, **wires: object) -> SendService:
+    def _terms(self) -> SendTerms:
         mastership = Mastership(
             lambda: self.leads,
             lambda: self.refusal,
@@ -134,18 +134,7 @@ class Desk:
             self.flushed,
         )
         host = host_bytes("127.0.0.1", 10911)
-        return SendService(
-            self.store,
-            self.tables.topics,
-            self.roles,
-            mastership,
-            self.clock,
-            cluster_name="c",
-            store_host=host,
-            ack_timeout_ms=3_000,
-            unique_keys=UniqueKeys(host[:4], 1, 2),
-            **wires,  # type: ignore[arg-type]
-        )
+        return SendTerms(mastership, "c", host, 3_000, UniqueKeys(host[:4], 1, 2))
 
     def _confirmation(self, end_offset: int, _timeout_ms: int) -> asyncio.Future[Confirmation]:
         future: asyncio.Future[Confirmation] = asyncio.get_running_loop().create_future()

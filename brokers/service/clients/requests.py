@@ -21,13 +21,16 @@ from brokers.service.clients.groups import ClientGroups
 from brokers.service.clients.queue_locks import Queue, QueueLocks
 from brokers.service.clients.subscriptions import BadExpression
 from brokers.service.clients.subscriptions import parse as parse_subscription
+from brokers.service.role.services import Served, Service, Where
 
 QUEUES_PER_LOCK_MAX = 10_000
 
 _log = logging.getLogger("regent.broker.clients")
 
+EXPIRE_PERIOD_MS = 10_000
 
-class ClientRequests:
+
+class ClientRequests(Service):
     """`ensure_groups(names)` sees that consumer groups and their retry topics exist before a client
     is answered.
     """
@@ -45,19 +48,30 @@ class ClientRequests:
         self._ensure_groups, self._notify_enabled = ensure_groups, notify
         self._connections: dict[int, Connection] = {}
         self.locks = QueueLocks()
-        self.handlers: Mapping[int, Callable[[Connection, RemotingCommand], RemotingCommand]] = {
-            RequestCode.HEART_BEAT: self._heartbeat,
-            RequestCode.UNREGISTER_CLIENT: self._unregister,
-            RequestCode.GET_CONSUMER_LIST_BY_GROUP: self._consumer_list,
-            RequestCode.CHECK_CLIENT_CONFIG: self._check_client_config,
+        self._expire_at_ms = clock.now_ms() + EXPIRE_PERIOD_MS
+
+    def serves(self) -> dict[int, Served]:
+        """Every replica knows its own clients; locks of queues are the master's."""
+        return {
+            RequestCode.HEART_BEAT: Served(self._heartbeat),
+            RequestCode.UNREGISTER_CLIENT: Served(self._unregister),
+            RequestCode.GET_CONSUMER_LIST_BY_GROUP: Served(self._consumer_list),
+            RequestCode.CHECK_CLIENT_CONFIG: Served(self._check_client_config),
+            RequestCode.LOCK_BATCH_MQ: Served(self.lock, Where.MASTER, repeatable=True),
+            RequestCode.UNLOCK_BATCH_MQ: Served(self.unlock, Where.MASTER, repeatable=True),
         }
 
     def connection_closed(self, connection: Connection) -> None:
         if self._connections.pop(connection.id, None) is not None:
             self._notify(self._groups.on_connection_closed(connection.id))
 
+    def tick(self, now_ms: int) -> None:
+        if now_ms >= self._expire_at_ms:
+            self._expire_at_ms = now_ms + EXPIRE_PERIOD_MS
+            self.expire()
+
     def expire(self) -> None:
-        """Forget silent clients; call every few seconds."""
+        """Forget silent clients."""
         self._notify(self._groups.expire(self._clock.now_ms()))
 
     def _heartbeat(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:

@@ -6,21 +6,22 @@ Responsible for: these answers. Refuses to know: what the tables hold.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from brokers.clock import Clock
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import Connection, Handler
+from brokers.remoting.connection import Connection
+from brokers.service.role.services import Served, Service
 from brokers.service.tables.kept_for_java import KeptFiles
 from brokers.store.store import MessageStore
 
 
-class KeptRequests:
+class KeptRequests(Service):
     """Asked by slaves every few seconds, answered from memory."""
 
     def __init__(self, kept: KeptFiles, store: MessageStore, clock: Clock) -> None:
         self._kept, self._store, self._clock = kept, store, clock
-        self.handlers: Mapping[int, Handler] = dict.fromkeys(kept.codes, self._dump)
+
+    def serves(self) -> dict[int, Served]:
+        return dict.fromkeys(self._kept.codes, Served(self._dump))
 
     def _dump(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         oldest_ms = self._store.log.store_ms_at(self._store.log_min) or self._clock.wall_ms()

@@ -6,8 +6,6 @@ Responsible for: these answers. Refuses to know: who is master, when offsets are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from brokers.clock import Clock
 from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode, ResponseCode
@@ -20,13 +18,14 @@ from brokers.service.metadata.held_by_members import HeldByMembers
 from brokers.service.metadata.offset_copy import AFTER, LINE, MORE, UP_TO
 from brokers.service.metadata.table_pieces import whole_table
 from brokers.service.role.role_view import RoleView
+from brokers.service.role.services import Served, Service, Where
 from brokers.service.tables.offsets import ConsumerOffsets
 from brokers.service.tables.subscription_groups import group_refusal
 from brokers.service.tables.table_files import TableFiles
 from brokers.store.store import MessageStore
 
 
-class OffsetRequests:
+class OffsetRequests(Service):
     """Offsets of queues and of consumer groups."""
 
     def __init__(
@@ -40,14 +39,31 @@ class OffsetRequests:
     ) -> None:
         self._store, self._tables, self._clock = store, tables, clock
         self._starts = GroupStarts(tables, roles, held, groups, self._first_place)
-        self.handlers: Mapping[int, Callable[[Connection, RemotingCommand], Answer]] = {
-            RequestCode.QUERY_CONSUMER_OFFSET: reading_fields(self._query),
-            RequestCode.UPDATE_CONSUMER_OFFSET: reading_fields(self._update),
-            RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: reading_fields(self._search),
-            RequestCode.GET_MAX_OFFSET: reading_fields(self._max),
-            RequestCode.GET_MIN_OFFSET: reading_fields(self._min),
-            RequestCode.GET_EARLIEST_MSG_STORETIME: reading_fields(self._earliest),
+
+    def serves(self) -> dict[int, Served]:
+        """Offsets are the master's. During a hand-over a commit waits for the next one: it would be
+        too late for the copy.
+        """
+        asked = {
+            RequestCode.QUERY_CONSUMER_OFFSET: self._query,
+            RequestCode.UPDATE_CONSUMER_OFFSET: self._update,
+            RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: self._search,
+            RequestCode.GET_MAX_OFFSET: self._max,
+            RequestCode.GET_MIN_OFFSET: self._min,
+            RequestCode.GET_EARLIEST_MSG_STORETIME: self._earliest,
         }
+        served: dict[int, Served] = {
+            code: Served(
+                reading_fields(method),
+                Where.MASTER,
+                repeatable=True,
+                writes=code == RequestCode.UPDATE_CONSUMER_OFFSET,
+            )
+            for code, method in asked.items()
+        }
+        served[RequestCode.GET_ALL_CONSUMER_OFFSET] = Served(self.dump)
+        served[RequestCode.REGENT_PUSH_STARTS] = Served(self.take_starts, Where.FOR_REPLICAS)
+        return served
 
     def dump(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """43: consumer offsets, for slaves. One of ours is told what changed since, in pieces; a

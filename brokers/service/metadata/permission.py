@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from brokers.remoting.codes import RequestCode, ResponseCode
+from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Answer, Connection, Handler
+from brokers.service.role.services import Moves, Served
 from brokers.service.tables.table_text import TableText
 from brokers.service.tables.topics import PERM_READ, PERM_READ_WRITE, PERM_WRITE, TopicTable
-
-SENDS = (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
-PULLS = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
 
 
 class BrokerPermission:
@@ -37,14 +35,18 @@ class BrokerPermission:
         ]
         return TopicTable(allowed, self._topics.version).text()
 
-    def guarded(self, handlers: Mapping[int, Handler]) -> dict[int, Handler]:
+    def guarded(
+        self, handlers: Mapping[int, Handler], served: Mapping[int, Served]
+    ) -> dict[int, Handler]:
         """The handlers by request code, those of what is not allowed refusing it."""
-        found = dict(handlers)
-        for code in SENDS if not self._allowed & PERM_WRITE else ():
-            found[int(code)] = self._of_sends(found[int(code)])
-        for code in PULLS if not self._allowed & PERM_READ else ():
-            found[int(code)] = lambda _connection, request: self._refused(request, "pulling")
-        return found
+        return {code: self._guarded(handlers[code], one.moves) for code, one in served.items()}
+
+    def _guarded(self, handler: Handler, moves: Moves) -> Handler:
+        if moves is Moves.MESSAGES_IN and not self._allowed & PERM_WRITE:
+            return self._of_sends(handler)
+        if moves is Moves.MESSAGES_OUT and not self._allowed & PERM_READ:
+            return lambda _connection, request: self._refused(request, "pulling")
+        return handler
 
     def _of_sends(self, serve: Handler) -> Handler:
         def handle(connection: Connection, request: RemotingCommand) -> Answer:

@@ -15,11 +15,12 @@ import logging
 from collections.abc import Callable, Mapping
 from itertools import islice
 
-from brokers.remoting.codes import ResponseCode
+from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.service.metadata.table_pieces import table_piece
 from brokers.service.role.role_view import RoleView
+from brokers.service.role.services import Served, Service
 from brokers.store.queues.queue_ends import Key, decode, encode
 from brokers.store.store import MessageStore
 
@@ -30,7 +31,7 @@ NAMED_MAX = 5
 _log = logging.getLogger("regent.broker.tables")
 
 
-class QueueEndCopy:
+class QueueEndCopy(Service):
     """`text` is what this replica took over last, empty at first. `behind`: queues in which the
     present master is behind what this replica has seen. `report(kind, fields)`: a broker event.
     """
@@ -45,6 +46,9 @@ class QueueEndCopy:
         self.behind = 0
         self._made_for, self._made = (-1, -1), b""
         self.text, self._of_epoch = b"", -1
+
+    def serves(self) -> dict[int, Served]:
+        return {RequestCode.REGENT_QUEUE_ENDS: Served(self.dump)}
 
     async def dump(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """19015, in pieces, from a master only."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from brokers.remoting import fastjson
-from brokers.remoting.codes import ResponseCode
+from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.remoting.fields import BadField, flag, number, text
 from brokers.service.metadata.group_changes import GroupChanges
 from brokers.service.metadata.table_pieces import FROM, table_piece, whole_table
 from brokers.service.metadata.topic_changes import TopicChanges
+from brokers.service.role.services import Served, Service, Where
 from brokers.service.sending.request import Refusal
 from brokers.service.tables.data_version import DataVersion
 from brokers.service.tables.subscription_groups import SubscriptionGroups
@@ -32,11 +33,30 @@ from brokers.service.tables.topics import (
 TOPICS_PER_REQUEST_MAX = 10_000
 
 
-class TopicRequests:
+class TopicRequests(Service):
     """The administration of one broker's tables."""
 
     def __init__(self, tables: TableFiles, changes: TopicChanges, groups: GroupChanges) -> None:
         self._tables, self._changes, self._groups = tables, changes, groups
+
+    def serves(self) -> dict[int, Served]:
+        """Changes are the master's, tables are everybody's."""
+        changes = {
+            RequestCode.UPDATE_AND_CREATE_TOPIC: self.create,
+            RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: self.create_list,
+            RequestCode.DELETE_TOPIC_IN_BROKER: self.delete,
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: self.put_group,
+        }
+        return {
+            **{code: Served(act, Where.MASTER, writes=True) for code, act in changes.items()},
+            RequestCode.GET_ALL_TOPIC_CONFIG: Served(self.dump_topics),
+            RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: Served(self.dump_groups),
+            RequestCode.REGENT_PUSH_TOPICS: Served(self.adopt, Where.FOR_REPLICAS),
+            RequestCode.REGENT_PUSH_GROUPS: Served(self.take_groups, Where.FOR_REPLICAS),
+        }
+
+    def mastership_begins(self) -> None:
+        self._changes.mastership_begins()
 
     async def create(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """17."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from brokers.clock import Clock
-from brokers.remoting.codes import ResponseCode
+from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Answer, Connection
 from brokers.remoting.fields import FORWARDED_FOR, BadField
@@ -20,8 +20,16 @@ from brokers.service.clients.subscriptions import BadExpression
 from brokers.service.clients.subscriptions import parse as parse_subscription
 from brokers.service.reading.cold_reads import ColdReads
 from brokers.service.reading.held_pulls import HeldPull, HeldPulls
-from brokers.service.reading.pull_request import PullRequest, answer_ext, code_of, parse
+from brokers.service.reading.pull_request import (
+    SUSPEND_MS_MAX,
+    PullRequest,
+    answer_ext,
+    code_of,
+    parse,
+)
 from brokers.service.reading.repair import Repairs
+from brokers.service.role.forward import CALL_TIMEOUT_MS
+from brokers.service.role.services import Moves, Served, Service, Where
 from brokers.service.sending.request import Refusal
 from brokers.service.tables.table_files import TableFiles
 from brokers.service.tables.topics import PERM_READ
@@ -43,7 +51,7 @@ class Reader:
     codes: frozenset[int] | None
 
 
-class PullService:
+class PullService(Service):
     """Reads queues for consumers. `soon(act)` acts in the loop's next turn; `may_commit()`: offsets
     that come with pulls are taken, which a master that is handing over no longer does.
     """
@@ -69,6 +77,23 @@ class PullService:
         self.held = HeldPulls()
         self.cold_reads = ColdReads()
         self._unconfirmed_until = 0  # the log's end when this mastership began
+
+    def serves(self) -> dict[int, Served]:
+        """Pulls are the master's; it may hold them."""
+        pull = Served(
+            self.serve,
+            Where.MASTER,
+            repeatable=True,
+            timeout_ms=SUSPEND_MS_MAX + CALL_TIMEOUT_MS,
+            moves=Moves.MESSAGES_OUT,
+        )
+        return {RequestCode.PULL_MESSAGE: pull, RequestCode.LITE_PULL_MESSAGE: pull}
+
+    def connection_closed(self, connection: Connection) -> None:
+        self.held.connection_closed(connection.id)
+
+    def close(self) -> None:
+        self.cold_reads.close()
 
     def serve(self, connection: Connection, request: RemotingCommand) -> Answer:
         """Handler of 11 and 361 on the master."""

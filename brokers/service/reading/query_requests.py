@@ -6,13 +6,13 @@ Responsible for: these answers. Refuses to know: how keys are kept, what a damag
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import Handler
 from brokers.remoting.fields import BadField, flag, number, reading_fields, text
 from brokers.service.reading.cold_reads import ColdReads
+from brokers.service.role.services import Served, Service, Where
 from brokers.store.index.file import Header
 from brokers.store.index.key_query import Found, message_at, messages_with_key
 from brokers.store.log.integrity import RECORD_BYTES_MAX, BadRecord
@@ -24,7 +24,7 @@ MESSAGES_BY_UNIQUE_KEY = 32
 UNDER_WAY_MAX = 32
 
 
-class QueryRequests:
+class QueryRequests(Service):
     """Answered by every replica from what it has confirmed. `refused(bad, found by)` is told of
     damage.
     """
@@ -33,11 +33,17 @@ class QueryRequests:
         self._store, self._refused = store, refused
         self.reads = ColdReads(threads=1)
         self._under_way = 0
-        self.handlers: Mapping[int, Handler] = {
-            RequestCode.QUERY_MESSAGE: self._query,
-            RequestCode.VIEW_MESSAGE_BY_ID: reading_fields(self._view),
-            RequestCode.REGENT_READ_LOG: reading_fields(self._read_log),
+
+    def serves(self) -> dict[int, Served]:
+        """Every replica answers with what it holds."""
+        return {
+            RequestCode.QUERY_MESSAGE: Served(self._query),
+            RequestCode.VIEW_MESSAGE_BY_ID: Served(reading_fields(self._view)),
+            RequestCode.REGENT_READ_LOG: Served(reading_fields(self._read_log), Where.FOR_REPLICAS),
         }
+
+    def close(self) -> None:
+        self.reads.close()
 
     def _query(
         self, _connection: object, request: RemotingCommand

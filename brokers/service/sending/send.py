@@ -23,6 +23,7 @@ from brokers.remoting.fields import BadField
 from brokers.replica.put_rules import BusyGate, PutStatus, admit, code_of, combine
 from brokers.replica.waiters import Confirmation
 from brokers.service.role.role_view import RoleView
+from brokers.service.role.services import Moves, Served, Service, Where
 from brokers.service.sending.answers import AnswersTogether, answer_to
 from brokers.service.sending.messages import MessageMaker, UniqueKeys
 from brokers.service.sending.request import (
@@ -85,7 +86,20 @@ class Mastership:
     flushed: Callable[[int], asyncio.Future[Flushed]] | None = None
 
 
-class SendService:
+@dataclass(frozen=True)
+class SendTerms:
+    """On what terms this broker takes sends: the replica behind it, its names, and for how long a
+    send waits for the members.
+    """
+
+    mastership: Mastership
+    cluster_name: str
+    store_host: bytes
+    ack_timeout_ms: int
+    unique_keys: UniqueKeys
+
+
+class SendService(Service):
     """`create_topic` makes a topic of a first send and returns when it may be acknowledged, with a
     refusal if not.
     """
@@ -95,31 +109,22 @@ class SendService:
         store: MessageStore,
         topics: TopicTable,
         roles: RoleView,
-        mastership: Mastership,
         clock: Clock,
+        terms: SendTerms,
         *,
-        cluster_name: str,
-        store_host: bytes,
-        ack_timeout_ms: int,
         create_topic: Callable[[SendRequest], Awaitable[Refusal | None]],
         unheld_topics: set[str],
         not_serving: Callable[[Connection, RemotingCommand], Answer],
-        unique_keys: UniqueKeys,
     ) -> None:
-        self._store, self._topics, self._roles, self._mastership, self._clock = (
-            store,
-            topics,
-            roles,
-            mastership,
-            clock,
-        )
-        self._maker = MessageMaker(cluster_name, store_host)
-        self._ack_timeout_ms = ack_timeout_ms
+        self._store, self._topics, self._roles, self._clock = store, topics, roles, clock
+        self._mastership, self._unique_keys = terms.mastership, terms.unique_keys
+        self._maker = MessageMaker(terms.cluster_name, terms.store_host)
+        self._ack_timeout_ms = terms.ack_timeout_ms
         self._create_topic, self._not_serving = create_topic, not_serving
         self._pending: list[Pending] = []
         self._waiting_sends = self._waiting_bytes = 0
         self._loop = asyncio.get_running_loop()
-        self._unheld_topics, self._unique_keys = unheld_topics, unique_keys
+        self._unheld_topics = unheld_topics
         self._gate = BusyGate()
         self._taken_ms = 0  # when the first of `_pending` was
 
@@ -127,6 +132,15 @@ class SendService:
     def waiting(self) -> int:
         """Sends that are not answered yet."""
         return self._waiting_sends
+
+    def serves(self) -> dict[int, Served]:
+        """Sends are the master's. 310 has an express way."""
+        send = Served(self.serve, Where.MASTER, writes=True, moves=Moves.MESSAGES_IN)
+        return {
+            RequestCode.SEND_MESSAGE: send,
+            RequestCode.SEND_BATCH_MESSAGE: send,
+            RequestCode.SEND_MESSAGE_V2: replace(send, express=self.take),
+        }
 
     def serve(self, connection: Connection, request: RemotingCommand) -> Answer:
         """Handler of 10, 310 and 320 on the master."""

@@ -169,5 +169,5 @@ class _Others:
         self, address: str, command: RemotingCommand, _timeout_ms: int
     ) -> RemotingCommand:
         """As `RemotingClient.call`."""
-        answer = self._tables[address].handlers[command.code](None, command)  # type: ignore[arg-type]
+        answer = self._tables[address].serves()[command.code].handler(None, command)  # type: ignore[arg-type]
         return await answer if asyncio.iscoroutine(answer) or asyncio.isfuture(answer) else answer  # type: ignore[return-value, misc]

@@ -104,15 +104,12 @@ async def test_a_slave_hears_which_master_a_name_server_knows_and_where_it_takes
     server, heard = await name_server(), []
     address = f"127.0.0.1:{server.port}"
     slave = replace(entry(2), address="127.0.0.1:20911", ha_address="127.0.0.1:20912")
-    servers = NameServers([address], lambda: slave, 60_000, lambda *told: heard.append(told))
+    servers = NameServers([address], lambda: slave, 60_000)
+    servers.tell_of_masters(lambda *told: heard.append(told))
     servers.start()
     assert await servers.register() == 1 and not heard
-    master = NameServers(
-        [address],
-        lambda: replace(entry(0), ha_address="127.0.0.1:4711"),
-        60_000,
-        lambda *told: heard.append(("master", told)),
-    )
+    master = NameServers([address], lambda: replace(entry(0), ha_address="127.0.0.1:4711"), 60_000)
+    master.tell_of_masters(lambda *told: heard.append(("master", told)))
     master.start()
     await master.register()
     assert await servers.register() == 1

@@ -10,7 +10,6 @@ from brokers.process.replica import LocalReplica
 from brokers.process.role_switch import RoleSwitch
 from brokers.remoting.client import RemotingClient
 from brokers.replica.effects import RoleChanged
-from brokers.replica.ha_status import HaStatus, SlaveSeen
 from brokers.service.role.forward import Forwarder
 from brokers.service.role.role_view import RoleView
 from brokers.service.tables.table_files import TableFiles
@@ -21,13 +20,17 @@ def switch_of(folder: Path) -> tuple[RoleSwitch, RoleView, LocalReplica]:
     config = broker_config(folder, ["127.0.0.1:1"])
     replica, roles = LocalReplica(config), RoleView()
     forwarder = Forwarder(roles, RemotingClient(), 10, lambda peer: False)
-    return RoleSwitch(config, roles, TableFiles(folder), replica, forwarder), roles, replica
+    tables = TableFiles(folder)
+    switch = RoleSwitch(
+        config, roles, tables, replica, forwarder, lambda: {1: "h:1"}, lambda kind, fields: None
+    )
+    return switch, roles, replica
 
 
 async def test_the_master_has_id_0_in_routes_and_a_slave_its_own(tmp_path: Path) -> None:
     switch, roles, replica = switch_of(tmp_path)
     assert switch.route_entry() is None and switch.other_members() == {}
-    switch.attach(replica.make(2), lambda: {1: "h:1"}, lambda kind, fields: None)
+    switch.attach(replica.make(2))
     assert switch.route_entry() is None
     roles.changed(RoleChanged("MASTER", 1, 2, "h:2", (2,), 1))
     entry = switch.route_entry()
@@ -35,34 +38,6 @@ async def test_the_master_has_id_0_in_routes_and_a_slave_its_own(tmp_path: Path)
     roles.changed(RoleChanged("SLAVE", 2, 1, "h:1", (1, 2), 2))
     entry = switch.route_entry()
     assert entry is not None and entry.broker_id == 2
-    replica.close()
-
-
-async def test_a_replica_is_known_by_its_registered_host_or_its_link(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    switch, _, replica = switch_of(tmp_path)
-    switch.attach(
-        replica.make(2),
-        lambda: {1: "10.0.0.1:10911", 2: "", 3: "broker-c:10911"},
-        lambda kind, fields: None,
-    )
-    assert (
-        switch.is_replica("10.0.0.1:40000")
-        and not switch.is_replica("10.0.0.3:10911")
-        and not switch.is_replica("")
-    )
-    slaves = (
-        SlaveSeen("10.0.0.3:50000", 3, True, 0, 0, 0),
-        SlaveSeen("10.0.0.9:50000", None, False, -1, -1, 0),
-    )
-    monkeypatch.setattr(replica, "ha_status", lambda: HaStatus(slaves))
-    assert switch.is_replica("10.0.0.3:40000") and not switch.is_replica("10.0.0.9:40000")
-    assert (
-        switch.is_ours("10.0.0.3:40000")
-        and switch.is_ours("127.0.0.1:40000")
-        and not switch.is_ours("10.0.0.9:40000")
-    )
     replica.close()
 
 
@@ -86,7 +61,7 @@ async def test_the_route_to_a_former_master_stays_for_a_moment(
     switch, roles, replica = switch_of(tmp_path)
     told = Told()
     switch.wire(told, None, told)  # type: ignore[arg-type]
-    switch.attach(replica.make(2), dict, lambda kind, fields: None)
+    switch.attach(replica.make(2))
     await switch.changed(RoleChanged("SLAVE", 1, 1, "h:1", (1, 2), 1))
     assert told.routes == 1
     roles.changed(RoleChanged("MASTER", 2, 2, "h:2", (1, 2), 2))

@@ -63,7 +63,7 @@ def answer_to(request: RemotingCommand, status: BrokerStatus = STATUS) -> Remoti
         lambda: HA,
         Clock(),
     )
-    answer = admin.handlers[request.code](None, request)  # type: ignore[arg-type]
+    answer = admin.serves()[request.code].handler(None, request)  # type: ignore[arg-type]
     assert answer.code == 0
     return answer
 

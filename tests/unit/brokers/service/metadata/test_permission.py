@@ -5,10 +5,15 @@ import pytest
 from brokers.remoting import fastjson
 from brokers.remoting.command import RemotingCommand
 from brokers.service.metadata.permission import BrokerPermission
+from brokers.service.role.services import Moves, Served
 from brokers.service.tables.topics import TopicConfig, TopicTable
 from tests.support.brokers import pull_request, send_request
 
-CODES = (10, 310, 320, 11, 361, 14)
+CODES = {
+    **dict.fromkeys((10, 310, 320), Moves.MESSAGES_IN),
+    **dict.fromkeys((11, 361), Moves.MESSAGES_OUT),
+    14: Moves.NOTHING,
+}
 
 
 def made(allowed: int) -> BrokerPermission:
@@ -20,7 +25,8 @@ def made(allowed: int) -> BrokerPermission:
 
 
 def answers(allowed: int, *requests: RemotingCommand) -> list[int]:
-    handlers = made(allowed).guarded({code: lambda _, request: request.reply() for code in CODES})
+    served = {code: Served(lambda _, request: request.reply(), moves=CODES[code]) for code in CODES}
+    handlers = made(allowed).guarded({code: served[code].handler for code in served}, served)
     assert set(handlers) == set(CODES)
     found = [handlers[request.code](None, request) for request in requests]  # type: ignore[arg-type]
     assert all(isinstance(one, RemotingCommand) for one in found)

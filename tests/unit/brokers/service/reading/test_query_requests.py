@@ -34,7 +34,7 @@ class Asked:
 
     async def ask(self, code: int, **ext: object) -> RemotingCommand:
         request = RemotingCommand.request(code, {key: str(value) for key, value in ext.items()})
-        answer = self.requests.handlers[code](None, request)  # type: ignore[arg-type]
+        answer = self.requests.serves()[code].handler(None, request)  # type: ignore[arg-type]
         return answer if isinstance(answer, RemotingCommand) else await answer
 
     async def query(self, key: str, **others: object) -> RemotingCommand:

@@ -52,7 +52,8 @@ class Pair:
             ]
             store.dispatch_to(store.log_end)
             self.stores.append(store)
-        handlers = dict(QueryRequests(self.stores[1], lambda bad, found_by: None).handlers)
+        served = QueryRequests(self.stores[1], lambda bad, found_by: None).serves()
+        handlers = {code: one.handler for code, one in served.items()}
         if java:
             del handlers[19011]
         self.asked: list[int] = []
