@@ -32,7 +32,7 @@ class ClaimLeadership(Struct, frozen=True, gc=False):
 
 
 class ApplyBrokerId(Struct, frozen=True, gc=False):
-    """A new replica takes the id it was offered (`controller.md` 5.2)."""
+    """A new replica takes the id it was offered (RULES 5.2)."""
 
     envelope: Envelope
     cluster_name: str
@@ -64,7 +64,7 @@ class RegisterBroker(Struct, frozen=True, gc=False):
 
 
 class AlterSyncStateSet(Struct, frozen=True, gc=False):
-    """The master asks for another SyncStateSet (`controller.md` 5.6)."""
+    """The master asks for another SyncStateSet (RULES 5.6)."""
 
     envelope: Envelope
     broker_name: str

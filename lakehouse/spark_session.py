@@ -27,7 +27,7 @@ JAR_NAMES_NEEDED = ("delta-spark_", "delta-storage", "spark-sql-kafka")
 
 JAVA_OPTIONS = (
     # With the default stack an error inside foreachBatch ends in a StackOverflowError that hides
-    # its cause (stack.md 2).
+    # its cause.
     "-Xss8m",
     # Short work on few cores: the optimising compiler costs more than it gives back.
     "-XX:+UseSerialGC",
@@ -246,7 +246,7 @@ def _prepare_environment(settings: SparkSettings) -> None:
         os.environ["JAVA_HOME"] = str(settings.java_home)
     elif "JAVA_HOME" not in os.environ and shutil.which("java") is None:
         raise LakehouseError("no Java found: set java_home or JAVA_HOME, or put java on the path")
-    # Left unset, workers start with whatever python3 is on the path (stack.md 1).
+    # Left unset, workers start with whatever python3 is on the path.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     # A Spark that is not ours must not lend its folders and settings.
     for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS"):

@@ -1,5 +1,5 @@
 """
-How times, changes and tables of text are written for people (P).
+How times, changes and tables of text are written for people.
 
 Responsible for words only; refuses to know where rows come from.
 """

@@ -1,7 +1,7 @@
 """The epoch history on disk: RocketMQ's epochFileCheckpoint, and beside it the highest epoch heard
 of.
 
-Responsible for: the text format of broker-wire-and-storage.md 2.7 and durable replacement (design
+Responsible for: the text format of PROTOCOL 2.7 and durable replacement (design
 S12).
 Refuses to know: when a history changes and why. What cannot be read is refused, never guessed: a
 wrong label can make two different logs look equal.

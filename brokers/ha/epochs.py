@@ -2,7 +2,7 @@
 
 Responsible for: the ordered (epoch, start offset) entries and the only legal ways to change them.
 Refuses to know: files (epoch_file.py), links, roles, and the controller's numbers. Logs are
-compared by these pairs alone, never by the controller's master epoch (broker-wire-and-storage.md
+compared by these pairs alone, never by the controller's master epoch (PROTOCOL
 2.7).
 """
 

@@ -1,4 +1,4 @@
-"""The four packets of AutoSwitchHA as values, with their exact bytes (broker-wire-and-storage.md
+"""The four packets of AutoSwitchHA as values, with their exact bytes (PROTOCOL
 2.1).
 
 Responsible for: layouts, size limits, incremental decoding. Refuses to know: what a packet means

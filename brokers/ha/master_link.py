@@ -1,7 +1,7 @@
 """One slave as its master sees it: the master's side of one HA link, without socket or clock.
 
 Responsible for: answering the handshake once, where sending starts, cutting packets, what the slave
-has acknowledged and for how long it has left bytes waiting (broker-wire-and-storage.md 2.2 to 2.5).
+has acknowledged and for how long it has left bytes waiting (PROTOCOL 2.2 to 2.5).
 Refuses to know: other slaves, the SyncStateSet, roles, files. Log bytes are named, not carried: the
 shell moves them with sendfile.
 

@@ -1,7 +1,7 @@
 """The master as its slave sees it: the slave's side of one HA link, without socket or clock.
 
 Responsible for: the handshake, where to cut the local log, which epoch each received byte belongs
-to, when to acknowledge (broker-wire-and-storage.md 2.2 to 2.6). Refuses to know: files, roles,
+to, when to acknowledge (PROTOCOL 2.2 to 2.6). Refuses to know: files, roles,
 reconnecting.
 
 Disk is asked for by events, in order; an acknowledgement stands behind the events whose bytes it

@@ -1,4 +1,4 @@
-"""The way to the controllers: who leads, requests to the leader, heartbeats to all (`controller.md`
+"""The way to the controllers: who leads, requests to the leader, heartbeats to all (RULES
 10.1, 10.4).
 
 Responsible for: finding the leader by 1005, following a change at once, one kept connection to
@@ -124,7 +124,7 @@ class ControllerClient:
                 task.cancel()
         self.leader = named[-1] if named else None
         if self.leader is not None:
-            # A leader outside the configured list must hear heartbeats as well (`controller.md` 15,
+            # A leader outside the configured list must hear heartbeats as well (RULES 15,
             # row 16).
             self._keep(self.leader)
         return self.leader

@@ -1,5 +1,5 @@
 """What a broker and its controller say to each other, as requests and typed answers
-(`controller.md` 3, 10).
+(RULES 3, 10).
 
 Responsible for: header fields and bodies of 904, 1001 to 1005, 1008, 1012, 1013, with Regent's
 extra fields; reading a role notice out of any of the answers. Refuses to know: sockets, retries,

@@ -1,5 +1,5 @@
 """Asking where a master of the Java kind takes HA links; a controller does not know it
-(`controller.md` 10.5).
+(RULES 10.5).
 
 Responsible for: asking the master itself (906 without fields, as RocketMQ's brokers ask each other)
 and the name servers (the answer to a registration, as RocketMQ's slaves learn it), and handing on

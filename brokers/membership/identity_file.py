@@ -1,4 +1,4 @@
-"""The identity files of a broker: `brokerIdentity` and `brokerIdentity-temp` (`controller.md`
+"""The identity files of a broker: `brokerIdentity` and `brokerIdentity-temp` (RULES
 10.2).
 
 RocketMQ writes three fields into `brokerIdentity`; ours has the check code as a fourth, which

@@ -1,5 +1,5 @@
 """This broker's place in its set: identity, registration, elections, notices, heartbeats
-(`controller.md` 10).
+(RULES 10).
 
 Responsible for: carrying out what `Registration` wants, asking the controller when the replica or
 the clock wants it, handing every role notice on. Refuses to know: what a notice does to the

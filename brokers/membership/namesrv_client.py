@@ -1,4 +1,4 @@
-"""The way to the name servers: this broker's place in the routes (`broker-wire-and-storage.md`
+"""The way to the name servers: this broker's place in the routes (PROTOCOL
 4.1).
 
 Responsible for: registering at every name server over a kept connection, every period and at once

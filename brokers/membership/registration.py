@@ -1,7 +1,7 @@
 """How a broker gets its identity and its place with the controller: one state machine.
 
 Responsible for: the order of 1012, temp file, 1013, identity file, 1003, and what each failure
-leaves behind (`controller.md` 10.2, 10.3, with design S9 and S12 in force). Inputs are answers,
+leaves behind (RULES 10.2, 10.3, with design S9 and S12 in force). Inputs are answers,
 outputs are effects as values.
 Refuses to know: sockets, files, clocks, where command ids come from, which role the answer leads
 to.
@@ -232,7 +232,7 @@ class Registration:
         return (Registered(self.identity.broker_id),)
 
     def reregister(self) -> Effects:
-        """The controller answered 2008 to a running broker: one more 1003 (`controller.md` 10.3,
+        """The controller answered 2008 to a running broker: one more 1003 (RULES 10.3,
         last row).
         """
         if self.state is not RegisterState.REGISTERED:

@@ -33,7 +33,7 @@ class BrokerConfig(BaseModel):
     advertise: str | None = None
     ha_listen: str = "127.0.0.1:10912"
     ha_advertise: str | None = None
-    # Slaves of the Java kind ask for topics on listen port - 2 (`broker-wire-and-storage.md` 2.11).
+    # Slaves of the Java kind ask for topics on listen port - 2 (PROTOCOL 2.11).
     second_listen: bool = True
     store_dir: Path
     controllers: list[str] = Field(min_length=1)

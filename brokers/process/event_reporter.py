@@ -1,4 +1,4 @@
-"""Facts of this broker for `regent.broker-events` (design section 7).
+"""Facts of this broker for `regent.broker-events` (DESIGN 7).
 
 Responsible for: headers, encoding, a bounded queue towards Kafka, counted drops. Refuses to know:
 what the facts mean. Losing one changes no decision, and producing one never blocks: the queue is

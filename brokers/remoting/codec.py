@@ -1,6 +1,6 @@
 """Frames: bytes to commands and back, in both header serialisations.
 
-Responsible for: the layout of broker-wire-and-storage.md 1.1 to 1.3 and its limits; every bad input
+Responsible for: the layout of PROTOCOL 1.1 to 1.3 and its limits; every bad input
 ends in FrameError.
 Refuses to know: sockets, codes, what a command means.
 """

@@ -1,6 +1,6 @@
 """Request and response codes of RocketMQ remoting.
 
-Responsible for: the names and numbers (broker-wire-and-storage.md 1.7, 4.1, 4.2; controller.md 2).
+Responsible for: the names and numbers (PROTOCOL 1.7, 4.1, 4.2; RULES 2).
 Refuses to know: which process serves which code.
 """
 

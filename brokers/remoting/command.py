@@ -1,6 +1,6 @@
 """One remoting command: a request or its response, as a value.
 
-Responsible for: the fields every frame carries and what they mean (broker-wire-and-storage.md 1.2
+Responsible for: the fields every frame carries and what they mean (PROTOCOL 1.2
 to 1.4).
 Refuses to know: how a command is laid out in bytes, and which connection it came from.
 """

@@ -1,7 +1,7 @@
 """JSON bodies as Java writes them, and as every peer reads them.
 
 Responsible for: reading fastjson's dialect (unquoted integer keys, objects as keys;
-broker-wire-and-storage.md 4.0) and writing compact standard JSON.
+PROTOCOL 4.0) and writing compact standard JSON.
 Refuses to know: which body has which fields.
 """
 

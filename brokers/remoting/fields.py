@@ -1,4 +1,4 @@
-"""Reading the ext fields of a request, all of which travel as text (`broker-wire-and-storage.md`
+"""Reading the ext fields of a request, all of which travel as text (PROTOCOL
 4).
 
 Responsible for: required and optional fields, numbers within 64 bits, one clear error for the rest.

@@ -1,6 +1,6 @@
 """The header of a frame: bytes to a command and back, in JSON and in RocketMQ's binary form.
 
-Responsible for: broker-wire-and-storage.md 1.2 and 1.3; every bad header ends in FrameError.
+Responsible for: PROTOCOL 1.2 and 1.3; every bad header ends in FrameError.
 Refuses to know: where a header begins and ends, sockets, what a command means.
 """
 

@@ -1,4 +1,4 @@
-"""What the codes of an answer to a proposal (1001) say of it (controller.md 10.6).
+"""What the codes of an answer to a proposal (1001) say of it (RULES 10.6).
 
 Responsible for: which refusal is definite, which was only of the proposal's base. Refuses to know:
 what follows from it.

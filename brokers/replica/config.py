@@ -22,7 +22,7 @@ class ReplicaConfig:
     `auto_in_sync_replicas` is accepted and does nothing, as in RocketMQ under controllers.
     `async_learner`: copies and never joins the SyncStateSet. `sync_from_last_file`: an empty log
     begins with the newest file of the master instead of the oldest (syncFromLastFile,
-    broker-wire-and-storage.md 2.3).
+    PROTOCOL 2.3).
     """
 
     file_bytes: int = 1024 * 1024 * 1024

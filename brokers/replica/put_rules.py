@@ -1,4 +1,4 @@
-"""What a put needs, and what it is answered with (`broker-wire-and-storage.md` section 6, design
+"""What a put needs, and what it is answered with (PROTOCOL 4.3, design
 S1, S2).
 
 Responsible for: the acknowledgement mode and its label, who may be admitted, RocketMQ's table of

@@ -1,6 +1,6 @@
 """What a role notice means for a replica.
 
-Responsible for: the one table that turns a notice of the controller into a verdict (controller.md
+Responsible for: the one table that turns a notice of the controller into a verdict (RULES
 10.5, design S5, S6, S8). Refuses to know: how a role is taken or left.
 """
 
@@ -25,7 +25,7 @@ class RoleNotice:
     `members` and `set_epoch` are None when the message did not carry them; `replicas`: broker id to
     address; `at_risk`: the election knowingly chose among unclean replicas; `source`: where it came
     from, for the events. `regent_master` False: a Java master, whose epoch entries may lag behind
-    the controller's epoch (broker-wire-and-storage.md 2.7), and whose `master_ha_address` is but a
+    the controller's epoch (PROTOCOL 2.7), and whose `master_ha_address` is but a
     guess.
     """
 

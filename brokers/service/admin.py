@@ -1,5 +1,5 @@
 """What operators and other processes ask a broker about itself: 19002, 1007, 906, 907, 28, 26
-(`controller.md` 3.13).
+(RULES 3.13).
 
 Responsible for: these answers, from facts it is given. Refuses to know: where the facts come from,
 how they change.

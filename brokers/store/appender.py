@@ -1,6 +1,6 @@
 """Appending as master: places and queue offsets of new messages.
 
-Responsible for: groups that stay within one file (broker-wire-and-storage.md 3.10), one queue
+Responsible for: groups that stay within one file (PROTOCOL 3.10), one queue
 offset per message without gaps or repeats, whatever is dispatched already. Refuses to know: who
 acknowledges, recovery, reading.
 """

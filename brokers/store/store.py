@@ -1,6 +1,6 @@
 """The message store of one replica: log, queues, checkpoint and recovery behind one object.
 
-Responsible for: broker-wire-and-storage.md 3 as a whole: places and queue offsets of messages,
+Responsible for: PROTOCOL 3 as a whole: places and queue offsets of messages,
 reading by queue, cutting.
 Refuses to know: roles, replication, waiting for acknowledgements, the protocol, clocks (the caller
 passes the time).

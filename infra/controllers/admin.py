@@ -1,7 +1,7 @@
 """What operators ask of controllers, one method per request, and the flags that say which
 controllers are meant.
 
-Responsible for: header fields and bodies of RocketMQ's admin requests (controller.md 3) and of
+Responsible for: header fields and bodies of RocketMQ's admin requests (RULES 3) and of
 ours.
 Refuses to know: how a call reaches the leader (`controllers.calls`), and how answers are shown.
 """
@@ -94,7 +94,7 @@ def parse_addresses(text: str) -> list[str]:
 class ControllerAdmin(ControllerCalls):
     """Calls to the controllers at `addresses`. The answers of reads are plain dictionaries."""
 
-    # -- RocketMQ's own requests (controller.md 3) -------------------------------------------------
+    # -- RocketMQ's own requests (RULES 3) -------------------------------------------------
 
     def metadata(self, address: str | None = None) -> dict[str, str]:
         """1005: who leads, as one controller sees it."""

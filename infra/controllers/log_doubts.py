@@ -1,5 +1,5 @@
 """What is appended to a command log that may have lost its newest decisions: every set in it is
-uncertain from there on (P).
+uncertain from there on.
 
 Responsible for the records and for seeing that the fold accepts each. Refuses to know where they
 are written, and what an uncertain set waits for (`processors.fold.decide_doubt`).

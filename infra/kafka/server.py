@@ -1,6 +1,6 @@
 """A local Kafka in KRaft mode: configuration files, the command, start, readiness, stop.
 
-Knows Kafka's settings and nothing of what is stored in it. Sources: `stack.md` section 6.
+Knows Kafka's settings and nothing of what is stored in it.
 """
 
 from __future__ import annotations

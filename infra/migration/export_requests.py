@@ -5,7 +5,7 @@ Responsible for: the sequence, and the code each request must be answered with.
 Refuses to know: whether a set may go (`export_plan`), sockets, and how requests are sent.
 
 A Java controller has no import; it is led there by what brokers and operators may ask
-(`controller.md` 5 and 6):
+(RULES 5 and 6):
 
 1. 1013 for 1, 2, ... next id - 1: each assigned id moves the next one (5.2).
 2. 1002 by the master's own id: the first election asks for no proof (5.5 row 2). Epoch 1,
@@ -156,7 +156,7 @@ def _changes(goal: Goal) -> int:
 
 
 def _apply(goal: Goal, broker_id: int, now_ms: int) -> Ask:
-    # The controller takes the address from the text before the ';' (`controller.md` 3.12).
+    # The controller takes the address from the text before the ';' (RULES 3.12).
     code = f"{goal.addresses.get(broker_id, 'forgotten:0')};{now_ms}"
     fields = {**_set_fields(goal), "appliedBrokerId": str(broker_id), "registerCheckCode": code}
     return Ask(RequestCode.CONTROLLER_APPLY_BROKER_ID, fields, meaning=f"assign id {broker_id}")

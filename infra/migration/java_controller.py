@@ -108,7 +108,7 @@ class JavaControllers:
 
 class JavaLink:
     """One connection to a controller's leader; what it heartbeats for counts as alive until it
-    closes (controller.md 8).
+    closes (RULES 8).
     """
 
     def __init__(self, address: str, timeout_ms: int) -> None:

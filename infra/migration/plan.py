@@ -1,7 +1,7 @@
 """
 What the way in from a Java controller and the way back to one have in common.
 
-Responsible for: reading what Java controllers and brokers answer (`controller.md` 3.5 to 3.7, 3.11,
+Responsible for: reading what Java controllers and brokers answer (RULES 3.5 to 3.7, 3.11,
 3.13) into plain facts, and for the shape of a plan: checks with their way out, and steps for the
 operator.
 Refuses to know: sockets, and which of the two ways is being planned.
@@ -122,7 +122,7 @@ class BrokerFacts:
 
 
 def controller_facts(address: str, ext: Mapping[str, str]) -> ControllerFacts:
-    """Read a 1005. DLedger writes peers as `n0:h:p;`, jRaft as `h:p;` (`controller.md` 3.6)."""
+    """Read a 1005. DLedger writes peers as `n0:h:p;`, jRaft as `h:p;` (RULES 3.6)."""
     peers = tuple(
         ":".join(part.split(":")[-2:]) for part in ext.get("peers", "").split(";") if part
     )
@@ -133,7 +133,7 @@ def java_set(name: str, listed: Mapping[str, Any], raw: object, next_broker_id: 
     """
     Join what 1006 lists of a set with `raw`, the body of its 1004, and the next id of 1012.
 
-    1006 alone hides an id that is in the set without being registered (`controller.md` 3.7).
+    1006 alone hides an id that is in the set without being registered (RULES 3.7).
     """
     try:
         replicas = [

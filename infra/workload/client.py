@@ -1,7 +1,7 @@
 """A small RocketMQ client: route by 105 with a poll, send by 310, pull by 11, offsets, heartbeat.
 
 It behaves as a tuned stock client does: it sends to the address with id 0 of the last route it
-read. Refuses to know what is sent and why. Sources: `broker-wire-and-storage.md` 4.1, 4.3 to 4.6.
+read. Refuses to know what is sent and why. Sources: PROTOCOL 4.1, 4.3 to 4.6.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-The answer to "how long could each set take messages?", from gold rows (P).
+The answer to "how long could each set take messages?", from gold rows.
 
 Responsible for adding days up and for words. Refuses to know where the rows come from.
 """

@@ -1,5 +1,5 @@
 """
-What became another one between two moments of the controllers' state (P).
+What became another one between two moments of the controllers' state.
 
 Responsible for comparing the two states part by part, and for the decisions that led from one to
 the other.

@@ -1,5 +1,5 @@
 """Decisions and broker events of one set, arranged so that what is asked about one election costs
-what its answer holds (P).
+what its answer holds.
 
 Responsible for the state of the set between two decisions, for when it was whole again, and for
 events by epoch and by time: a set may have thousands of elections, and each is asked about. Refuses

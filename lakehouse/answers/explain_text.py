@@ -1,5 +1,5 @@
 """
-An explained election as a person reads it (P).
+An explained election as a person reads it.
 
 Responsible for words and layout; refuses to know where the model came from.
 """

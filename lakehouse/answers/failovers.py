@@ -1,5 +1,5 @@
 """
-The answer to "which failovers were there, and what did they cost?", from gold rows (P).
+The answer to "which failovers were there, and what did they cost?", from gold rows.
 
 Responsible for the summary over failovers and for words. Refuses to know where the rows come from.
 """

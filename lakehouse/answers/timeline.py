@@ -1,5 +1,5 @@
 """
-A broker set over time, from gold rows (P): roles, SyncStateSets, elections, gaps.
+A broker set over time, from gold rows: roles, SyncStateSets, elections, gaps.
 
 Responsible for the model that `timeline_svg` draws, for the window of it that is asked for, and for
 the same as text.

@@ -1,4 +1,4 @@
-"""The timeline of a broker set as a picture (P): plain SVG text, readable by any browser, without
+"""The timeline of a broker set as a picture: plain SVG text, readable by any browser, without
 a script.
 
 Responsible for pixels, colours and what is said when the pointer rests on something. What is

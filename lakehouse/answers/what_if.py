@@ -1,5 +1,5 @@
 """What would have happened with other timers or another policy: every election of the controllers
-and every silence of a master that ended, judged again (P).
+and every silence of a master that ended, judged again.
 
 Each incident is judged by itself, from the state that history had then. Responsible for finding the
 incidents and for adding up what differs. Refuses to know tables, and to go on in a history that

@@ -1,5 +1,4 @@
-"""One incident again, under other timers or another policy, through the rules that controllers run
-(P).
+"""One incident again, under other timers or another policy, through the rules that controllers run.
 
 Responsible for putting the liveness, the triggers and the decision of `processors` into the moment
 at which other settings would have called for an election. Refuses to know history: it gets the set

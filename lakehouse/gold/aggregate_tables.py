@@ -1,4 +1,4 @@
-"""The tables that the streaming analytics keep, as data (P).
+"""The tables that the streaming analytics keep, as data.
 
 Responsible for names, columns with meaning and unit, keys and checks. Refuses to know how the
 counts come about (`aggregates`). Each row is about one stretch of event time and is replaced while

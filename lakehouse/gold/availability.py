@@ -1,5 +1,5 @@
 """
-How long each set could take messages on each day, from masterships and failovers (P).
+How long each set could take messages on each day, from masterships and failovers.
 
 Responsible for `gold/availability`: for cutting gaps by days (UTC) and for counting each moment
 once.

@@ -1,5 +1,5 @@
 """
-Failovers: what lies between two masterships, as decisions and broker events tell it (P).
+Failovers: what lies between two masterships, as decisions and broker events tell it.
 
 Responsible for `gold/failovers` and `gold/messages_at_risk`. Refuses to guess: what no broker
 reported is null. Times of different machines are put side by side as they are.

@@ -1,5 +1,5 @@
 """
-Landed commands as a stream of what each did to its broker set (P).
+Landed commands as a stream of what each did to its broker set.
 
 Responsible for folding records in order with the one fold there is, and for putting beside each
 outcome what only its publisher knows. All rows of the gold layer are made from this stream.

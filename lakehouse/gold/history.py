@@ -1,5 +1,5 @@
 """
-Broker sets as rows: as they are, and as they were between which offsets (P).
+Broker sets as rows: as they are, and as they were between which offsets.
 
 Responsible for `gold/broker_sets` and `gold/broker_set_history`. Refuses to know what led to a
 state.

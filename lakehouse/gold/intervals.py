@@ -1,5 +1,5 @@
 """
-What held from when to when: SyncStateSets, controller terms, ids of replicas (P).
+What held from when to when: SyncStateSets, controller terms, ids of replicas.
 
 Responsible for `gold/sync_state_set_intervals`, `gold/controller_terms` and `gold/broker_identity`.
 Each function takes the rows of earlier runs that still hold and gives what began or ended since.

@@ -1,5 +1,5 @@
 """
-The masterships of a set, one after the other, and the times without one (P).
+The masterships of a set, one after the other, and the times without one.
 
 Responsible for saying where a mastership begins and ends. Failovers, availability and messages at
 risk are made from these. Refuses to know what brokers report.

@@ -1,5 +1,5 @@
 """
-All gold rows of one cluster from what happened to its sets (P).
+All gold rows of one cluster from what happened to its sets.
 
 Responsible for running every builder over the same changes, and for what a later run needs to go
 on where this one stopped. Refuses to know where changes come from and who writes the rows.

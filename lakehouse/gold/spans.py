@@ -1,5 +1,5 @@
 """
-Rows that hold from one offset of the command log until the next one of the same thing (P).
+Rows that hold from one offset of the command log until the next one of the same thing.
 
 Responsible for beginning and ending them, also across runs: rows that were open are handed in
 again and come out closed. Refuses to know what the rows say.

@@ -1,4 +1,4 @@
-"""The gold part of the catalogue: the tables that answer questions, as data (P).
+"""The gold part of the catalogue: the tables that answer questions, as data.
 
 Responsible for names, columns with meaning and unit, keys, clustering, checks and retention.
 Refuses to know how rows come about (the other `gold_*` modules) and how they are written.

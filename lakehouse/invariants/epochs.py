@@ -1,5 +1,5 @@
 """
-What is known of the epochs of one set, from decisions and from what its brokers say (P).
+What is known of the epochs of one set, from decisions and from what its brokers say.
 
 Decisions and broker events are two topics without a common order: what a broker says of an epoch
 that no landed decision has reached waits here until one has. Responsible for that waiting and for

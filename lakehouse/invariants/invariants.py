@@ -1,5 +1,5 @@
 """
-The continuous invariants, as data, and how they are asked (P).
+The continuous invariants, as data, and how they are asked.
 
 Responsible for their names, their explanations, for asking them row by row and for what is carried
 from one batch of rows to the next. Refuses to know where rows come from and who is told.

@@ -1,5 +1,5 @@
 """
-What must hold between the elections and what brokers say they did, each as a pure step (P).
+What must hold between the elections and what brokers say they did, each as a pure step.
 
 Responsible for masters, epoch files, cuts and acknowledgements. Refuses to compare the clocks of
 two machines, and to take a missing event for a breach: what brokers say may be lost, what they say

@@ -1,5 +1,5 @@
 """
-From a batch of the log to what each table appends (P).
+From a batch of the log to what each table appends.
 
 Responsible for the order of rows, for leaving out what a table has already, and for refusing a
 batch with a hole. Takes and gives Arrow tables; refuses to know Spark and Delta.

@@ -1,5 +1,5 @@
 """
-Folding commands beside the outcomes that were published for them, record by record (P).
+Folding commands beside the outcomes that were published for them, record by record.
 
 Responsible for saying how far the two agree. Needs 32 bytes a command, not the outcomes themselves.
 Refuses to know where either comes from.

@@ -1,5 +1,5 @@
 """
-Which stretches of history must be folded to prove it, and what they prove together (P).
+Which stretches of history must be folded to prove it, and what they prove together.
 
 The command log is cut into ranges and the outcomes into pieces of the same number of records. Of
 what was proven, the names of the bytes are kept, and of each range the state behind it. A range

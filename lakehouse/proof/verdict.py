@@ -1,5 +1,5 @@
 """
-What a proof of history found, as data and in words (P).
+What a proof of history found, as data and in words.
 
 Responsible for the verdict and its text. Refuses to know how it came about.
 """

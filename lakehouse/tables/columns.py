@@ -1,4 +1,4 @@
-"""Avro fields as table columns (P).
+"""Avro fields as table columns.
 
 Responsible for the mapping of types, for flattening the part that all records of a topic share,
 and for turning a field's value into what its column holds. The schema files are the only place

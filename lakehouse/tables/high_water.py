@@ -1,4 +1,4 @@
-"""How far each table is, and which records are new to it (P).
+"""How far each table is, and which records are new to it.
 
 The tables themselves say how far they are, so a repeated batch, a lost checkpoint and a crash
 between two tables of one batch all change nothing: each table takes what is above its own mark.

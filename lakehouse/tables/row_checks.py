@@ -1,4 +1,4 @@
-"""What must be true of the rows of a table (P).
+"""What must be true of the rows of a table.
 
 Responsible for the kinds of check and for saying which rows break them. The landing job runs
 them before it appends; a row that breaks one goes to `silver/unreadable`, never to the floor.

@@ -1,4 +1,4 @@
-"""The catalogue: every table of the lakehouse, as data (P).
+"""The catalogue: every table of the lakehouse, as data.
 
 Responsible for names, layers, columns with their meaning, keys and checks.
 Refuses to know how tables are written (`landing.job`) and asked (`history`, `explain`, ...).

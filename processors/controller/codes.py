@@ -58,7 +58,7 @@ class CheckCodes:
         """The answer to a request that does not come from the replica it names; None when nothing
         speaks against it.
 
-        It has code 1, *unknown* (controller.md 1): an earlier attempt under the same id may stand
+        It has code 1, *unknown* (RULES 1): an earlier attempt under the same id may stand
         in the log. Raises BadRequest.
         """
         request = waiter.request

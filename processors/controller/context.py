@@ -26,7 +26,7 @@ from processors.fold.state import BrokerSet, ControllerState, Replica
 from processors.liveness.replicas import Liveness
 
 REQUEST_DEADLINE_MS = 2_500
-"""Below the 3 s that brokers wait (controller.md 10.4)."""
+"""Below the 3 s that brokers wait (RULES 10.4)."""
 LOGGER_ROOTS = frozenset({"regent"})
 """Loggers of ours begin with the name of a package of ours."""
 

@@ -1,5 +1,5 @@
 """A controller's figures of this moment: what is read off when somebody looks, rather than counted
-(controller.md 13).
+(RULES 13).
 
 Responsible for: which figures there are. Refuses to know: how they are written, and what was
 counted (`metrics`).

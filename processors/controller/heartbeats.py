@@ -46,7 +46,7 @@ _OFFSETS = ("appliedOffset", "publishedOffset")
 
 
 class Heartbeats:
-    """Every controller takes them, whoever leads (controller.md 3.1)."""
+    """Every controller takes them, whoever leads (RULES 3.1)."""
 
     def __init__(
         self,

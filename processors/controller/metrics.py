@@ -1,4 +1,4 @@
-"""What a controller counts about itself (controller.md 13), without a clock and without a format.
+"""What a controller counts about itself (RULES 13), without a clock and without a format.
 
 Responsible for: counters and histograms by their labels, under the names and with the borders of
 RocketMQ's own controller, and those that only Regent has. Refuses to know: who reads them and how

@@ -42,7 +42,7 @@ class OperatorRequests:
     # -- answered here -----------------------------------------------------------------------------
 
     def show_config(self, waiter: Waiter) -> list[Effect]:
-        """1010: start-up values of this controller, settings as they are in force (controller.md
+        """1010: start-up values of this controller, settings as they are in force (RULES
         3.9).
         """
         body = rocketmq.shown(self._context.config.startup, self._context.state)
@@ -84,7 +84,7 @@ class OperatorRequests:
 
     def update_config(self, waiter: Waiter) -> list[Effect]:
         """1009: recorded for all controllers; a black-listed name and nothing is applied
-        (controller.md 3.9).
+        (RULES 3.9).
         """
         request, context = waiter.request, self._context
         asked = operator_requests.properties_of(request)

@@ -1,4 +1,4 @@
-"""How many commands a leader has on their way through the log at once (design D5). (P)
+"""How many commands a leader has on their way through the log at once (design D5).
 
 Responsible for: the window. Whoever is overloaded answers a bounded number of requests in time and
 lets the others wait or turns them away; else all of them would come back after the deadline, and

@@ -70,7 +70,7 @@ class Peers:
         ]
 
     def metadata(self, waiter: Waiter) -> list[Effect]:
-        """1005, served by every node (controller.md 3.6)."""
+        """1005, served by every node (RULES 3.6)."""
         context = self._context
         addresses = {context.config.controller_id: context.config.address} | {
             peer: sight.address for peer, sight in context.leadership.peers.items()

@@ -41,7 +41,7 @@ class Waiter:
         return (now_ms if self.arrived_ms is None else self.arrived_ms) + deadline_ms
 
     def answer(self, response: RemotingCommand, status: str = "success") -> list[fx.Effect]:
-        """The answer on its way; a one-way request never gets one, however late (controller.md
+        """The answer on its way; a one-way request never gets one, however late (RULES
         1).
         """
         return [] if self.request.is_oneway else [fx.Reply(self.conn_id, response, status)]

@@ -213,7 +213,7 @@ def absence_of(candidate: Candidate) -> str:
 
 def _liveness(replica: Replica, evidence: ReplicaEvidence | None, asking_id: int) -> str:
     if replica.broker_id == asking_id:
-        # Its first heartbeat may come after its question (`controller.md` 16, row 8), but of a
+        # Its first heartbeat may come after its question (RULES 16, row 8), but of a
         # start that told no position only that one says whether it lost data (S15).
         is_unshown = evidence is not None and evidence.reason == REASON_UNSHOWN
         return POSITION_NOT_SHOWN if is_unshown else ALIVE

@@ -1,7 +1,7 @@
 """
 Decides elections: whether there is one, and what it changes.
 
-Responsible for `controller.md` 5.5 with design S6 and S7, and for the new epoch.
+Responsible for RULES 5.5 with design S6 and S7, and for the new epoch.
 Refuses to know who is best: `elect` chooses.
 """
 
@@ -111,7 +111,7 @@ def _failed(
     Refuse; a dead master is cleared once, when a controller asked.
 
     Shipped code moves the epoch at every such failure, and removes a live master when an
-    operator names -1 (`controller.md` 5.5 and 15 row 5).
+    operator names -1 (RULES 5.5 and 15 row 5).
     """
     if command.broker_id != NO_BROKER_ID:
         return Decision(Refusal.ELECT_MASTER_FAILED, candidates=verdicts)

@@ -1,7 +1,7 @@
 """
 Decides about the replicas of a set: their ids, their registration, their being forgotten.
 
-Responsible for `controller.md` 5.2, 5.3 and 5.7 with design S5, S6 and S9.
+Responsible for RULES 5.2, 5.3 and 5.7 with design S5, S6 and S9.
 Refuses to know elections: what it clears, others elect anew.
 """
 
@@ -56,7 +56,7 @@ def apply_broker_id(state: ControllerState, command: ApplyBrokerId) -> Decision:
     texts = (command.cluster_name, command.broker_name, command.register_check_code)
     if _any_too_long(*texts) or (broker_set and len(broker_set.replicas) >= REPLICAS_MAX):
         return Decision(Refusal.BROKER_ID_INVALID)
-    # The set keeps the cluster name it began with (`controller.md` 4.1).
+    # The set keeps the cluster name it began with (RULES 4.1).
     begins = broker_set is None or (rules.tombstone_takes_cluster_name and broker_set.tombstone)
     cluster_name = command.cluster_name if begins or broker_set is None else broker_set.cluster_name
     applied = BrokerIdApplied(

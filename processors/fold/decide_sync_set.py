@@ -1,7 +1,7 @@
 """
 Decides whether a master gets the SyncStateSet it asks for.
 
-Responsible for `controller.md` 5.6, row by row, with design S3 to S6.
+Responsible for RULES 5.6, row by row, with design S3 to S6.
 Refuses to know why the master wants it: what has caught up is the master's to judge.
 """
 
@@ -18,7 +18,7 @@ REASON_LOSS_PROVEN = "LOSS_PROVEN"
 
 
 def alter_sync_state_set(state: ControllerState, command: AlterSyncStateSet) -> Decision:
-    """Try the rows of `controller.md` 5.6 from the top; the first that matches decides."""
+    """Try the rows of RULES 5.6 from the top; the first that matches decides."""
     broker_set = state.live_set(command.broker_name)
     if broker_set is None:
         return Decision(Refusal.NO_SUCH_SET)

@@ -1,5 +1,5 @@
 """
-Who becomes master: the election policy as one pure function (`controller.md` 7, S5 to S7).
+Who becomes master: the election policy as one pure function (RULES 7, S5 to S7).
 
 Responsible for choosing among the replicas of one set and for saying why each was chosen or
 not. Refuses to know epochs to come, refusals and commands: it gets what they boil down to.

@@ -130,7 +130,7 @@ class Decision(Struct, frozen=True, gc=False):
     What the rules made of one command.
 
     A refusal changes nothing, with one exception: an election that a controller asked for
-    and that found nobody is refused and clears a dead master (`controller.md` 5.5 row 6).
+    and that found nobody is refused and clears a dead master (RULES 5.5 row 6).
     """
 
     refusal: Refusal | None = None

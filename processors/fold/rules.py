@@ -46,7 +46,7 @@ _FIRST_SETTINGS: Mapping[str, Setting] = {
     SETTING_UNCLEAN: Setting("false"),
     SETTING_DEDUPE_WINDOW: Setting("10000", 1, DEDUPE_WINDOW_MAX),
 }
-# RocketMQ's names and defaults where it has the setting (`controller.md` 11.1), then ours.
+# RocketMQ's names and defaults where it has the setting (RULES 11.1), then ours.
 _SETTINGS: Mapping[str, Setting] = {
     **_FIRST_SETTINGS,
     SETTING_SCAN_BROKERS: Setting("5000", 10, 3_600_000),
@@ -83,11 +83,11 @@ class Rules(NamedTuple):
     """Reports of earlier starts and of cleaned replicas count too: *ever* reported (S7)."""
     java_master_resets_set: bool = False
     """A Java master, dead by now, may have acknowledged what not every member holds: after it the
-    set is {master} also when all live members are ours (S1, design section 5).
+    set is {master} also when all live members are ours (S1, DESIGN 5).
     """
     tombstone_takes_cluster_name: bool = False
     """A set that begins again belongs to the cluster that begins it, or nobody in it ever counts
-    as alive: heartbeats are found by cluster (`controller.md` 4.1, 5.2).
+    as alive: heartbeats are found by cluster (RULES 4.1, 5.2).
     """
     empty_code_is_nobody: bool = False
     """An imported replica has no check code: nobody proves to be it without one (S9)."""

@@ -1,5 +1,5 @@
 """
-The headers of what a controller reports of its own accord. (P)
+The headers of what a controller reports of its own accord.
 
 Responsible for: their ids and sequence. Refuses to know: what is reported.
 """

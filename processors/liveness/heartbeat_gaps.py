@@ -1,5 +1,5 @@
 """
-Silences of replicas that ended, as facts for the history. (P)
+Silences of replicas that ended, as facts for the history.
 
 Responsible for: which silence is worth a record, and what stands in it: with these, other timers
 can be asked about afterwards. Refuses to know: what a silence led to; that is a command with its

@@ -1,5 +1,4 @@
 """When half the world falls silent at once, the ear is to blame rather than the world (design D8).
-(P)
 
 Responsible for: holding elections by silence back for a bounded time.
 Refuses to know: elections for any other cause; those go on.

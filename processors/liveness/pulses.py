@@ -1,5 +1,5 @@
 """
-One replica as one controller hears it (`controller.md` 3.1 and 4.2).
+One replica as one controller hears it (RULES 3.1 and 4.2).
 
 Responsible for: the fields of a heartbeat, what is kept of them, why a replica counts as alive or
 not, and whether the master of an imported set is still awaited. Refuses to know: connections,
@@ -55,7 +55,7 @@ def timeout_within_bounds_ms(asked_ms: int) -> int:
 
 
 class Heartbeat(Struct, frozen=True, gc=False):
-    """The fields of a 904 (controller.md 3.1), absent ones replaced by their defaults."""
+    """The fields of a 904 (RULES 3.1), absent ones replaced by their defaults."""
 
     key: BrokerKey
     address: str
@@ -198,7 +198,7 @@ def evidence_row(
     is_early: bool = False,
 ) -> ReplicaEvidence:
     """What is known of `replica` now. `asked`: it asks itself, so it lives, heartbeat or not
-    (controller.md 16, row 8).
+    (RULES 16, row 8).
 
     `is_early`: this controller began to listen a moment ago, so a replica that registered and that
     it never heard may live all the same.

@@ -1,4 +1,4 @@
-"""Who is alive, as one controller sees it (controller.md 4.2 and 8, design D8).
+"""Who is alive, as one controller sees it (RULES 4.2 and 8, design D8).
 
 Responsible for: one pulse per (cluster, set, broker id), what closed connections, refused probes
 and silence make of it, and the evidence a command carries away.
@@ -86,7 +86,7 @@ class Liveness:
         """Take a heartbeat that came from `host`; True when this replica had been gone, or its
         connection lost, until now.
 
-        The connection is bound anew by every heartbeat (defect 1 of controller.md 15).
+        The connection is bound anew by every heartbeat (defect 1 of RULES 15).
         """
         pulse, returned = self._touch(beat.key, beat.address, beat.incarnation, conn_id, now_ms)
         if pulse is None:
@@ -303,7 +303,7 @@ class Liveness:
         self, broker_set: BrokerSet | None, now_ms: int, asked_by: int | None = None
     ) -> tuple[ReplicaEvidence, ...]:
         """One row per registered replica, by id, as it is seen now. `asked_by`: the broker whose
-        own request is being made into a command lives, heartbeat or not (controller.md 16, broker
+        own request is being made into a command lives, heartbeat or not (RULES 16, broker
         row 8).
         """
         if broker_set is None:

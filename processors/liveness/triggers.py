@@ -1,4 +1,4 @@
-"""When the controller itself calls for an election (controller.md 9, design D8 and section 5).
+"""When the controller itself calls for an election (RULES 9, design D8, DESIGN 5).
 
 Responsible for: which sets have lost their master, for what cause, and whether calling (again)
 makes sense: a call that found nobody is repeated only when the evidence has changed.
@@ -70,7 +70,7 @@ class Pace:
 
     `retries`: how often a call whose outcome is not seen is made, before it waits `rescan_ms`
     (electMasterMaxRetryCount, scanInactiveMasterInterval; a call that found nobody is no failure to
-    be repeated: defect 5 of controller.md 15). `at_risk_wait_ms`: how long an election at risk
+    be repeated: defect 5 of RULES 15). `at_risk_wait_ms`: how long an election at risk
     waits for former members, 0 for ever (atRiskWaitMs).
     """
 
@@ -177,7 +177,7 @@ class ElectionTriggers:
         self, broker_set: BrokerSet, liveness: Liveness, now_ms: int, held_back: Callable[[], bool]
     ) -> str | None:
         if broker_set.tombstone or not broker_set.has_had_master:
-            return None  # The first election is asked for by a broker (controller.md 10.1 step 5).
+            return None  # The first election is asked for by a broker (RULES 10.1 step 5).
         if broker_set.master_broker_id is None:
             return CAUSE_NO_MASTER
         master = broker_set.master()

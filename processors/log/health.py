@@ -1,5 +1,5 @@
 """
-Is the log still the one that was folded here, and does it still arrive? (P, design S11 and D7)
+Is the log still the one that was folded here, and does it still arrive? (design S11 and D7)
 
 Responsible for: judging what was seen at each look, and the words with the way out. One odd look
 proves nothing: after a change of Kafka's leader an answer may be old for a moment; a log made anew

@@ -1,6 +1,6 @@
 """The name server process: remoting in front of a RouteTable.
 
-Responsible for: the requests of broker-wire-and-storage.md 4.1 that Regent serves, expiry, start
+Responsible for: the requests of PROTOCOL 4.1 that Regent serves, expiry, start
 and stop.
 Refuses to know: the rules of the table (routes.py) and how a registration is written
 (`nameserver.registration`).

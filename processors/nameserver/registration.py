@@ -1,7 +1,7 @@
 """REGISTER_BROKER as it comes over the wire, turned into a Registration.
 
 Responsible for: header fields, checksum, the JSON body and the compressed one
-(broker-wire-and-storage.md 4.1, slave-acting-master.md 1.3.1), each within named limits.
+(PROTOCOL 4.1, each within named limits.
 Refuses to know: the route table and its rules.
 """
 
@@ -90,7 +90,7 @@ def decode_registration(
     """
     ext, body = request.ext, request.body
     _check_crc(ext.get("bodyCrc32", "0"), body)
-    # Java says compressed=false even when it compressed (slave-acting-master.md 1.3.1); no JSON
+    # Java says compressed=false even when it compressed(PROTOCOL 4.1); no JSON
     # text begins so.
     if ext.get("compressed") == "true" or body[:1] == bytes((_ZLIB_MARK,)):
         version, topics = _decode_compressed(body)

@@ -1,6 +1,6 @@
 """The route table of a name server: which broker holds which topic, under which id and address.
 
-Responsible for: the rules of broker-wire-and-storage.md 4.1 and slave-acting-master.md 2.3 to 2.5,
+Responsible for: the rules of PROTOCOL 4.1 and,
 and the shape of the answers made from the table.
 Refuses to know: sockets, clocks (times are arguments, ms of a steady clock), the wire form of a
 registration.
@@ -155,7 +155,7 @@ class RouteTable:
 
     def member_group(self, cluster_name: str, broker_name: str) -> dict[str, object]:
         """The members of a name; empty when unknown. The cluster is only repeated
-        (slave-acting-master.md 1.3.4).
+        (PROTOCOL 4.1).
         """
         group = self._groups.get(broker_name)
         addresses = {} if group is None else dict(group.addresses)

@@ -1,4 +1,4 @@
-"""Metrics as Prometheus text (controller.md 13).
+"""Metrics as Prometheus text (RULES 13).
 
 Responsible for: the series' names, kinds, labels and meanings. Names and labels of RocketMQ's own
 are those that the Prometheus exporter of its 5.3.3 controller prints, so that dashboards and alerts

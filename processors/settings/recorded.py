@@ -1,5 +1,5 @@
 """The settings that are recorded in the log, as the controller's shell-less parts read them
-(controller.md 11.1).
+(RULES 11.1).
 
 Responsible for: the value in force of each, as a number or a flag, what a change from outside may
 name, and the words for a value that cannot be. Refuses to know: what the settings do.

@@ -1,4 +1,4 @@
-"""RocketMQ's names for what is configured, in ours (controller.md 11.1).
+"""RocketMQ's names for what is configured, in ours (RULES 11.1).
 
 Responsible for: the table of names, and one clear error when two of them contradict each other.
 Refuses to know: files, and whether the values that come out are usable (the model of the

@@ -1,4 +1,4 @@
-"""Outcomes and state to RocketMQ answers (controller.md 3, the response side, and 2.2).
+"""Outcomes and state to RocketMQ answers (RULES 3, the response side, and 2.2).
 
 Responsible for: the header fields, bodies and remarks of every answer of a controller, and of 1008.
 Refuses to know: why the fold decided as it did, and who waits for the answer.
@@ -32,7 +32,7 @@ IsAlive: TypeAlias = Callable[[BrokerSet, Replica], bool]
 
 
 def not_leader(request: RemotingCommand) -> RemotingCommand:
-    """2007: no header fields, no body (controller.md 2.2)."""
+    """2007: no header fields, no body (RULES 2.2)."""
     return request.reply(ResponseCode.CONTROLLER_NOT_LEADER, remark=NOT_LEADER_REMARK)
 
 
@@ -166,7 +166,7 @@ def _registered(
     ext |= set_facts(state, broker_set, at_risk)
     master = broker_set.master()
     named = request.ext.get("clusterName", broker_set.cluster_name)
-    # The master is looked for where the request says (controller.md 5.3).
+    # The master is looked for where the request says (RULES 5.3).
     if named != broker_set.cluster_name:
         is_alive = partial(_alive_in, is_alive, named)
     # A master that is dead or was started anew has no mastership to tell of (design S6).
@@ -215,7 +215,7 @@ def _elected(
             "brokerName": broker_set.broker_name,
             "cluster": broker_set.cluster_name,
         }
-        # mqadmin reads the group at the top, brokers below its name (controller.md 12).
+        # mqadmin reads the group at the top, brokers below its name (RULES 12).
         body |= {"brokerMemberGroup": group, **group}
     remark = None if outcome.code == ResponseCode.SUCCESS else "the current master is kept"
     return request.reply(
@@ -224,7 +224,7 @@ def _elected(
 
 
 def role_notice(state: ControllerState, broker_set: BrokerSet, at_risk: bool) -> RemotingCommand:
-    """1008 for every member of the set; the body is required (controller.md 3.8)."""
+    """1008 for every member of the set; the body is required (RULES 3.8)."""
     ext = set_facts(state, broker_set, at_risk) | master_fields(broker_set)
     return RemotingCommand.request(
         RequestCode.NOTIFY_BROKER_ROLE_CHANGED, ext, set_body(broker_set), oneway=True
@@ -238,7 +238,7 @@ _ID_DIGITS_MAX = 19
 def replica_info(
     request: RemotingCommand, state: ControllerState, at_risk: bool = False
 ) -> RemotingCommand:
-    """1004: no liveness check, `masterEpoch` always present (controller.md 3.5)."""
+    """1004: no liveness check, `masterEpoch` always present (RULES 3.5)."""
     broker_set = known_set(state, request.ext.get("brokerName", ""))
     if broker_set is None:
         return request.reply(
@@ -269,7 +269,7 @@ def asked_by_another_start(request: RemotingCommand, broker_set: BrokerSet, brok
 
 
 def next_broker_id(request: RemotingCommand, state: ControllerState) -> RemotingCommand:
-    """1012: never refuses; a set nobody knows starts at 1, a cleaned one goes on (controller.md
+    """1012: never refuses; a set nobody knows starts at 1, a cleaned one goes on (RULES
     5.1, S9).
     """
     broker_set = state.sets.get(request.ext.get("brokerName", ""))
@@ -280,7 +280,7 @@ def next_broker_id(request: RemotingCommand, state: ControllerState) -> Remoting
 def sync_state_data(
     request: RemotingCommand, names: Iterable[str], state: ControllerState, is_alive: IsAlive
 ) -> RemotingCommand:
-    """1006: unknown names are skipped (controller.md 3.7)."""
+    """1006: unknown names are skipped (RULES 3.7)."""
     table: dict[str, object] = {}
     for name in names:
         broker_set = known_set(state, name)

@@ -1,4 +1,4 @@
-"""RocketMQ requests to commands (controller.md 3, the request side).
+"""RocketMQ requests to commands (RULES 3, the request side).
 
 Responsible for: reading header fields and bodies as Java and Regent brokers write them, and
 building the one command a request stands for.
@@ -70,7 +70,7 @@ def command_id_of(request: RemotingCommand) -> bytes | None:
 
 def heartbeat_of(request: RemotingCommand) -> Heartbeat:
     """
-    The 904 in `request`. `BadRequest` with 2005 when it names no broker id (controller.md 3.1).
+    The 904 in `request`. `BadRequest` with 2005 when it names no broker id (RULES 3.1).
 
     What it tells unreadably counts as not told, as in Java: its sender lives.
     """
@@ -275,7 +275,7 @@ def clean_broker_data(
     broker_name = fields.text("brokerName")
     listed = request.ext.get("brokerControllerIdsToClean", "").strip()
     cluster_name = fields.text("clusterName", "")
-    # A replica that was given another cluster's name is heard under that one (controller.md 5.7,
+    # A replica that was given another cluster's name is heard under that one (RULES 5.7,
     # row 3).
     evidence = evidence_of(broker_name, None, cluster_name)
     return CleanBrokerData(
@@ -322,7 +322,7 @@ only.
 
 
 def wanted_set_names(request: RemotingCommand) -> list[str]:
-    """The names a 1006 asks for; code 1 for a missing or empty list (controller.md 3.7)."""
+    """The names a 1006 asks for; code 1 for a missing or empty list (RULES 3.7)."""
     names = _json(request.body, "the names of broker sets")
     if not isinstance(names, list) or not names:
         raise BadRequest("the body names no broker set")

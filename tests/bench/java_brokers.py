@@ -110,7 +110,7 @@ class JavaBrokers:
 
     def wait_whole(self) -> JavaMember:
         """Until every broker that runs is in the SyncStateSet of a living master; gives the master.
-        A slave that stays on a former master, a defect of theirs (controller.md 15), is started
+        A slave that stays on a former master, a defect of theirs (RULES 15), is started
         anew, and counted.
         """
         try:

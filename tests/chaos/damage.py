@@ -1,6 +1,6 @@
 """What can be wrong with the files of a broker's store: cut, overwritten, flipped, gone.
 
-Responsible for: finding records and files by their layout (broker-wire-and-storage.md 3.2 to 3.7),
+Responsible for: finding records and files by their layout (PROTOCOL 3.2 to 3.7),
 and the damage itself.
 Refuses to know: when a store is damaged and what must become of it. Nothing here uses the product's
 own readers.

@@ -1,4 +1,4 @@
-"""`controller.md` 15: each shipped defect. The wire is as Java's, the behaviour is right."""
+"""RULES 15: each shipped defect. The wire is as Java's, the behaviour is right."""
 
 import pytest
 

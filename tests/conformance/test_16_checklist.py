@@ -1,4 +1,4 @@
-"""`controller.md` 16: what Java brokers and mqadmin count on, each line with the tests that show
+"""RULES 16: what Java brokers and mqadmin count on, each line with the tests that show
 it.
 """
 

@@ -1,4 +1,4 @@
-"""`controller.md` 1 and 2: who serves which request, and what each response code stands for."""
+"""RULES 1 and 2: who serves which request, and what each response code stands for."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`controller.md` 3: each request with all fields of its answer (fields of ours left out: Java
+"""RULES 3: each request with all fields of its answer (fields of ours left out: Java
 ignores them).
 """
 

@@ -1,4 +1,4 @@
-"""`controller.md` 5.7, with the edge cases of 6: forgetting replicas, and what stays of a set."""
+"""RULES 5.7, with the edge cases of 6: forgetting replicas, and what stays of a set."""
 
 import pytest
 

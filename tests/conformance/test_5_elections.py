@@ -1,4 +1,4 @@
-"""`controller.md` 5.5 and 7: elections and their policy."""
+"""RULES 5.5 and 7: elections and their policy."""
 
 import pytest
 

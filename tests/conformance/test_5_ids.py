@@ -1,4 +1,4 @@
-"""`controller.md` 5.1 to 5.4: the next id, taking it, registering, reading."""
+"""RULES 5.1 to 5.4: the next id, taking it, registering, reading."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`controller.md` 5.6: what a master may make of its SyncStateSet, row by row."""
+"""RULES 5.6: what a master may make of its SyncStateSet, row by row."""
 
 import pytest
 

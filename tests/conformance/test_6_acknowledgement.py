@@ -1,4 +1,4 @@
-"""`broker-wire-and-storage.md` section 6: what a put needs, and its answer; one row of the tables,
+"""PROTOCOL section 6: what a put needs, and its answer; one row of the tables,
 one test.
 """
 

@@ -1,4 +1,4 @@
-"""`controller.md` 4.1, 6 and 17: what each event does to the state, and what a fold must keep."""
+"""RULES 4.1, 6 and 17: what each event does to the state, and what a fold must keep."""
 
 import pytest
 from immutables import Map

@@ -1,4 +1,4 @@
-"""`controller.md` 4.2, 8 and 9: who is alive, what triggers an election, and what follows."""
+"""RULES 4.2, 8 and 9: who is alive, what triggers an election, and what follows."""
 
 import pytest
 

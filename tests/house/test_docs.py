@@ -15,7 +15,17 @@ ARCHITECTURE = ROOT / "ARCHITECTURE.md"
 OPERATING = ROOT / "OPERATING.md"
 LAKE = ROOT / "LAKE.md"
 TESTING = ROOT / "tests" / "README.md"
-DOCUMENTS = (README, ARCHITECTURE, OPERATING, LAKE, TESTING)
+DESIGN = ROOT / "DESIGN.md"
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+CHOICES = ROOT / "CHOICES.md"
+PAGES = (ROOT / "processors/RULES.md", ROOT / "brokers/PROTOCOL.md", ROOT / "lakehouse/TABLES.md")
+DOCUMENTS = (
+    README, ARCHITECTURE, OPERATING, LAKE, TESTING, DESIGN, CONTRIBUTING, CHOICES, *PAGES,
+)  # fmt: skip
+# A map of two pages: what is longer belongs where the thing is.
+MAP_CHARS_MAX = 12_000
+PARAGRAPH_CHARS_MAX = 900
+CELL_CHARS_MAX = 200
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -59,6 +69,16 @@ def test_the_documents_name_only_commands_that_exist() -> None:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_the_architecture_has_a_paragraph_on_every_package(package: str) -> None:
     assert f"`{package}" in ARCHITECTURE.read_text(encoding="utf-8")
+
+
+def test_the_architecture_is_a_map() -> None:
+    text = ARCHITECTURE.read_text(encoding="utf-8")
+    assert len(text) <= MAP_CHARS_MAX
+    prose, tables = [], []
+    for line in re.sub(r"```.*?```", "", text, flags=re.DOTALL).split("\n"):
+        (tables if line.startswith("|") else prose).append(line)
+    assert max(map(len, prose)) <= PARAGRAPH_CHARS_MAX
+    assert max(len(cell) for line in tables for cell in line.split("|")) <= CELL_CHARS_MAX
 
 
 def test_the_architecture_gives_a_reason_for_every_dependency() -> None:

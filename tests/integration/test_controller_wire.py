@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.processes]
 GOLDEN = Path(__file__).parents[1] / "golden"
 START_S = 90.0
 ANSWER_S = 3.0
-"""Brokers wait so long (controller.md 16, broker row 9)."""
+"""Brokers wait so long (RULES 16, broker row 9)."""
 PATIENCE_S = 60.0
 """For a machine that does much else; what is told is the time of the answer, where time is the
 point.
@@ -183,7 +183,7 @@ def names(broker_set: str) -> dict[str, str]:
 
 
 def join(peer: Peer, broker_set: str, broker: int, port: int) -> None:
-    """A Java broker's way in: 1012, 1013, 1003, 904, 1002 (controller.md 10.1)."""
+    """A Java broker's way in: 1012, 1013, 1003, 904, 1002 (RULES 10.1)."""
     me, address = names(broker_set), f"127.0.0.1:{port}"
     offered = peer.ask(1012, me)
     assert offered.ext["nextBrokerId"] == str(broker)

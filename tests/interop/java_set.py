@@ -130,7 +130,7 @@ class JavaSet:
     last: SetView | None = field(default=None)
     started_anew: list[str] = field(default_factory=list)
     """Java slaves that stayed on a broker that is no longer master, a defect of theirs
-    (controller.md 15).
+    (RULES 15).
     """
 
     def view(self) -> SetView | None:

@@ -20,7 +20,7 @@ from tests.interop.stage import Row, Stage
 CLUSTER = "DefaultCluster"
 TOPIC = "Beside"
 SHRINK_WITHIN_S = 30.0
-# RocketMQ's own keys (controller.md 11.1) that an operator may look for; the kind, paths and
+# RocketMQ's own keys (RULES 11.1) that an operator may look for; the kind, paths and
 # network keys are each side's own.
 KEYS = (
     "scanNotActiveBrokerInterval",
@@ -51,7 +51,7 @@ def run(stage: Stage) -> list[Row]:
     for peer, own in zip(theirs, ours, strict=True):
         missing = [line for line in peer.output if line not in own.output]
         # The Java controller nests the members where mqadmin does not find them; ours it prints
-        # (controller.md 12).
+        # (RULES 12).
         more = [
             line
             for line in own.output
@@ -154,7 +154,7 @@ def _play(stage: Stage, java: JavaSet) -> list[Played]:
 
 
 def _settle(java: JavaSet, master: int) -> None:
-    """The elected one is master. A Java slave may stay on the demoted one (controller.md 15): it is
+    """The elected one is master. A Java slave may stay on the demoted one (RULES 15): it is
     started anew.
     """
     java.wait("the elected one is master", lambda view: view.master_id == master)

@@ -1,7 +1,7 @@
 """
 What must hold, watched from outside after every step.
 
-Responsible for: the promises of design section 4 as checks over all nodes at once.
+Responsible for: the promises of DESIGN 4 as checks over all nodes at once.
 Refuses to know: how any node reaches its state; it reads public attributes and disks.
 """
 

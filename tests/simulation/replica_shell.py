@@ -222,7 +222,7 @@ class ReplicaShell:
             end.send(effect.header + body, "ha.transfer")
 
     def _packet(self, end: End, data: bytes) -> str:
-        """What a whole packet is called in the counts (broker-wire-and-storage.md 2.1)."""
+        """What a whole packet is called in the counts (PROTOCOL 2.1)."""
         is_handshake = int.from_bytes(data[:4], "big") == 1
         if end.pipe.right is end:
             return "handshake_reply" if is_handshake else "heartbeat"

@@ -20,7 +20,7 @@ WALL_START_MS = 1_700_000_000_000
 
 
 class InvariantBroken(AssertionError):
-    """A promise of design section 4 does not hold in this world."""
+    """A promise of DESIGN 4 does not hold in this world."""
 
 
 class Timer:

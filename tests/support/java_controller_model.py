@@ -1,4 +1,4 @@
-"""RocketMQ's own controller as `controller.md` 5 and 6 describes it, defects included: what is
+"""RocketMQ's own controller as RULES 5 and 6 describes it, defects included: what is
 planned for it is tried here.
 
 One leader, no unclean election, no log. Heartbeats count until `hang_up`.

@@ -1,5 +1,5 @@
 """Who is connected: consumer and producer groups, their clients and subscriptions
-(`broker-wire-and-storage.md` 4.4).
+(PROTOCOL 4.4).
 
 Responsible for: what a heartbeat, an unregister, a closed connection and the passing of time do to
 groups, and whom to notify. Refuses to know: sockets, clocks, topics.

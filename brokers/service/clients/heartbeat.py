@@ -1,4 +1,4 @@
-"""The body of a client's heartbeat (34) as typed values (`broker-wire-and-storage.md` 4.4, 4.13).
+"""The body of a client's heartbeat (34) as typed values (PROTOCOL 4.4, 4.13).
 
 Responsible for: decoding it from Java and Go, limits. Refuses to know: what a heartbeat changes.
 """

@@ -1,4 +1,4 @@
-"""Locks of queues for orderly consumers (`broker-wire-and-storage.md` 4.8; codes 41, 42).
+"""Locks of queues for orderly consumers (PROTOCOL 4.8; codes 41, 42).
 
 Responsible for: who holds a queue of a group, for how long, and how many locks there may be.
 Refuses to know: clocks, sockets, whether a queue exists.

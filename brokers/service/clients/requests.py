@@ -1,4 +1,4 @@
-"""Serving clients as such: 34, 35, 38, 40, 41, 42, 46 (`broker-wire-and-storage.md` 4.4, 4.8).
+"""Serving clients as such: 34, 35, 38, 40, 41, 42, 46 (PROTOCOL 4.4, 4.8).
 
 Responsible for: recording clients and their subscriptions, telling groups that they changed, queue
 locks.

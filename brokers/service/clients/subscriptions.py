@@ -1,5 +1,5 @@
-"""What a consumer wants of a topic: tag expressions and their hashes (`broker-wire-and-storage.md`
-5.4, 4.4).
+"""What a consumer wants of a topic: tag expressions and their hashes (PROTOCOL
+3.5, 4.4).
 
 Responsible for: parsing `A || B`, which messages a subscription takes.
 Refuses to know: SQL expressions, clients, queues.

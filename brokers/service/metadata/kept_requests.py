@@ -1,5 +1,5 @@
 """Serving the tables that are kept for Java's services: 45, 402, 60, 61
-(`broker-wire-and-storage.md` 2.11).
+(PROTOCOL 2.11).
 
 Responsible for: these answers. Refuses to know: what the tables hold.
 """

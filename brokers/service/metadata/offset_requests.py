@@ -1,5 +1,5 @@
 """Serving offsets on the master: 14, 15, 29, 30, 31, 32, 43, and 19014 on a slave
-(`broker-wire-and-storage.md` 4.6).
+(PROTOCOL 4.6).
 
 Responsible for: these answers. Refuses to know: who is master, when offsets are written to disk.
 """

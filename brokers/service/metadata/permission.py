@@ -1,5 +1,5 @@
 """RocketMQ's brokerPermission: what this broker allows at all, whatever its topics do
-(`broker-wire-and-storage.md` 4.3, 4.5).
+(PROTOCOL 4.3, 4.5).
 
 Responsible for: routes without what is not allowed, and RocketMQ's refusals of who comes all the
 same: sends to order topics (others go elsewhere by the route) and every pull. Refuses to know:

@@ -1,5 +1,5 @@
 """A slave copies its master's tables: topics, offsets, groups, what is kept for Java
-(`broker-wire-and-storage.md` 2.11).
+(PROTOCOL 2.11).
 
 Responsible for: asking 21, 43, 201, 19015, 45, 402, 61 and 60 every few seconds and at once after a
 change of master; offsets of a master of our own kind much more often, and only what changed.

@@ -1,7 +1,7 @@
 """Serving the administration of topics and groups: 17, 18, 215, 200, and the tables 21, 201, 19010,
 19013.
 
-Responsible for: these answers (`broker-wire-and-storage.md` 2.11, 4.10). Refuses to know: how a
+Responsible for: these answers (PROTOCOL 2.11, 4.10). Refuses to know: how a
 change is made known.
 """
 

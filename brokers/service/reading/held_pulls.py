@@ -1,4 +1,4 @@
-"""Pulls that wait for a message (`broker-wire-and-storage.md` 4.5, long polling).
+"""Pulls that wait for a message (PROTOCOL 4.5, long polling).
 
 Responsible for: which held pulls a dispatch wakes, which ones are out of time, limits.
 Refuses to know: sockets, clocks, what a pull reads.

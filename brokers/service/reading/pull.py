@@ -1,4 +1,4 @@
-"""Serving pulls on the master: 11, 361, long polling (`broker-wire-and-storage.md` 4.5).
+"""Serving pulls on the master: 11, 361, long polling (PROTOCOL 4.5).
 
 Responsible for: permissions, which messages a subscription takes, holding a pull until there is
 something to say.

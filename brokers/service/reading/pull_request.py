@@ -1,5 +1,5 @@
 """A pull (11, 361) as a typed value, and what the answer to each result of the store is
-(`broker-wire-and-storage.md` 4.5).
+(PROTOCOL 4.5).
 
 Responsible for: the header, the flag bits, the table from store result to code and next offset.
 Refuses to know: sockets, clocks, the store, when a pull is held.

@@ -1,5 +1,5 @@
 """Messages by key, by unique key, by place: 12, 33, and 19011 for other replicas
-(`broker-wire-and-storage.md` 4.11).
+(PROTOCOL 4.11).
 
 Responsible for: these answers. Refuses to know: how keys are kept, what a damaged message leads to.
 """

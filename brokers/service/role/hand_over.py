@@ -1,4 +1,4 @@
-"""A planned hand-over of the mastership, as decisions (design section 5, push).
+"""A planned hand-over of the mastership, as decisions (DESIGN 5).
 
 Responsible for: who may take over, when the log is quiet enough to ask the controller, and when to
 give up and serve on.

@@ -1,4 +1,4 @@
-"""The messages a send stores, as the log takes them (`broker-wire-and-storage.md` 4.3).
+"""The messages a send stores, as the log takes them (PROTOCOL 4.3).
 
 Responsible for: one message or a batch of them, what the broker adds and removes, where a message
 was born. Refuses to know: whether it may be stored, the store, the answer.

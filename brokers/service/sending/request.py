@@ -1,5 +1,5 @@
 """A send (10, 310, 320) as a typed value, and whether it may be stored
-(`broker-wire-and-storage.md` 4.3).
+(PROTOCOL 4.3).
 
 Responsible for: both header forms, the checks in their order, the properties a broker adds, the
 answer.

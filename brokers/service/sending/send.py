@@ -1,4 +1,4 @@
-"""Serving sends on the master: 10, 310, 320 (`broker-wire-and-storage.md` 4.3, design S1).
+"""Serving sends on the master: 10, 310, 320 (PROTOCOL 4.3, design S1).
 
 Responsible for: taking sends of one turn of the event loop together into the log, and answering
 each when the replicas have it, when time is over, or when the mastership is. Refuses to know: how

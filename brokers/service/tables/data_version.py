@@ -1,4 +1,4 @@
-"""The version number that topic, group and offset tables carry (`broker-wire-and-storage.md` 3.9).
+"""The version number that topic, group and offset tables carry (PROTOCOL 3.9).
 
 Responsible for: how it moves and how it looks on the wire. Refuses to know: what it is the version
 of.

@@ -1,5 +1,5 @@
 """Tables that only Java's delay, timer and pop services understand, kept for them
-(`broker-wire-and-storage.md` 2.11, 3.9).
+(PROTOCOL 2.11, 3.9).
 
 Responsible for: which master's answer is taken over, and what is given on, so that a Java broker
 that leads later goes on where the last Java master was. Refuses to know: when a message is due, who

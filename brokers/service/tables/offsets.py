@@ -1,4 +1,4 @@
-"""Consumer offsets: how far each group has read each queue (`broker-wire-and-storage.md` 3.9, 4.6).
+"""Consumer offsets: how far each group has read each queue (PROTOCOL 3.9, 4.6).
 
 Responsible for: the table, where groups without an offset began (`group_starts`), its version, its
 JSON as a whole and in pieces, what changed since. Refuses to know: files, sockets, clocks, what a

@@ -1,4 +1,4 @@
-"""The configuration of consumer groups (`broker-wire-and-storage.md` 3.9, 4.10; codes 200, 201,
+"""The configuration of consumer groups (PROTOCOL 3.9, 4.10; codes 200, 201,
 207).
 
 Responsible for: the table, its defaults, its version, its JSON. Refuses to know: files, sockets,

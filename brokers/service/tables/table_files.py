@@ -1,5 +1,5 @@
 """The files of folder `config`: topics, consumer offsets, subscription groups, what is kept for
-Java (`broker-wire-and-storage.md` 3.9).
+Java (PROTOCOL 3.9).
 
 Responsible for: which table is in which file, and that one that cannot be read is never taken for
 an empty one (S12).

@@ -1,4 +1,4 @@
-"""A topic table written down, for files, replicas and name servers (`broker-wire-and-storage.md`
+"""A topic table written down, for files, replicas and name servers (PROTOCOL
 3.9, 4.10).
 
 Responsible for: which reader gets which parts. Refuses to know: topics, versions, how they change.

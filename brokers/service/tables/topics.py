@@ -1,5 +1,5 @@
 """Topics of one broker: their configuration, who may create them and how
-(`broker-wire-and-storage.md` 3.9, 4.3, 4.10).
+(PROTOCOL 3.9, 4.3, 4.10).
 
 Responsible for: the table, its version, names, creation on first send, system topics, the JSON both
 peers read.

@@ -1,7 +1,7 @@
 """Files that are whole after a crash, and the marks of who has a store folder.
 
 Responsible for: replacing a small file so that it holds the old or the new bytes (rule S12), the
-`lock` file and the `abort` marker of broker-wire-and-storage.md 3.1.
+`lock` file and the `abort` marker of PROTOCOL 3.1.
 Refuses to know: what the files say.
 """
 

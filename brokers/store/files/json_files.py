@@ -1,7 +1,7 @@
 """The JSON configuration files of a broker (folder `config`): tolerant reading, durable writing,
 one older copy.
 
-Responsible for: broker-wire-and-storage.md 3.9: the `.bak` copy, fastjson's dialect, rule S12.
+Responsible for: PROTOCOL 3.9: the `.bak` copy, fastjson's dialect, rule S12.
 Refuses to know: what topics, groups or offsets are.
 """
 

@@ -1,7 +1,7 @@
 """One file of the key index: header, hash slots, entries, each pointing to the one before it in its
 slot.
 
-Responsible for: broker-wire-and-storage.md 3.6 byte for byte; a file that an end without warning
+Responsible for: PROTOCOL 3.6 byte for byte; a file that an end without warning
 left behind is usable.
 Refuses to know: keys, messages, which file comes next.
 

@@ -1,6 +1,6 @@
 """Which texts of a message the index knows, and their hashes.
 
-Responsible for: the indexed text and its hash of broker-wire-and-storage.md 3.6, at a price that
+Responsible for: the indexed text and its hash of PROTOCOL 3.6, at a price that
 every message can pay.
 Refuses to know: files, queries.
 """

@@ -1,6 +1,6 @@
 """The body of a send batch: units with a body and properties each.
 
-Responsible for: the byte layout of broker-wire-and-storage.md 3.10. Every bad input ends in
+Responsible for: the byte layout of PROTOCOL 3.10. Every bad input ends in
 RecordError.
 Refuses to know: what is stored of a unit.
 """

@@ -1,7 +1,7 @@
 """The commit log on disk: preallocated files of one size, one append position, kept file
 descriptors.
 
-Responsible for: broker-wire-and-storage.md 3.3, 3.4 and the log part of 2.6; that bytes behind the
+Responsible for: PROTOCOL 3.3, 3.4 and the log part of 2.6; that bytes behind the
 end are zero after a cut.
 Refuses to know: queues, topics, confirm offsets, when to flush.
 

@@ -1,7 +1,7 @@
 """The folder of a commit log: which files it holds when it is opened.
 
 Responsible for: refusing files that do not fit together, taking away a last one that was never
-finished (broker-wire-and-storage.md 3.4). Refuses to know: what the files hold.
+finished (PROTOCOL 3.4). Refuses to know: what the files hold.
 """
 
 from __future__ import annotations

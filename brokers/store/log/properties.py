@@ -1,7 +1,7 @@
 """Message properties: the text form `key 0x01 value 0x02 ...`, Java string hashes, tag codes and
 delay levels.
 
-Responsible for: broker-wire-and-storage.md 3.2 (properties string), 3.5 (tagsCode) and 5.1 (delay
+Responsible for: PROTOCOL 3.2 (properties string), 3.5 (tagsCode) and 5.1 (delay
 levels).
 Refuses to know: records, files, who sets which property and why.
 """

@@ -1,6 +1,6 @@
 """Records of the commit log: messages version 1 and 2, blank records, offset message ids.
 
-Responsible for: the byte layouts of broker-wire-and-storage.md 3.2, 3.3 and 5.5. Every bad input
+Responsible for: the byte layouts of PROTOCOL 3.2, 3.3 and 5.5. Every bad input
 ends in RecordError.
 Refuses to know: files, positions in a log beyond the number written into a record, queues.
 """

@@ -1,6 +1,6 @@
 """Which old files of the log go, and when the disk counts as full.
 
-Responsible for: the rules of broker-wire-and-storage.md 3.4, from facts that are passed in. Refuses
+Responsible for: the rules of PROTOCOL 3.4, from facts that are passed in. Refuses
 to know: files, clocks, who reads.
 """
 

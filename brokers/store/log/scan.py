@@ -1,7 +1,7 @@
 """Reading a log front to back: where the last complete message ends, and whether a record starts at
 an offset.
 
-Responsible for: the completeness rule of broker-wire-and-storage.md 3.8 and the alignment rule of
+Responsible for: the completeness rule of PROTOCOL 3.8 and the alignment rule of
 2.6. Works on a read callback, so that the simulation's disk and the real one share it.
 Refuses to know: files, queues, what is done with what it finds.
 """

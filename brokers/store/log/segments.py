@@ -1,7 +1,7 @@
 """Arithmetic of logs that are kept in files of one size: names, starts, gaps, how a write is laid
 over files.
 
-Responsible for: broker-wire-and-storage.md 3.3 and 3.4 as numbers.
+Responsible for: PROTOCOL 3.3 and 3.4 as numbers.
 Refuses to know: file systems.
 """
 

@@ -1,6 +1,6 @@
 """One consume queue: a file row of 20-byte entries that point into the commit log.
 
-Responsible for: broker-wire-and-storage.md 3.5 on disk.
+Responsible for: PROTOCOL 3.5 on disk.
 Refuses to know: what the messages are, confirm offsets, when to flush.
 
 Slot = logical offset of an entry (byte offset / 20).

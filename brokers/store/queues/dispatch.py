@@ -1,7 +1,7 @@
 """From log order to queues: gives every confirmed message its consume queue entry, and its keys to
 the index.
 
-Responsible for: the dispatch rule of broker-wire-and-storage.md 3.5, in log order, each message
+Responsible for: the dispatch rule of PROTOCOL 3.5, in log order, each message
 once.
 Refuses to know: how the confirm offset came about, who waits for the entries, how keys are indexed.
 

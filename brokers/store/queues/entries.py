@@ -1,6 +1,6 @@
 """Entries of a consume queue as bytes.
 
-Responsible for: broker-wire-and-storage.md 3.5, one entry. Refuses to know: files.
+Responsible for: PROTOCOL 3.5, one entry. Refuses to know: files.
 """
 
 from __future__ import annotations

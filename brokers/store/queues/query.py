@@ -1,7 +1,7 @@
 """Reading messages through a consume queue: by offset with the result table of the protocol, and by
 time.
 
-Responsible for: broker-wire-and-storage.md 4.5 (store results, selection limits) and 4.6 (search by
+Responsible for: PROTOCOL 4.5 (store results, selection limits) and 4.6 (search by
 time).
 Refuses to know: response codes, subscriptions beyond a set of tag hashes, who asks.
 """

@@ -1,6 +1,6 @@
 """Many messages at once, found complete: what reading a log at a start does to its long sound part.
 
-Responsible for: the completeness rule of broker-wire-and-storage.md 3.8 for runs of plain messages,
+Responsible for: the completeness rule of PROTOCOL 3.8 for runs of plain messages,
 body checksums included, at about a tenth of the price of one after the other. Refuses to know: what
 is wrong with a record: it stops in front of it, and in front of those that only scan.LogWalk may
 judge.

@@ -1,6 +1,6 @@
 """The store's checkpoint file.
 
-Responsible for: broker-wire-and-storage.md 3.7.
+Responsible for: PROTOCOL 3.7.
 Refuses to know: what the numbers are used for.
 """
 

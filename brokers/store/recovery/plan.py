@@ -1,7 +1,7 @@
 """What is decided when a store is opened: where reading begins, what is believed, where the log
 ends.
 
-Responsible for: the decisions of broker-wire-and-storage.md 3.8, from facts about files and from
+Responsible for: the decisions of PROTOCOL 3.8, from facts about files and from
 what a checkpoint says.
 Refuses to know: files; how records are read; who asks.
 

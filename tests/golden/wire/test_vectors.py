@@ -1,4 +1,4 @@
-"""The bodies of `broker-wire-and-storage.md` 8.5, as Java's classes print them: read by ours, and
+"""The bodies of PROTOCOL 8.5, as Java's classes print them: read by ours, and
 what ours writes says the same.
 
 Java prints integer keys without quotes and objects as keys; ours writes standard JSON, which Java

@@ -2,7 +2,7 @@
 does it.
 
 Responsible for: what a controller sees of a broker, lost answers, restarts and lost disks included
-(`controller.md` 10). Refuses to know: what a controller decides; how bytes are copied (`replicas`).
+(RULES 10). Refuses to know: what a controller decides; how bytes are copied (`replicas`).
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class Promises:
 
     def applied(self, node: ControllerNode, before: ControllerState, applied: Applied) -> None:
         """Equal state and digest at equal offset on all; what is new in the log keeps every rule of
-        design section 4.
+        DESIGN 4.
         """
         offset, outcome, state = applied.offset, applied.outcome, node.folder.state
         if self._digests.setdefault(offset, outcome.digest) != outcome.digest:

@@ -124,7 +124,7 @@ H = EpochHistory.of
 @pytest.mark.parametrize(
     ("local", "local_end", "master", "master_end", "expected"),
     [
-        # worked examples of broker-wire-and-storage.md 2.6
+        # worked examples of PROTOCOL 2.6
         (H((1, 0), (2, 100), (3, 150)), 250, H((1, 0), (2, 100), (3, 150)), 300, 250),
         (H((1, 0), (2, 100), (3, 200)), 300, H((1, 0), (2, 100), (4, 150)), 400, 150),
         (H((1, 100), (2, 300), (3, 500)), 700, H((1, 100), (2, 300), (3, 500)), 600, 600),

@@ -20,7 +20,7 @@ from brokers.ha.frames import (
     Transfer,
 )
 
-# broker-wire-and-storage.md 8.2, captured from a real master
+# PROTOCOL 8.2, captured from a real master
 GOLDEN = {
     "00000001000000000000000000000002": SlaveHandshake(2),
     "0000000200000000000001b9": SlaveAck(441),

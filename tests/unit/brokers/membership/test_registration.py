@@ -1,4 +1,4 @@
-"""The registration of a broker: the states and the failure table of `controller.md` 10.2 and 10.3,
+"""The registration of a broker: the states and the failure table of RULES 10.2 and 10.3,
 row by row.
 """
 

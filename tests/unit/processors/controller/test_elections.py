@@ -1,4 +1,4 @@
-"""Calls, commands and pushes of the active controller (controller.md 9)."""
+"""Calls, commands and pushes of the active controller (RULES 9)."""
 
 import pytest
 from msgspec.structs import replace

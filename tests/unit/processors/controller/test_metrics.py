@@ -29,7 +29,7 @@ JAVA_TYPES = {
     1012: "CONTROLLER_GET_NEXT_BROKER_ID",
     1013: "CONTROLLER_APPLY_BROKER_ID",
 }
-"""controller.md 13"""
+"""RULES 13"""
 
 
 @pytest.mark.parametrize(("code", "name"), JAVA_TYPES.items())

@@ -1,4 +1,4 @@
-"""ElectMaster: `controller.md` 5.5 row by row with its edge cases, and design S5 to S7."""
+"""ElectMaster: RULES 5.5 row by row with its edge cases, and design S5 to S7."""
 
 import pytest
 

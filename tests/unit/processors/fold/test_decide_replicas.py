@@ -1,4 +1,4 @@
-"""Ids, registration and cleaning: `controller.md` 5.1 to 5.3, 5.7, 6 and design S5, S6, S9."""
+"""Ids, registration and cleaning: RULES 5.1 to 5.3, 5.7, 6 and design S5, S6, S9."""
 
 import pytest
 
@@ -149,7 +149,7 @@ def test_5_3_the_same_registration_again_changes_nothing():
 
 
 def test_a_registration_without_an_address_is_refused():
-    """A master without an address would leave every broker fenced (`controller.md` 16 row 4)."""
+    """A master without an address would leave every broker fenced (RULES 16 row 4)."""
     assert with_replicas(1).register(1, broker_address="").refusal == "INVALID_REGISTRATION"
 
 

@@ -1,4 +1,4 @@
-"""AlterSyncStateSet: `controller.md` 5.6 row by row, and design S3 to S6."""
+"""AlterSyncStateSet: RULES 5.6 row by row, and design S3 to S6."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The election policy: `controller.md` 7 and design S7."""
+"""The election policy: RULES 7 and design S7."""
 
 import pytest
 

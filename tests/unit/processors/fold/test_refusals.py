@@ -34,5 +34,5 @@ def test_what_is_not_refused_has_the_code_of_success():
     ],
 )
 def test_codes_are_those_of_rocketmq(refusal, code):
-    """`controller.md` 2.2."""
+    """RULES 2.2."""
     assert RESPONSE_CODES[refusal] == code

@@ -7,7 +7,7 @@ from events.commands import COMMANDS, DoubtBrokerSet
 from processors.fold.rules import RULES, RULES_VERSION, SUPPORTED_RULES, Setting, rules_of
 from schemas import earlier
 
-# controller.md 11.1
+# RULES 11.1
 ROCKETMQ_DEFAULTS = {
     "enableElectUncleanMaster": "false",
     "scanNotActiveBrokerInterval": "5000",

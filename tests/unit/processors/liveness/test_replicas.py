@@ -1,4 +1,4 @@
-"""Pulses, closed connections, probes, evidence (controller.md 4.2, 8; design D8)."""
+"""Pulses, closed connections, probes, evidence (RULES 4.2, 8; design D8)."""
 
 import pytest
 from msgspec.structs import replace

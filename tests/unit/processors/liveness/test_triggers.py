@@ -1,4 +1,4 @@
-"""When the controller calls for an election (controller.md 9, design D8)."""
+"""When the controller calls for an election (RULES 9, design D8)."""
 
 import itertools
 

@@ -1,5 +1,5 @@
 """Answers as RocketMQ 5.3.3 gave them: a recorded life is replayed against the core, and rows of
-controller.md 3.
+RULES 3.
 """
 
 import json
@@ -66,7 +66,7 @@ def test_a_recorded_life_of_java_brokers_is_answered_alike() -> None:
 
 
 def without_mqadmins_copy(body: Any) -> Any:
-    """The member group stands once more at the top, where mqadmin looks for it (controller.md
+    """The member group stands once more at the top, where mqadmin looks for it (RULES
     12).
     """
     if not isinstance(body, dict) or "brokerMemberGroup" not in body:

@@ -1,4 +1,4 @@
-"""Answers to reads, rows of controller.md 3.5, 3.7 and 3.11."""
+"""Answers to reads, rows of RULES 3.5, 3.7 and 3.11."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Requests to commands (controller.md 3, the request side)."""
+"""Requests to commands (RULES 3, the request side)."""
 
 import pytest
 

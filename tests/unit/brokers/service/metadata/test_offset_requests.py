@@ -1,4 +1,4 @@
-"""Offset requests, row by row of `broker-wire-and-storage.md` 4.6."""
+"""Offset requests, row by row of PROTOCOL 4.6."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Pulls: the header's flags and the table of `broker-wire-and-storage.md` 4.5, row by row."""
+"""Pulls: the header's flags and the table of PROTOCOL 4.5, row by row."""
 
 import pytest
 

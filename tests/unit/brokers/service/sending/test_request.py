@@ -1,4 +1,4 @@
-"""Sends: both header forms, the checks of `broker-wire-and-storage.md` 4.3 row by row, the
+"""Sends: both header forms, the checks of PROTOCOL 4.3 row by row, the
 properties, the answer.
 """
 
