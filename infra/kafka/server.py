@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -274,8 +275,10 @@ class LocalKafka:
         """Send a signal to one node (SIGKILL, SIGSTOP, SIGCONT); after SIGKILL it is reaped."""
         child = self.children[node_id]
         os.kill(child.pid, number)
-        if number == 9:
+        if number == signal.SIGKILL:
             child.wait()
+        elif number == signal.SIGSTOP:
+            children.until_stopped(child.pid)
 
     def _died(self) -> str | None:
         for node in self.nodes:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
 POLL_S = 0.02
+STOPPED_WAIT_S = 5.0
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
@@ -134,3 +135,23 @@ def last_lines(path: Path, count: int, bytes_max: int = 16_384, from_byte: int =
     except OSError:
         return []
     return text.splitlines()[-count:]
+
+
+def until_stopped(pid: int, wait_s: float = STOPPED_WAIT_S) -> bool:
+    """Whether every thread of a process stands still after SIGSTOP: the signal returns before all
+    of them do, and until then the process may answer.
+    """
+    deadline = time.monotonic() + wait_s
+    while time.monotonic() < deadline:
+        try:
+            states = {_state_of(task) for task in Path(f"/proc/{pid}/task").iterdir()}
+        except OSError:  # a thread ended meanwhile, or this system has no such folder
+            states = set()
+        if states == {"T"}:
+            return True
+        time.sleep(0.001)
+    return False
+
+
+def _state_of(task: Path) -> str:
+    return (task / "stat").read_text().rpartition(")")[2].split()[0]

@@ -89,3 +89,14 @@ def test_last_lines_start_where_this_run_began(tmp_path: Path) -> None:
         file.write("one\ntwo\nthree\n")
     assert children.last_lines(path, 2, from_byte=start) == ["two", "three"]
     assert children.last_lines(tmp_path / "none", 2) == []
+
+
+def test_a_stopped_process_stands_still_when_it_is_said_to(tmp_path: Path) -> None:
+    child = children.spawn([sys.executable, "-c", "while True: pass"], tmp_path / "out")
+    try:
+        assert not children.until_stopped(child.pid, 0.05)
+        os.kill(child.pid, signal.SIGSTOP)
+        assert children.until_stopped(child.pid)
+    finally:
+        children.kill_group(child.pid)
+        child.wait()
