@@ -52,7 +52,7 @@ marked = $$(grep -rl 'mark\.$(1)' $(2) --include='test_*.py' | sort)
 # Two at a time in this order, so that the long ones do not begin last. A unit test that wants a Kafka goes where one runs.
 .PHONY: test-parts test-simulation test-integration test-lake test-spark
 test-parts:
-	$(PYTEST) -m "not spark and not kafka" tests/unit tests/conformance $(wildcard tests/golden tests/property)
+	$(PYTEST) -m "not spark and not kafka" tests/unit tests/conformance tests/scenarios $(wildcard tests/golden tests/property)
 
 test-simulation:
 	REGENT_SIMULATION_BUDGET_S=$(SIMULATION_BUDGET_S) REGENT_CONTROL_BUDGET_S=$(CONTROL_BUDGET_S) REGENT_STORE_BUDGET_S=$(STORE_BUDGET_S) REGENT_SIMULATION_FROM=$(SIMULATION_FROM) $(PYTEST) tests/simulation

@@ -167,6 +167,11 @@ def _model(folder: Folder, at_ms: int, first: int) -> dict[str, Any]:
     }
 
 
+def set_text(broker_set: BrokerSet) -> str:
+    """One set for people."""
+    return "\n".join(_set_lines(_set_model(broker_set)))
+
+
 def _set_model(broker_set: BrokerSet) -> dict[str, Any]:
     model = asdict(broker_set)
     for name in ("replicas", "positions"):
