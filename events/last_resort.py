@@ -31,7 +31,9 @@ class LastResort:
     """
 
     def __init__(self, who: str, limit_s: float = STOP_MAX_S, code: int = EXIT_STUCK) -> None:
-        self._who, self._limit_s, self._code = who, limit_s, code
+        self._who = who
+        self._limit_s = limit_s
+        self._code = code
         self._disarmed = threading.Event()
         # A bare lock, and the thread is there before: a signal's handler must not wait for a lock
         # that it interrupted.

@@ -136,7 +136,9 @@ class SlaveLink:
         have begun it.
         """
         self.state = SlaveState.READY
-        self.epochs, self.end_offset, self.master_end = epochs, end_offset, 0
+        self.epochs = epochs
+        self.end_offset = end_offset
+        self.master_end = 0
         self._limits = limits
         self._hello = SlaveHandshake(broker_id, from_last_file, learner)
         self._wanted_epoch = wanted_epoch

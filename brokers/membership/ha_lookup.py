@@ -35,7 +35,9 @@ class HaLookup:
     def __init__(
         self, client: RemotingClient, register_anew: Callable[[], None], told: Told
     ) -> None:
-        self._client, self._register_anew, self._told = client, register_anew, told
+        self._client = client
+        self._register_anew = register_anew
+        self._told = told
         self._asking: asyncio.Task[None] | None = None
 
     def ask(self, master_address: str) -> None:

@@ -93,7 +93,10 @@ class Membership:
         self.registered = asyncio.Event()
         # Addresses of the set's replicas by broker id: the newest that any answer told.
         self.replicas: dict[int, str] = {}
-        self._files, self._timers, self._hooks, self._clock = files, timers, hooks, clock
+        self._files = files
+        self._timers = timers
+        self._hooks = hooks
+        self._clock = clock
         self._controllers = ControllerClient(addresses, self._greeting)
         self._registration = reg.Registration(
             me.cluster_name, me.broker_name, me.address, iter(new_command_id, "")

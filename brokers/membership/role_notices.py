@@ -34,7 +34,9 @@ class RoleNotices:
         follow: Callable[[RoleNotice], None],
         look: Callable[[], Awaitable[None]],
     ) -> None:
-        self._me, self._follow, self._look = me, follow, look
+        self._me = me
+        self._follow = follow
+        self._look = look
         self._hinted = asyncio.Event()
 
     def take(self, message: RemotingCommand) -> None:

@@ -46,11 +46,9 @@ class EventReporter:
         self.broker_id = 0
         self.reported = 0
         self.dropped = 0
-        self._cluster_name, self._broker_name, self._incarnation = (
-            cluster_name,
-            broker_name,
-            incarnation,
-        )
+        self._cluster_name = cluster_name
+        self._broker_name = broker_name
+        self._incarnation = incarnation
         self._clock = clock
         self._sequence = 0
         self._producer = None if kafka is None else Producer(producer_settings(kafka), logger=_log)

@@ -68,18 +68,14 @@ class MasterHandOver:
         hold_ms: int,
         report: Callable[[str, Mapping[str, object]], None],
     ) -> None:
-        self._roles, self._replica, self._membership, self._client = (
-            roles,
-            replica,
-            membership,
-            client,
-        )
-        self._forwarder, self._clock, self._unfinished, self._report = (
-            forwarder,
-            clock,
-            unfinished,
-            report,
-        )
+        self._roles = roles
+        self._replica = replica
+        self._membership = membership
+        self._client = client
+        self._forwarder = forwarder
+        self._clock = clock
+        self._unfinished = unfinished
+        self._report = report
         # Held requests are given up after `hold_ms`: what remains is for the way to the new master.
         self._limit_ms = min(LIMIT_MS, hold_ms * 3 // 4)
         self._busy = False

@@ -71,8 +71,13 @@ class RetentionTask:
         report: Callable[[str, Mapping[str, object]], None],
         failed: Callable[[str], None],
     ) -> None:
-        self._store, self._policy, self._clock = store, policy, clock
-        self._wanted, self._trimmed, self._report, self._failed = wanted, trimmed, report, failed
+        self._store = store
+        self._policy = policy
+        self._clock = clock
+        self._wanted = wanted
+        self._trimmed = trimmed
+        self._report = report
+        self._failed = failed
         self._full_since_ms: int | None = None
         self._held_file = JsonFile(store.root / "config" / HELD_TIME_FILE)
         self._held = self._loaded()

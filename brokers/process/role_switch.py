@@ -48,13 +48,11 @@ class RoleSwitch:
         addresses: Callable[[], Mapping[int, str]],
         report: Callable[[str, Mapping[str, object]], None],
     ) -> None:
-        self._config, self._roles, self._tables, self._replica, self._forwarder = (
-            config,
-            roles,
-            tables,
-            replica,
-            forwarder,
-        )
+        self._config = config
+        self._roles = roles
+        self._tables = tables
+        self._replica = replica
+        self._forwarder = forwarder
         self.permission = BrokerPermission(
             config.broker_permission, tables.topics, config.advertised
         )
@@ -64,7 +62,9 @@ class RoleSwitch:
     def wire(
         self, service: ClientService, changes: TopicChanges, name_servers: NameServers
     ) -> None:
-        self._service, self._changes, self._name_servers = service, changes, name_servers
+        self._service = service
+        self._changes = changes
+        self._name_servers = name_servers
 
     def attach(self, core: ReplicaCore) -> None:
         """This broker has an identity, and `core` plays its replica."""

@@ -34,7 +34,9 @@ class Scrubber:
         every_s: float,
         first_after_s: float = FIRST_AFTER_S,
     ) -> None:
-        self._store, self._repairs, self._bytes_per_s = store, repairs, bytes_per_s
+        self._store = store
+        self._repairs = repairs
+        self._bytes_per_s = bytes_per_s
         self._every_s, self._first_after_s = every_s, first_after_s
         self.passes = 0
 

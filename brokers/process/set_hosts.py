@@ -22,7 +22,9 @@ class SetHosts:
         ha_status: Callable[[], HaStatus],
         roles: RoleView,
     ) -> None:
-        self._addresses, self._ha_status, self._roles = addresses, ha_status, roles
+        self._addresses = addresses
+        self._ha_status = ha_status
+        self._roles = roles
         configured = tuple(controllers)
         self.replicas = KnownHosts(self._replica_addresses)
         self.controllers = KnownHosts(lambda: configured)

@@ -32,7 +32,9 @@ class IndexUpkeep:
     def __init__(
         self, store: MessageStore, flush_ms: int = FLUSH_MS, look_ms: int = LOOK_MS
     ) -> None:
-        self._store, self._flush_ms, self._look_ms = store, flush_ms, look_ms
+        self._store = store
+        self._flush_ms = flush_ms
+        self._look_ms = look_ms
 
     async def run(self) -> None:
         """For as long as the broker runs."""
@@ -97,12 +99,10 @@ class Upkeep:
         confirmed: Callable[[int], None] = lambda offset: None,
         keep_held: Callable[[], Callable[[], None] | None] = lambda: None,
     ) -> None:
-        self._store, self._tables, self._storage_failed, self._confirmed = (
-            store,
-            tables,
-            storage_failed,
-            confirmed,
-        )
+        self._store = store
+        self._tables = tables
+        self._storage_failed = storage_failed
+        self._confirmed = confirmed
         self._keep_held = keep_held
         self._room_wanted: str | None = None
 

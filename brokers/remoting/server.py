@@ -47,7 +47,9 @@ class RemotingServer:
         """`has_place(peer)`: whether the reserve of connections is there for who comes from that
         address.
         """
-        self._handler, self._host, self._port = handler, host, port
+        self._handler = handler
+        self._host = host
+        self._port = port
         self._on_open, self._on_close = on_open, on_close
         self._has_place = has_place or (lambda peer: False)
         limits = limits or Limits()

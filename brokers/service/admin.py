@@ -160,13 +160,11 @@ class AdminRequests(Service):
         ha: Callable[[], HaStatus],
         clock: Clock,
     ) -> None:
-        self._status, self._epochs, self._config, self._ha, self._clock = (
-            status,
-            epochs,
-            config,
-            ha,
-            clock,
-        )
+        self._status = status
+        self._epochs = epochs
+        self._config = config
+        self._ha = ha
+        self._clock = clock
 
     def serves(self) -> dict[int, Served]:
         """Every replica tells of itself."""

@@ -53,8 +53,13 @@ class ClientService:
         repairs: Repairs | None = None,
     ) -> None:
         tables, changes, self._ends = shared.files, shared.topics, shared.ends
-        self._store, self._tables, self._roles, self._clock = store, tables, roles, clock
-        self._forwarder, self._changes, self._routes_changed = forwarder, changes, routes_changed
+        self._store = store
+        self._tables = tables
+        self._roles = roles
+        self._clock = clock
+        self._forwarder = forwarder
+        self._changes = changes
+        self._routes_changed = routes_changed
         self._follower = QueueFollower(store, self._queues_grew, lambda: roles.serving)
         self.groups = ClientGroups()
         self.clients = ClientRequests(

@@ -51,7 +51,9 @@ class QueueFollower:
         hurried: Callable[[], bool] = lambda: False,
     ) -> None:
         """`hurried`: whether somebody may wait for these messages, as at a master."""
-        self._store, self._grown, self._hurried = store, grown, hurried
+        self._store = store
+        self._grown = grown
+        self._hurried = hurried
         self._helper: EntryProcess | None = None
         self._helper_from_s = 0.0
         self._second_from_s, self._pieces = 0.0, 0

@@ -73,7 +73,9 @@ class Replay:
         from_ms: int = 0,
         until_ms: int | None = None,
     ) -> None:
-        self._timers, self._policy, self._silences = timers, policy, silences
+        self._timers = timers
+        self._policy = policy
+        self._silences = silences
         self._failovers = {(row["broker_name"], row["offset"]): row for row in failovers}
         self._from_ms, self._until_ms = from_ms, until_ms
         self._last_evidence: dict[str, tuple[ReplicaEvidence, ...]] = {}

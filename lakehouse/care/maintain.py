@@ -165,7 +165,10 @@ class _Care:
     def __init__(
         self, lake: Lake, table: TableSpec, locks: CommitLocks, window_days: float, now_ms: int
     ) -> None:
-        self._lake, self._table, self._locks, self._now_ms = lake, table, locks, now_ms
+        self._lake = lake
+        self._table = table
+        self._locks = locks
+        self._now_ms = now_ms
         self._window_hours = round(window_days * HOURS_PER_DAY)
         self._done = TableCare(table.name)
 

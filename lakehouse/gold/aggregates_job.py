@@ -74,7 +74,9 @@ class AggregatesJob:
             )
         place = checkpoint or f"{lake.root}/{CHECKPOINTS}"
         self._checkpoint = spark_path(f"{place}/{quote(lake.cluster_id, safe='')}")
-        self._spark, self._lake, self._locks = spark, lake, locks
+        self._spark = spark
+        self._lake = lake
+        self._locks = locks
         self._watermark_s, self._merge = watermark_s, merge
         ensure_tables(lake, AGGREGATE_TABLES)
 

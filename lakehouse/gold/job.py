@@ -80,7 +80,9 @@ class GoldJob:
             raise LakehouseError(
                 f"no cluster has landed in {lake.root} yet: gold is made of what has landed"
             )
-        self._lake, self._locks, self._merge = lake, locks, merge
+        self._lake = lake
+        self._locks = locks
+        self._merge = merge
         self._run = f"gold/run {lake.cluster_id}"
         self._runs = CommitLocks(lake.folder, (self._run,))
         self._at: _Standing | None = None

@@ -44,7 +44,10 @@ class Activity:
         step: Callable[[Callable[[], bool]], object],
         troubled: Callable[[str, str | None], None],
     ) -> None:
-        self._name, self._every_s, self._step, self._troubled = name, every_s, step, troubled
+        self._name = name
+        self._every_s = every_s
+        self._step = step
+        self._troubled = troubled
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name=name)
         self._failure: str | None = None

@@ -205,7 +205,9 @@ class _Run:
         )
         self._note_difference(offset, differs)
         if tally.first_mismatch is None:
-            tally.proven, tally.digest, tally.unsaid_after = offset, folded[0], 0
+            tally.proven = offset
+            tally.digest = folded[0]
+            tally.unsaid_after = 0
 
     def _note_difference(self, offset: int, differs: bool) -> None:
         tally = self._range

@@ -108,7 +108,10 @@ class _Proof:
     def __init__(
         self, spark: Any, lake: Lake, files: Mapping[str, Sequence[str]], scope: Scope
     ) -> None:
-        self._spark, self._lake, self._scope, self._size = spark, lake, scope, scope.range_records
+        self._spark = spark
+        self._lake = lake
+        self._scope = scope
+        self._size = scope.range_records
         self._records = {topic: _records(spark, paths) for topic, paths in files.items()}
         self._partitions = PARTITIONS_PER_CORE * spark.sparkContext.defaultParallelism
 

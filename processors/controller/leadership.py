@@ -86,7 +86,9 @@ class Leadership:
             return
         sight.heard_ms, sight.gone_ms = now_ms, None
         sight.probes_due_ms.clear()
-        sight.active, sight.able, sight.term = active, able, term
+        sight.active = active
+        sight.able = able
+        sight.term = term
 
     def heard_through_log(self, issuer: str, term: int, now_ms: int) -> None:
         """A command of the leader that came back through the log shows that it lives."""

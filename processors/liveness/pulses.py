@@ -115,11 +115,9 @@ class Pulse:
 
     def take_beat(self, beat: Heartbeat, now_ms: int, relayed: bool, host: str = "") -> None:
         self.relayed, self.host = relayed, host
-        self.timeout_ms, self.election_priority, self.notice_token = (
-            beat.timeout_ms,
-            beat.election_priority,
-            beat.notice_token,
-        )
+        self.timeout_ms = beat.timeout_ms
+        self.election_priority = beat.election_priority
+        self.notice_token = beat.notice_token
         self.epoch_seen = max(self.epoch_seen, beat.epoch_seen)
         if not relayed:
             self.direct_ms = now_ms
@@ -130,11 +128,9 @@ class Pulse:
         if (beat.epoch, beat.max_offset) == (self.epoch, self.max_offset):
             self.confirm_offset = max(self.confirm_offset, beat.confirm_offset)
         elif (beat.epoch, beat.max_offset) > (self.epoch, self.max_offset):
-            self.epoch, self.max_offset, self.confirm_offset = (
-                beat.epoch,
-                beat.max_offset,
-                beat.confirm_offset,
-            )
+            self.epoch = beat.epoch
+            self.max_offset = beat.max_offset
+            self.confirm_offset = beat.confirm_offset
 
     def starts_anew(self) -> None:
         """What it told about its log is void, and what it held is expected of it (S15)."""

@@ -137,7 +137,8 @@ def _checked(
 
 
 def _waiting(config: ControllerConfig) -> ControllerConfig:
-    notes, warnings, shown = config._notes, config._warnings, config._shown
     patient = config.model_copy(update={"kafka_wait_ms": KAFKA_WAIT_MS})
-    patient._notes, patient._warnings, patient._shown = notes, warnings, shown
+    patient._notes = config._notes
+    patient._warnings = config._warnings
+    patient._shown = config._shown
     return patient

@@ -57,7 +57,9 @@ class HttpFront:
     def __init__(
         self, host: str, port: int, routes: Mapping[str, Route], quiet_s: float = QUIET_S
     ) -> None:
-        self._host, self._port, self._quiet_s = host, port, quiet_s
+        self._host = host
+        self._port = port
+        self._quiet_s = quiet_s
         self._routes = dict(routes)
         self._paths = sorted({name.rpartition(" ")[2] for name in routes})
         self._open = 0

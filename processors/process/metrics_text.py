@@ -97,7 +97,9 @@ class _Page(Collector):
     def __init__(
         self, metrics: Metrics, figures: Gauges | None, disk: Disk, who: Mapping[str, str]
     ) -> None:
-        self._metrics, self._figures, self._disk = metrics, figures, disk
+        self._metrics = metrics
+        self._figures = figures
+        self._disk = disk
         self._who = {SCOPE: "controller", **who}
 
     def collect(self) -> Iterator[Metric]:

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from source_tree import ROOT, function_nodes, imports, modules, text, tree
+from source_tree import ROOT, function_nodes, imports, modules, nodes, text, tree
 
 # To be aimed at: 300 and 30. What is cut up to meet a number is harder to read than what is a
 # little long.
@@ -82,3 +82,18 @@ def test_a_small_module_with_one_user_has_a_reason() -> None:
         f"put it where it is used: {small - set(SMALL_FOR_A_REASON)}; "
         f"no reason needed: {set(SMALL_FOR_A_REASON) - small}"
     )
+
+
+@pytest.mark.parametrize("path", modules(), ids=str)
+def test_attributes_are_not_packed_into_one_assignment(path: Path) -> None:
+    packed = [
+        node.lineno
+        for node in nodes(path)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Tuple)
+        and isinstance(node.value, ast.Tuple)
+        and len(node.targets[0].elts) > 2
+        and all(isinstance(one, ast.Attribute) for one in node.targets[0].elts)
+        and not any(isinstance(one, ast.Attribute) for one in ast.walk(node.value))
+    ]
+    assert not packed, f"{path}: {packed}: a line each"

@@ -33,7 +33,10 @@ class GroupChanges:
     def __init__(
         self, tables: TableFiles, roles: RoleView, held: HeldByMembers, clock: Clock
     ) -> None:
-        self._tables, self._roles, self._held, self._clock = tables, roles, held, clock
+        self._tables = tables
+        self._roles = roles
+        self._held = held
+        self._clock = clock
         # master epoch and counter of the last push taken here
         self._pushed: tuple[int, int] = (0, 0)
 

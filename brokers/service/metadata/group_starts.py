@@ -50,7 +50,10 @@ class GroupStarts:
         groups: ClientGroups,
         first_place: Callable[[str, int], int],
     ) -> None:
-        self._tables, self._roles, self._held, self._groups = tables, roles, held, groups
+        self._tables = tables
+        self._roles = roles
+        self._held = held
+        self._groups = groups
         self._first_place = first_place
 
     def before(self, group: str, topic: str, queue_id: int) -> int | None:

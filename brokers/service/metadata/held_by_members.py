@@ -44,7 +44,10 @@ class HeldByMembers:
         clock: Clock,
         members: Callable[[], dict[int, str]],
     ) -> None:
-        self._roles, self._client, self._clock, self._members = roles, client, clock, members
+        self._roles = roles
+        self._client = client
+        self._clock = clock
+        self._members = members
         self.begun = 0
 
     async def until_held(self, tell: Tell) -> bool:

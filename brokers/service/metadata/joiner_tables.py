@@ -42,13 +42,11 @@ class JoinerTables:
         clock: Clock,
         addresses: Callable[[], Mapping[int, str]],
     ) -> None:
-        self._roles, self._held, self._client, self._clock, self._addresses = (
-            roles,
-            held,
-            client,
-            clock,
-            addresses,
-        )
+        self._roles = roles
+        self._held = held
+        self._client = client
+        self._clock = clock
+        self._addresses = addresses
         self._epoch = 0
         # changes begun before the copy was; None: it copies by itself
         self._copied: dict[int, int | None] = {}

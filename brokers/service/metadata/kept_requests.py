@@ -18,7 +18,9 @@ class KeptRequests(Service):
     """Asked by slaves every few seconds, answered from memory."""
 
     def __init__(self, kept: KeptFiles, store: MessageStore, clock: Clock) -> None:
-        self._kept, self._store, self._clock = kept, store, clock
+        self._kept = kept
+        self._store = store
+        self._clock = clock
 
     def serves(self) -> dict[int, Served]:
         return dict.fromkeys(self._kept.codes, Served(self._dump))

@@ -37,7 +37,9 @@ class OffsetRequests(Service):
         held: HeldByMembers,
         groups: ClientGroups,
     ) -> None:
-        self._store, self._tables, self._clock = store, tables, clock
+        self._store = store
+        self._tables = tables
+        self._clock = clock
         self._starts = GroupStarts(tables, roles, held, groups, self._first_place)
 
     def serves(self) -> dict[int, Served]:

@@ -23,7 +23,9 @@ class BrokerPermission:
     """`allowed` is a sum of read 4 and write 2."""
 
     def __init__(self, allowed: int, topics: TopicTable, address: str) -> None:
-        self._allowed, self._topics, self._address = allowed, topics, address
+        self._allowed = allowed
+        self._topics = topics
+        self._address = address
 
     def route_text(self) -> TableText:
         """The topics as name servers are to be told."""

@@ -42,7 +42,9 @@ class QueueEndCopy(Service):
         roles: RoleView,
         report: Callable[[str, Mapping[str, object]], None],
     ) -> None:
-        self._store, self._roles, self._report = store, roles, report
+        self._store = store
+        self._roles = roles
+        self._report = report
         self.behind = 0
         self._made_for, self._made = (-1, -1), b""
         self.text, self._of_epoch = b"", -1

@@ -64,7 +64,9 @@ class MetadataSync:
         adopt_groups: Callable[[SubscriptionGroups, int], None],
         ends: QueueEndCopy,
     ) -> None:
-        self._tables, self._roles, self._client = tables, roles, client
+        self._tables = tables
+        self._roles = roles
+        self._client = client
         self._period_ms = period_ms
         self._adopt_topics, self._adopt_groups = adopt_topics, adopt_groups
         self._ends, self._offset_copy = ends, OffsetCopy()

@@ -40,7 +40,10 @@ class TopicChanges:
         register: Callable[[], Awaitable[object]],
         auto_create: bool,
     ) -> None:
-        self._tables, self._roles, self._held, self._clock = tables, roles, held, clock
+        self._tables = tables
+        self._roles = roles
+        self._held = held
+        self._clock = clock
         self._register, self._auto_create = register, auto_create
         self._running: dict[str, asyncio.Future[Refusal | None]] = {}
         # Topics in the table that not every member is known to hold: no send to them may be

@@ -37,7 +37,9 @@ class TopicRequests(Service):
     """The administration of one broker's tables."""
 
     def __init__(self, tables: TableFiles, changes: TopicChanges, groups: GroupChanges) -> None:
-        self._tables, self._changes, self._groups = tables, changes, groups
+        self._tables = tables
+        self._changes = changes
+        self._groups = groups
 
     def serves(self) -> dict[int, Served]:
         """Changes are the master's, tables are everybody's."""

@@ -67,13 +67,11 @@ class PullService(Service):
         may_commit: Callable[[], bool] = lambda: True,
     ) -> None:
         self._soon, self._may_commit = soon, may_commit
-        self._store, self._tables, self._groups, self._clock, self._repairs = (
-            store,
-            tables,
-            groups,
-            clock,
-            repairs,
-        )
+        self._store = store
+        self._tables = tables
+        self._groups = groups
+        self._clock = clock
+        self._repairs = repairs
         self.held = HeldPulls()
         self.cold_reads = ColdReads()
         self._unconfirmed_until = 0  # the log's end when this mastership began

@@ -61,13 +61,11 @@ class Repairs:
         report: Report,
         clock: Clock,
     ) -> None:
-        self._store, self._client, self._sources, self._report, self._clock = (
-            store,
-            client,
-            sources,
-            report,
-            clock,
-        )
+        self._store = store
+        self._client = client
+        self._sources = sources
+        self._report = report
+        self._clock = clock
         self._bad: dict[Key, int] = {}  # each message known to be damaged -> when to try again
         self._running: dict[Key, asyncio.Task[bool]] = {}
         self.refused = self.repaired = self.taken = 0

@@ -51,12 +51,10 @@ class HandOverRequests:
         hand_over: Callable[[int | None], Awaitable[Outcome]],
         copy_tables: Callable[[str, int], Awaitable[str | None]],
     ) -> None:
-        self._roles, self._is_ours, self._hand_over, self._copy_tables = (
-            roles,
-            is_ours,
-            hand_over,
-            copy_tables,
-        )
+        self._roles = roles
+        self._is_ours = is_ours
+        self._hand_over = hand_over
+        self._copy_tables = copy_tables
 
     def serve(self, connection: Connection, request: RemotingCommand) -> Answer:
         """Handler of 19012."""

@@ -109,4 +109,6 @@ class AnswersTogether:
         """Hand over what is collected."""
         if self._connection is not None:
             self._connection.answer_express(self._frames, self._body_bytes)
-        self._connection, self._frames, self._body_bytes = None, [], 0
+        self._connection = None
+        self._frames = []
+        self._body_bytes = 0

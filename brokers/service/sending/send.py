@@ -116,7 +116,10 @@ class SendService(Service):
         unheld_topics: set[str],
         not_serving: Callable[[Connection, RemotingCommand], Answer],
     ) -> None:
-        self._store, self._topics, self._roles, self._clock = store, topics, roles, clock
+        self._store = store
+        self._topics = topics
+        self._roles = roles
+        self._clock = clock
         self._mastership, self._unique_keys = terms.mastership, terms.unique_keys
         self._maker = MessageMaker(terms.cluster_name, terms.store_host)
         self._ack_timeout_ms = terms.ack_timeout_ms

@@ -202,11 +202,9 @@ class SubscriptionGroups:
             return False
         if self.version == other.version and self._groups == other._groups:
             return False
-        self._groups, self._texts, self._bytes, self._text = (
-            other._groups,
-            other._texts,
-            other._bytes,
-            other._text,
-        )
+        self._groups = other._groups
+        self._texts = other._texts
+        self._bytes = other._bytes
+        self._text = other._text
         self.version = other.version
         return True

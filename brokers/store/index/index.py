@@ -43,7 +43,9 @@ class KeySearch:
     """
 
     def __init__(self, wanted: int, begin_ms: int, end_ms: int) -> None:
-        self._wanted, self._begin_ms, self._end_ms = wanted, begin_ms, end_ms
+        self._wanted = wanted
+        self._begin_ms = begin_ms
+        self._end_ms = end_ms
         self.chains: list[Chain] = []
 
     def __iter__(self) -> Iterator[int]:
@@ -78,7 +80,9 @@ class MessageIndex:
     ) -> None:
         """`sound`: the last run ended in an orderly way. OSError when the folder cannot be used."""
         self._folder, self._note = root / "index", root / "indexPosition"
-        self._log_min, self._slots, self._entries_max = log_min, slots, entries_max
+        self._log_min = log_min
+        self._slots = slots
+        self._entries_max = entries_max
         self._files: list[IndexFile] = []
         self._last_name = 0
         self._reported = False

@@ -76,7 +76,9 @@ class LogWalk:
 
     def go_on(self, offset: int) -> None:
         """The next iteration begins at `offset`, whatever ended the last one."""
-        self.end, self.reason, self.incomplete = offset, "", False
+        self.end = offset
+        self.reason = ""
+        self.incomplete = False
 
     def __iter__(self) -> Iterator[Record]:
         wanted = WINDOW_BYTES

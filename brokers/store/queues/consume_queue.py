@@ -83,7 +83,9 @@ class ConsumeQueue:
     )
 
     def __init__(self, directory: Path, file_bytes: int, files: OpenFiles) -> None:
-        self._directory, self._file_bytes, self._files = directory, file_bytes, files
+        self._directory = directory
+        self._file_bytes = file_bytes
+        self._files = files
         self._starts: list[int] = []
         self._min, self._min_for = 0, -1
         self._path_start, self._path_text = -1, ""

@@ -280,7 +280,9 @@ class _Shown:
     """Says now and then how far it is."""
 
     def __init__(self, what: str, total: int, say: Callable[[str], None]) -> None:
-        self._what, self._total, self._say = what, total, say
+        self._what = what
+        self._total = total
+        self._say = say
         self._begun = self._shown = time.monotonic()
 
     def tell(self, done: int) -> None:
