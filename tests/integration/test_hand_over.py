@@ -19,7 +19,6 @@ from brokers.process import role_switch
 from brokers.process.broker import BrokerProcess
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
-from brokers.service.client_service import ClientService
 from brokers.store.log.records import decode_messages
 from infra.workload.client import WorkloadClient
 from infra.workload.ledger import Ledger, read_ledger
@@ -102,7 +101,7 @@ async def ask_and_hold(
     target: int | None = None,
 ) -> asyncio.Future[RemotingCommand]:
     """A hand-over that does not get beyond holding writes until the patch is taken back."""
-    monkeypatch.setattr(ClientService, "unfinished", 1)
+    monkeypatch.setattr(master.hand_over, "_unfinished", lambda: 1)
     asking = asyncio.ensure_future(call(client, master, hand_over(target)))
     await until(lambda: master.roles.draining, "writes are held")
     return asking

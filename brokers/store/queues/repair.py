@@ -20,18 +20,20 @@ from brokers.store.log.integrity import (
     QueueCheck,
     problem,
 )
-from brokers.store.log.records import Record, has_queue_entry
+from brokers.store.log.records import MAGIC_V1, MAGIC_V2, Record, has_queue_entry, size_and_magic
 from brokers.store.log.scan import LogWalk
 from brokers.store.log.scrub import next_record
 from brokers.store.queues.consume_queue import ConsumeQueue
 from brokers.store.queues.consume_queues import ConsumeQueues
-from brokers.store.queues.entries import FILLER_SIZE, Entry, pack_entry
+from brokers.store.queues.entries import FILLER_SIZE, Entry, pack_entry, stretch
 
 # Entries looked at on either side of a wrong one for one that is right, those that are all alike
 # counting as one; without any, the whole log is looked through.
 NEIGHBOURS_MAX = 16
 # Queues of a topic that are asked for the entry of one message.
 QUEUES_ASKED_MAX = 1_024
+# Looks at a queue for the entry of one message: some forty are enough where entries are sound.
+LOOKS_MAX = 4_096
 # Slots without a message that are put right at once.
 NOBODYS_MAX = 8192
 
@@ -180,13 +182,49 @@ class Misplaced:
         return [one for one in found if one != key] if len(found) <= QUEUES_ASKED_MAX else []
 
     def _slot(self, key: tuple[str, int], physical: int, size: int) -> int | None:
+        """The slot whose entry leads to that message. Entries that lead to no record's start are
+        seen through: one of them would turn the search the wrong way.
+        """
         queue = self._queues.get(*key)
         if queue is None or queue.last_physical < physical:
             return None
-        slot = queue.first_slot_where(
-            queue.min_offset(self._log.min_offset), lambda entry: entry.physical_offset >= physical
-        )
-        return slot if [entry[:2] for entry in queue.read(slot, 1)] == [(physical, size)] else None
+        ranges = [(queue.min_offset(self._log.min_offset), queue.max_offset)]
+        for _ in range(LOOKS_MAX):
+            if not ranges:
+                return None
+            low, high = ranges.pop()
+            if low >= high:
+                continue
+            middle = (low + high) // 2
+            ahead = min(middle + NEIGHBOURS_MAX, high)
+            for slot, entry in enumerate(stretch(queue.read, middle, ahead), middle):
+                if self._leads(entry):
+                    if entry[:2] == (physical, size):
+                        return slot
+                    is_left = entry.physical_offset >= physical
+                    ranges.append((low, middle) if is_left else (slot + 1, high))
+                    break
+            else:  # Nothing here says on which side it is.
+                ranges += [(ahead, high), (low, middle)]
+        return None
+
+    def _leads(self, entry: Entry) -> bool:
+        """Whether a record begins where it leads. The marker of a gap, which has no size, leads to
+        the message in front of the gap.
+        """
+        physical, size, _ = entry
+        if not 0 <= size <= RECORD_BYTES_MAX or physical < self._log.min_offset:
+            return False
+        try:
+            head = self._log.read(physical, 8)
+        except OSError as error:
+            if not is_unreadable(error):
+                raise
+            return False
+        if len(head) < 8:
+            return False
+        found, magic = size_and_magic(head, 0)
+        return size == found or (size == 0 < physical and magic in (MAGIC_V1, MAGIC_V2))
 
 
 def _asks_elsewhere(

@@ -23,13 +23,14 @@ from tests.simulation.store.ledger import Message
 from tests.simulation.store.medium import PAGE_BYTES
 from tests.simulation.store.realm import Realm
 from tests.simulation.store.replica import Replica
-from tests.simulation.world import World
+from tests.simulation.world import InvariantBroken, World
 
 CLOCK_JUMP_MS = 3 * 3_600_000
 ENTRY_BYTES = 20
-# Without the queue's id and the offset, over which the format has no checksum: a start believes
-# them.
-HEADER_BYTES = [*range(12), *range(16, 20), *range(28, 88)]
+# The queue's id and the offset, over which the format has no checksum: a start believes them where
+# the entry is lost, too.
+PLACE_BYTES = [*range(12, 16), *range(20, 28)]
+HEADER_BYTES = [at for at in range(88) if at not in PLACE_BYTES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class Faults:
             "hand_over": self.hand_over,
             "flip_record": self.flip_record,
             "spoil_page": self.spoil_page,
+            "flip_place": self.flip_place,
             "flip_entry": self.flip_entry,
             "zero_entries": self.zero_entries,
             "spoil_entries": self.spoil_entries,
@@ -249,6 +251,52 @@ class Faults:
         self.world.note(f"{replica.name}: a bit at {at}, in the message at {one.start}")
         return True
 
+    def flip_place(self) -> bool:
+        """A bit of a header's queue id or queue offset, as a start after a kill finds it. The entry
+        says where the message lies: no queue begins or grows by it. Then the bit is put back, for
+        the format has no checksum over it.
+        """
+        replica = self._any()
+        one = self._message(replica)
+        if one is None:
+            return False
+        before = self._ends(replica)
+        at = one.start + self.world.chance.choice(PLACE_BYTES)
+        bit = 1 << self.world.between(0, 7)
+        path, position = self._log_place(replica, at)
+        self.world.note(f"{replica.name}: a bit at {at}, where a header names its place")
+        for turn in (True, False):
+            self._down(replica, lambda: replica.stop(clean=False))
+            self._turn(path, position, bit)
+            self._up(replica, same_boot=True)
+            if turn:
+                self._grew_by_nothing(replica, before)
+        return True
+
+    def _ends(self, replica: Replica) -> dict[tuple[str, int], int]:
+        store = replica.opened
+        return {key: store.queue_bounds(*key)[1] for key in store.queue_ids()}
+
+    def _grew_by_nothing(self, replica: Replica, before: Mapping[tuple[str, int], int]) -> None:
+        """No queue ends behind all that was ever given in it, or is remembered of it."""
+        ledger, remembered = self.realm.ledger, replica.opened.ends.remembered
+        for key, end in self._ends(replica).items():
+            known = [slot + 1 for slot in ledger.acknowledged.get(key, ())]
+            known += [one.slot + 1 for one in ledger.pending if one.key == key]
+            if remembered is not None and key in remembered.ends:
+                known.append(remembered.ends[key].slot)
+            most = max([before.get(key, 0), *known])
+            if end > most:
+                raise InvariantBroken(f"{replica.name}: queue {key} ends at {end}, {most} before")
+
+    def _turn(self, path: Path, position: int, bit: int) -> None:
+        with path.open("r+b") as file:
+            file.seek(position)
+            byte = file.read(1)[0]
+            file.seek(position)
+            file.write(bytes([byte ^ bit]))
+        self.realm.medium.settle(path)
+
     def _place_to_flip(self, one: Message) -> int:
         """Not in its topic, over which the format has no checksum: it would be another queue's
         message.
@@ -289,12 +337,7 @@ class Faults:
         return replica.opened.log.file_paths[start], at - start
 
     def _flip(self, path: Path, position: int) -> None:
-        with path.open("r+b") as file:
-            file.seek(position)
-            byte = file.read(1)[0]
-            file.seek(position)
-            file.write(bytes([byte ^ 1 << self.world.between(0, 7)]))
-        self.realm.medium.settle(path)
+        self._turn(path, position, 1 << self.world.between(0, 7))
 
     def _entry(self, replica: Replica, first: int) -> tuple[Path, int] | None:
         """File and position of an entry whose place in its queue is remembered elsewhere, too. Not

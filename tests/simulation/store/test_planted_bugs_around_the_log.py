@@ -22,6 +22,7 @@ from brokers.store.queues import consume_queue, entries, query
 from brokers.store.queues.consume_queue import ConsumeQueue
 from brokers.store.queues.consume_queues import ConsumeQueues
 from brokers.store.queues.queue_ends import QueueEnds
+from brokers.store.queues.repair import Misplaced
 from brokers.store.recovery import plan, recovery
 from tests.simulation.store import realm as realm_of_stores
 from tests.simulation.store.faults import Mix
@@ -40,6 +41,7 @@ ENTRIES = Mix(
     ORDINARY
     | {"look": 8, "checkpoint": 20, "zero_entries": 8, "flip_entry": 4, "lose_power": 3, "kill": 2}
 )
+PLACES = Mix(ORDINARY | LIVES | {"flip_place": 10})
 GAPS = Mix(
     ORDINARY | {"gap": 8, "look": 8, "trim": 10, "checkpoint": 15, "wipe": 3, "remove_queues": 3}
 )
@@ -192,6 +194,10 @@ def an_unreadable_page_of_entries_stops_the_start(patch: Patch) -> None:
     )
 
 
+def a_start_believes_where_a_header_places_it(patch: Patch) -> None:
+    patch.setattr(Misplaced, "look", lambda self, key, slot, physical, size: None)
+
+
 PLANTED: Mapping[str, Planted] = {
     bug.plant.__name__: bug
     for bug in (
@@ -211,6 +217,7 @@ PLANTED: Mapping[str, Planted] = {
         Planted(a_message_that_is_repaired_gets_no_entry, MADE_AGAIN, 300),
         Planted(an_empty_file_is_a_queue_without_messages, EMPTIED, 300),
         Planted(an_unreadable_page_of_entries_stops_the_start, SPOILED, 60),
+        Planted(a_start_believes_where_a_header_places_it, PLACES, 100),
     )
 }
 

@@ -11,6 +11,7 @@ import pytest
 from brokers.store.log.integrity import Place
 from brokers.store.queues.entries import FILLER_SIZE, pack_entry
 from brokers.store.queues.repair import (
+    Misplaced,
     all_led_to,
     cut_queues,
     last_dispatched,
@@ -201,3 +202,18 @@ def test_a_cut_sees_through_a_damaged_entry(store: MessageStore, spoiled: int) -
         20,
         21 if spoiled == 20 else 20,
     ]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("wrong", [bytes(range(20)), b"\x40" + bytes(19), bytes(20)])
+@pytest.mark.parametrize("asked", [("T", 1), ("T", 1 << 20)], ids=["offset", "queue id"])
+def test_where_a_message_has_its_entry_is_found_among_entries_that_lead_nowhere(
+    store: MessageStore, wrong: bytes, asked: tuple[str, int]
+) -> None:
+    queue = queue_of(store)
+    slot = COUNT // 4
+    physical, size, _ = queue.read(slot, 1)[0]
+    for spoiled in (*range(slot), *range(slot + 1, COUNT - 1)):
+        queue.overwrite(spoiled, wrong)
+    found = Misplaced(store.log, store.queues).look(asked, 1 << 20, physical, size)
+    assert found is not None and found.proven
+    assert (found.place.queue_id, found.place.slot) == (1, slot)
