@@ -1,5 +1,4 @@
-"""
-Reading the bodies of records fast: straight Python, made from each schema at import.
+"""Reading the bodies of records fast: straight Python, made from each schema at import.
 
 Responsible for bytes as `codec.encode` writes them. Refuses to judge: whatever is unusual (a long
 number in more bytes than it needs, an array in parts, bytes missing or left over) raises, and the
@@ -119,8 +118,7 @@ def _bytes_of(number: int) -> bytes:
 
 
 class _Source:
-    """
-    The lines of one reader. `p` is where the next byte stands, `q`, `r` and `s` are scratch.
+    """The lines of one reader. `p` is where the next byte stands, `q`, `r` and `s` are scratch.
 
     Written out for each field instead of called: a call costs as much as the field.
     """

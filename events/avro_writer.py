@@ -1,5 +1,4 @@
-"""
-Writing records fast: straight Python, made from each schema; the twin of `avro_reader`.
+"""Writing records fast: straight Python, made from each schema; the twin of `avro_reader`.
 
 Responsible for the very bytes that fastavro writes. Refuses to judge: whatever is unusual (a value
 of another type than the schema's own, a list for a tuple, a number too large) raises, and the
@@ -73,8 +72,7 @@ def _text(value: str) -> bytes:
 
 
 class _Source:
-    """
-    The lines of one writer: each field becomes a value of its own, all are joined at the end.
+    """The lines of one writer: each field becomes a value of its own, all are joined at the end.
 
     Written out for each field instead of called: a call costs as much as the field.
     """

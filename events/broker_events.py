@@ -1,5 +1,4 @@
-"""
-The facts that brokers report (DESIGN 7). They are never commands.
+"""The facts that brokers report (DESIGN 7). They are never commands.
 
 Responsible for their shape; field meanings stand in `schemas/broker_events/*.avsc`.
 Refuses to know who reads them: losing one changes no decision.

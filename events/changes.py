@@ -1,5 +1,4 @@
-"""
-The changes: what an accepted command did to the state, with all results in them.
+"""The changes: what an accepted command did to the state, with all results in them.
 
 Responsible for their shape; field meanings stand in `schemas/changes/*.avsc`.
 Refuses to know how they were decided.

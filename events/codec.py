@@ -1,5 +1,4 @@
-"""
-Records and their bytes: Avro single-object encoding (marker, fingerprint, body).
+"""Records and their bytes: Avro single-object encoding (marker, fingerprint, body).
 
 Responsible for turning each record class into bytes and back, and for refusing bytes that
 are not exactly one known record. Only this module, `avro_reader` and `avro_writer` know Avro; it

@@ -1,5 +1,4 @@
-"""
-The commands of the log: what controllers ask the fold to decide (design D1).
+"""The commands of the log: what controllers ask the fold to decide (design D1).
 
 Responsible for their shape; field meanings stand in `schemas/commands/*.avsc`.
 Refuses to know any rule: a command that can be built may well be refused.
@@ -42,8 +41,7 @@ class ApplyBrokerId(Struct, frozen=True, gc=False):
 
 
 class RegisterBroker(Struct, frozen=True, gc=False):
-    """
-    A start of a replica makes itself known; a Java broker leaves the six after its address out.
+    """A start of a replica makes itself known; a Java broker leaves the six after its address out.
 
     `heard_*`: what the issuer heard last of the start before.
     """

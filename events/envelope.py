@@ -1,5 +1,4 @@
-"""
-What commands and changes are made of: the envelope, the evidence, replicas as told.
+"""What commands and changes are made of: the envelope, the evidence, replicas as told.
 
 Responsible for their shape only. Field meanings stand in `schemas/types/*.avsc`.
 Refuses to know where evidence comes from and what rules make of it.

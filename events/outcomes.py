@@ -1,5 +1,4 @@
-"""
-The outcome of one record of the command log, as the leader publishes it (design D7).
+"""The outcome of one record of the command log, as the leader publishes it (design D7).
 
 Responsible for its shape; field meanings stand in `schemas/outcomes/outcome.avsc`.
 Refuses to know how the digest is made and who publishes.
@@ -36,8 +35,7 @@ class CandidateVerdict(Struct, frozen=True, gc=False, array_like=True):
 
 
 class Outcome(Struct, frozen=True, gc=False):
-    """
-    What one record led to.
+    """What one record led to.
 
     What follows `digest` stays outside it: three fields that the publisher stamps, and the digest
     of the state itself, which the fold gives to every hundredth outcome

@@ -1,5 +1,4 @@
-"""
-Appending to a topic of the log, from one asyncio loop.
+"""Appending to a topic of the log, from one asyncio loop.
 
 Responsible for: a synchronous confluent producer polled from the loop, a bound on what is in
 flight, and giving out each delivery report.
@@ -57,8 +56,7 @@ Report = Callable[[int | None], None]
 
 
 class LogProducer:
-    """
-    Appends to one topic in the order of the calls. `append` belongs to the loop's thread.
+    """Appends to one topic in the order of the calls. `append` belongs to the loop's thread.
 
     `stall_ms`: when nothing was reported for this long although records wait, what has not been
     sent yet is dropped (0: never), so that an answer of *unknown* is not followed by an append much
@@ -99,8 +97,7 @@ class LogProducer:
     def append(
         self, data: bytes, report: Report, *, key: bytes | None = None, partition: int | None = 0
     ) -> bool:
-        """
-        Append `data`; `report` is called in the loop exactly once. `partition` None: by key.
+        """Append `data`; `report` is called in the loop exactly once. `partition` None: by key.
 
         False when it was not even queued.
         """

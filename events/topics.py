@@ -1,5 +1,4 @@
-"""
-The topics of the log: names, partitions, and the settings that safety rests on (D1, D13).
+"""The topics of the log: names, partitions, and the settings that safety rests on (D1, D13).
 
 Responsible for stating them. Refuses to know how topics are created or checked.
 """
@@ -22,8 +21,7 @@ PRODUCTION_IN_SYNC_MIN = 2
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """
-    One topic: what it is created with, and what a process requires of it before it starts.
+    """One topic: what it is created with, and what a process requires of it before it starts.
 
     `required` values are compared as the broker reports them, as text. Replication and
     `min.insync.replicas` are required beside these unless the cluster is a local one.

@@ -148,8 +148,7 @@ def _session(gateway: Any, conf: Any, settings: SparkSettings) -> Any:
 def wait_for_executors(
     spark: Any, stopped: Callable[[], bool], tell: Callable[[str], None]
 ) -> bool:
-    """
-    Run a task somewhere in the cluster and return True, or False when `stopped()` came first.
+    """Run a task somewhere in the cluster and return True, or False when `stopped()` came first.
 
     Without a free executor Spark waits for ever and does not say so; here it is told. Raises what
     the task raised.

@@ -1,5 +1,4 @@
-"""
-How times, changes and tables of text are written for people.
+"""How times, changes and tables of text are written for people.
 
 Responsible for words only; refuses to know where rows come from.
 """

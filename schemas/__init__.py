@@ -1,5 +1,4 @@
-"""
-What the bytes mean: one documented Avro schema per record, in files beside this module.
+"""What the bytes mean: one documented Avro schema per record, in files beside this module.
 
 Responsible for finding and loading them. Knows nothing of codecs, classes or rules.
 """
@@ -62,8 +61,7 @@ def names(group: str | None = None) -> tuple[str, ...]:
 
 
 def load(name: str) -> dict[str, Any]:
-    """
-    Return the schema `name` complete in itself: named types stand where they are first used.
+    """Return the schema `name` complete in itself: named types stand where they are first used.
 
     The answer is the caller's own copy. Raises `SchemaNotFound`.
     """

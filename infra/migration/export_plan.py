@@ -109,8 +109,7 @@ def plan_set(
     replace: bool = False,
     requests_max: int = REQUESTS_MAX,
 ) -> SetPlan:
-    """
-    Judge one set and say what to send.
+    """Judge one set and say what to send.
 
     `there`: what the Java controller has of that name, None for nothing; `replace`: it may be
     forgotten there; `now_ms`: wall clock, for check codes and `invokeTime`; `requests_max`: more

@@ -78,8 +78,7 @@ def plan_set(
     here: Mapping[str, Any] | None,
     source: str,
 ) -> SetPlan:
-    """
-    Judge one set and say what to write.
+    """Judge one set and say what to write.
 
     `brokers`: facts by address, None for one that did not answer; `here`: our own document of a set
     of that name, None when there is none; `source`: the address that was read.

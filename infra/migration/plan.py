@@ -1,5 +1,4 @@
-"""
-What the way in from a Java controller and the way back to one have in common.
+"""What the way in from a Java controller and the way back to one have in common.
 
 Responsible for: reading what Java controllers and brokers answer (RULES 3.5 to 3.7, 3.11,
 3.13) into plain facts, and for the shape of a plan: checks with their way out, and steps for the
@@ -130,8 +129,7 @@ def controller_facts(address: str, ext: Mapping[str, str]) -> ControllerFacts:
 
 
 def java_set(name: str, listed: Mapping[str, Any], raw: object, next_broker_id: int) -> JavaSet:
-    """
-    Join what 1006 lists of a set with `raw`, the body of its 1004, and the next id of 1012.
+    """Join what 1006 lists of a set with `raw`, the body of its 1004, and the next id of 1012.
 
     1006 alone hides an id that is in the set without being registered (RULES 3.7).
     """

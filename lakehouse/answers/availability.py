@@ -1,5 +1,4 @@
-"""
-The answer to "how long could each set take messages?", from gold rows.
+"""The answer to "how long could each set take messages?", from gold rows.
 
 Responsible for adding days up and for words. Refuses to know where the rows come from.
 """

@@ -1,5 +1,4 @@
-"""
-Decisions as rows of Delta, read without Spark.
+"""Decisions as rows of Delta, read without Spark.
 
 Responsible for one row per command (repeats after a change of leader are dropped), for their
 history as text, and for counting what happened. Refuses to know elections in detail (`explain`).
@@ -78,8 +77,7 @@ def command_times(lake: Lake, rows: Iterable[Row]) -> Mapping[int, int]:
 
 
 def history(lake: Lake, broker_name: str | None = None) -> dict[str, Any]:
-    """
-    Every decision about a set, refusals included; about everything when no set is named.
+    """Every decision about a set, refusals included; about everything when no set is named.
 
     Raises `NotLanded` for a set that is not known.
     """
@@ -121,8 +119,7 @@ def result_text(entry: Mapping[str, Any]) -> str:
 
 
 def outcome_counts(lake: Lake) -> dict[str, Any]:
-    """
-    How often each kind of outcome stands in Delta.
+    """How often each kind of outcome stands in Delta.
 
     `commands`: kind -> accepted; `refusals`: refusal -> count; `changes`: kind -> count;
     `elections`: cause -> won; `shrinks`, `expands`: alterations that a member left, joined.

@@ -1,5 +1,4 @@
-"""
-What became another one between two moments of the controllers' state.
+"""What became another one between two moments of the controllers' state.
 
 Responsible for comparing the two states part by part, and for the decisions that led from one to
 the other.
@@ -46,8 +45,7 @@ class StateAt:
 
 
 def difference(before: StateAt, after: StateAt, between: Iterable[SetChange]) -> Row:
-    """
-    The parts that differ, and what was decided behind `before` up to `after`.
+    """The parts that differ, and what was decided behind `before` up to `after`.
 
     What changed and changed back stands in no part, but in the decisions.
     """

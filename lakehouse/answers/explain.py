@@ -1,5 +1,4 @@
-"""
-Why a broker set has the masters it had: each election with everything that is known about it.
+"""Why a broker set has the masters it had: each election with everything that is known about it.
 
 Responsible for joining decisions, the evidence in their commands and what brokers reported. Refuses
 to know how these are found (`explain_sources`) and how it looks on a screen (`explain_text`). Times
@@ -21,8 +20,7 @@ PHASES = ("detected", "probed", "received", "appended", "applied", "answered", "
 
 
 def explain(lake: Lake, broker_name: str, epoch: int | None = None) -> dict[str, Any]:
-    """
-    Every election of a set, or the one that began master epoch `epoch`.
+    """Every election of a set, or the one that began master epoch `epoch`.
 
     Raises `NotLanded` for a set or an epoch that is not known.
     """

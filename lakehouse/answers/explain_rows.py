@@ -24,8 +24,7 @@ NOTHING_DECIDED: Mapping[str, Any] = {
 
 
 class Decisions:
-    """
-    Rows of `silver/decisions`, ascending by command, each with its changes read once.
+    """Rows of `silver/decisions`, ascending by command, each with its changes read once.
 
     Invariants: `_before[i]` holds after all changes of the rows below `i`.
     """

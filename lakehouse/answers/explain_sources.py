@@ -53,8 +53,7 @@ class Sources:
 
 
 def sources_of(lake: Lake, broker_name: str, epoch: int | None) -> Sources:
-    """
-    What explains the election that began `epoch`, or all elections of a set without one.
+    """What explains the election that began `epoch`, or all elections of a set without one.
 
     Of an epoch that none began nothing but the known ones. Raises `NotLanded` for an unknown set.
     """

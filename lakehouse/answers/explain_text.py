@@ -1,5 +1,4 @@
-"""
-An explained election as a person reads it.
+"""An explained election as a person reads it.
 
 Responsible for words and layout; refuses to know where the model came from.
 """

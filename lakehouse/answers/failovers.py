@@ -1,5 +1,4 @@
-"""
-The answer to "which failovers were there, and what did they cost?", from gold rows.
+"""The answer to "which failovers were there, and what did they cost?", from gold rows.
 
 Responsible for the summary over failovers and for words. Refuses to know where the rows come from.
 """

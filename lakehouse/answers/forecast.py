@@ -1,5 +1,4 @@
-"""
-What would happen if the master of a set died this second.
+"""What would happen if the master of a set died this second.
 
 Responsible for asking the controllers' own rules who would follow, and who after that one; for how
 long such failovers took so far; for what is at risk. Refuses to know tables, and to guess: what

@@ -1,5 +1,4 @@
-"""
-What was last told of each replica of a set.
+"""What was last told of each replica of a set.
 
 Responsible for going through commands' evidence, registrations and broker events in the order of
 time, and for keeping what still holds: another start voids what the one before told. Refuses to

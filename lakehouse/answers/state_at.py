@@ -1,5 +1,4 @@
-"""
-The state of the controller at any moment, folded from the commands in bronze.
+"""The state of the controller at any moment, folded from the commands in bronze.
 
 Responsible for choosing the records and for folding them with the one fold there is.
 Refuses to know a rule, and to go on over a hole.

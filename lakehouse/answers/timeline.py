@@ -1,5 +1,4 @@
-"""
-A broker set over time, from gold rows: roles, SyncStateSets, elections, gaps.
+"""A broker set over time, from gold rows: roles, SyncStateSets, elections, gaps.
 
 Responsible for the model that `timeline_svg` draws, for the window of it that is asked for, and for
 the same as text.
@@ -35,8 +34,7 @@ def timeline_model(
     failovers: Sequence[Row],
     until_ms: int,
 ) -> dict[str, Any]:
-    """
-    All that gold knows of one set; each argument holds rows of that set alone, in any order.
+    """All that gold knows of one set; each argument holds rows of that set alone, in any order.
 
     `until_ms` is how far history reaches: what still holds is drawn up to there.
     """

@@ -1,5 +1,4 @@
-"""
-The difference between two moments of a cluster, from the commands in bronze.
+"""The difference between two moments of a cluster, from the commands in bronze.
 
 Responsible for finding the two commands and for folding from the one to the other, with the one
 fold there is.
@@ -38,8 +37,7 @@ class Reversed(NotLanded):
 
 
 def diff_between(lake: Lake, first: Moment, last: Moment) -> dict[str, Any]:
-    """
-    `diff.difference` of the states after two commands.
+    """`diff.difference` of the states after two commands.
 
     Raises `NotLanded` for a moment that has not landed and for two in the wrong order,
     `LakehouseError` at a hole.

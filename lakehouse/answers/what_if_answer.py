@@ -1,5 +1,4 @@
-"""
-The answer to "what would have happened with other timers or another policy?", from the tables.
+"""The answer to "what would have happened with other timers or another policy?", from the tables.
 
 Responsible for bringing together commands, silences and failovers, for words, and for saying what
 the answer cannot know. Refuses to know the rules (`what_if_rules`).
@@ -48,8 +47,8 @@ LIMITS = (
 def what_if(
     lake: Lake, timers: Timers, policy: str, from_ms: int = 0, until_ms: int | None = None
 ) -> dict[str, Any]:
-    """
-    Each incident between two times (ms since 1970-01-01 UTC), judged again, and what that comes to.
+    """Each incident between two times (ms since 1970-01-01 UTC), judged again, and what that comes
+    to.
 
     Raises `NotLanded` when no decision has landed, `LakehouseError` when history cannot be read or
     folded.

@@ -128,8 +128,7 @@ class Scene:
 
 
 def due_ms(scene: Scene, timers: Timers) -> int:
-    """
-    When these timers would have called for the election that took place at the scene.
+    """When these timers would have called for the election that took place at the scene.
 
     What was noticed later than the timeout says (scans, a busy controller) is late here too.
     """

@@ -149,8 +149,7 @@ def late_tables(lake: Lake) -> list[TableSpec]:
 
 
 def window_of(table: TableSpec, window_days: float) -> float:
-    """
-    For how many days versions of a table are kept.
+    """For how many days versions of a table are kept.
 
     Rows of gold say themselves from when to when they hold, and every run of the gold job writes
     files anew to replace some: a month of versions would be many times the table, and nobody needs

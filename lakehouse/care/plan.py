@@ -1,5 +1,4 @@
-"""
-What a table's files need: which of them to write anew, as fewer and larger ones.
+"""What a table's files need: which of them to write anew, as fewer and larger ones.
 
 Responsible for the rules of compaction and clustering, from the sizes of files alone. Files are
 sorted into tiers, each eight times as large as the one before; when too many lie in one, that tier

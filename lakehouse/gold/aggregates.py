@@ -1,5 +1,4 @@
-"""
-Counts over event time, as Spark plans: the same plan over a stream and over a table.
+"""Counts over event time, as Spark plans: the same plan over a stream and over a table.
 
 Responsible for what is counted, by which clock and in which windows. Rows that say the same again
 (an outcome published twice after a change of leader, a broker event delivered twice) count once.
@@ -78,8 +77,7 @@ def _how_many(which: Callable[[Column], Column]) -> Column:
 
 
 def _lag_reports(sources: Mapping[str, DataFrame]) -> DataFrame:
-    """
-    What masters say of their slaves, by the master's clock.
+    """What masters say of their slaves, by the master's clock.
 
     A clock that is ahead must not close everybody's windows: nothing was later than the log took
     it.

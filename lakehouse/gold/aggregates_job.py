@@ -81,8 +81,7 @@ class AggregatesJob:
         ensure_tables(lake, AGGREGATE_TABLES)
 
     def step(self) -> list[Intake] | None:
-        """
-        Count all that has landed since the last step; None when more landed meanwhile.
+        """Count all that has landed since the last step; None when more landed meanwhile.
 
         Raises `LakehouseError` when a query fails, `NotLanded` when a source is missing.
         """
@@ -177,8 +176,7 @@ class AggregatesJob:
 
 
 def _finish(query: Any) -> None:
-    """
-    Wait until the query has taken in all there is.
+    """Wait until the query has taken in all there is.
 
     Raises what it failed with, and `LakehouseError` when it finished no batch within STALLED_S: a
     query that hangs would hold the lake's aggregates for ever; the next step begins where the last

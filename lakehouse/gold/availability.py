@@ -1,5 +1,4 @@
-"""
-How long each set could take messages on each day, from masterships and failovers.
+"""How long each set could take messages on each day, from masterships and failovers.
 
 Responsible for `gold/availability`: for cutting gaps by days (UTC) and for counting each moment
 once.
@@ -24,8 +23,7 @@ Stretch = tuple[int, int]
 def availability_rows(
     found: Iterable[Mastership], failovers: Iterable[Row], until_ms: int
 ) -> list[Row]:
-    """
-    One row for each set and each day on which it was in service, ascending by set and day.
+    """One row for each set and each day on which it was in service, ascending by set and day.
 
     `until_ms` is how far history reaches, ms since 1970-01-01 UTC: a set without a master at its
     end counts as unavailable up to there.

@@ -1,5 +1,4 @@
-"""
-What was asked of the controllers and how it ended: elections, and all that was refused.
+"""What was asked of the controllers and how it ended: elections, and all that was refused.
 
 Responsible for `gold/elections` and `gold/refused_commands`. Each row is made from one record
 alone.

@@ -1,5 +1,4 @@
-"""
-Failovers: what lies between two masterships, as decisions and broker events tell it.
+"""Failovers: what lies between two masterships, as decisions and broker events tell it.
 
 Responsible for `gold/failovers` and `gold/messages_at_risk`. Refuses to guess: what no broker
 reported is null. Times of different machines are put side by side as they are.
@@ -39,8 +38,7 @@ NO_EVENTS = _SetEvents()
 
 
 def failover_rows(found: Iterable[Mastership], events: Mapping[str, Events]) -> list[Row]:
-    """
-    One row for each mastership that followed another one; `events` are by cluster id.
+    """One row for each mastership that followed another one; `events` are by cluster id.
 
     The first mastership of a set is none, and none is what follows after all its replicas were
     cleaned.
@@ -81,8 +79,7 @@ def _ends_ms(masterships: Sequence[Mastership]) -> dict[tuple[str, str, int], in
 
 
 def _by_set(events: Events) -> dict[str, _SetEvents]:
-    """
-    The events of each set of one controller's cluster, one for each event id.
+    """The events of each set of one controller's cluster, one for each event id.
 
     Brokers' own cluster name says nothing here: a set keeps the one that it began with.
     """

@@ -1,5 +1,4 @@
-"""
-Landed commands as a stream of what each did to its broker set.
+"""Landed commands as a stream of what each did to its broker set.
 
 Responsible for folding records in order with the one fold there is, and for putting beside each
 outcome what only its publisher knows. All rows of the gold layer are made from this stream.
@@ -38,8 +37,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class SetChange:
-    """
-    What one record of the command log did to a set.
+    """What one record of the command log did to a set.
 
     A record that is about no set, or about one that nobody knows, has neither `before` nor
     `after`; one that changed nothing has the same twice. Times never fall from record to record.
@@ -69,8 +67,7 @@ class SetChange:
 
 
 class GoldFold:
-    """
-    The fold of one cluster's commands, as far as it has come.
+    """The fold of one cluster's commands, as far as it has come.
 
     `folder` is what a snapshot keeps (`processors.fold.snapshot_codec`); given back together with
     `at_ms`, the stream goes on behind it as if it had never stopped.
@@ -88,8 +85,7 @@ class GoldFold:
     def changes(
         self, records: Iterable[Record], published: Mapping[int, Published] | None = None
     ) -> Iterator[SetChange]:
-        """
-        Fold records from the next offset on, ascending; `published` is by command offset.
+        """Fold records from the next offset on, ascending; `published` is by command offset.
 
         Raises `LakehouseError` naming the offset at a hole, and where this release cannot know
         what a record means; what came before has been given.

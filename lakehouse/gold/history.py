@@ -1,5 +1,4 @@
-"""
-Broker sets as rows: as they are, and as they were between which offsets.
+"""Broker sets as rows: as they are, and as they were between which offsets.
 
 Responsible for `gold/broker_sets` and `gold/broker_set_history`. Refuses to know what led to a
 state.
@@ -37,8 +36,7 @@ def broker_set_rows(changes: Iterable[SetChange]) -> list[Row]:
 
 
 def history_rows(changes: Iterable[SetChange], open_rows: Iterable[Row] = ()) -> list[Row]:
-    """
-    One row for each change of a set. `open_rows` are those of earlier runs that still hold.
+    """One row for each change of a set. `open_rows` are those of earlier runs that still hold.
 
     A decision that left a set as it was begins no row: the one before goes on.
     """

@@ -1,5 +1,4 @@
-"""
-What held from when to when: SyncStateSets, controller terms, ids of replicas.
+"""What held from when to when: SyncStateSets, controller terms, ids of replicas.
 
 Responsible for `gold/sync_state_set_intervals`, `gold/controller_terms` and `gold/broker_identity`.
 Each function takes the rows of earlier runs that still hold and gives what began or ended since.

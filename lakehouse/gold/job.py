@@ -1,5 +1,4 @@
-"""
-The gold job: what has landed, folded on from where the last run stopped, and merged by key.
+"""The gold job: what has landed, folded on from where the last run stopped, and merged by key.
 
 Responsible for the order of things in a run: read, fold, merge every table, and only then say how
 far gold is. Whatever ends a run, the next one begins at the last progress and merges the same rows
@@ -66,8 +65,7 @@ class _Standing:
 
 
 class GoldJob:
-    """
-    Gold of one cluster.
+    """Gold of one cluster.
 
     Several may run, in one process or many: each run holds the cluster's lock and goes on from what
     the lake says; `locks` are those of the tables. On an object store there is no such lock: let
@@ -98,8 +96,7 @@ class GoldJob:
             self._at = self._begun(gold_progress.table_ids(self._lake, GOLD_TABLES))
 
     def step(self) -> Step:
-        """
-        Take in the next piece; when there is none, that costs a look at what has landed.
+        """Take in the next piece; when there is none, that costs a look at what has landed.
 
         Raises `LakehouseError` when history cannot be folded on, when tables are missing or held by
         others.

@@ -1,5 +1,4 @@
-"""
-The masterships of a set, one after the other, and the times without one.
+"""The masterships of a set, one after the other, and the times without one.
 
 Responsible for saying where a mastership begins and ends. Failovers, availability and messages at
 risk are made from these. Refuses to know what brokers report.
@@ -18,8 +17,7 @@ from processors.fold.state import BrokerSet
 
 @dataclass(frozen=True, slots=True)
 class Mastership:
-    """
-    One replica as master of a set in one epoch.
+    """One replica as master of a set in one epoch.
 
     Invariants: `end_offset` is None exactly while it lasts; of one set they do not overlap.
     Times are ms since 1970-01-01 UTC.
@@ -49,8 +47,7 @@ class Mastership:
 def masterships(
     changes: Iterable[SetChange], earlier: Sequence[Mastership] = ()
 ) -> list[Mastership]:
-    """
-    All masterships of these changes, and the `earlier` ones of former runs, brought up to date.
+    """All masterships of these changes, and the `earlier` ones of former runs, brought up to date.
 
     Ascending by offset. `earlier` needs the last one of each set; more do no harm.
     """

@@ -1,5 +1,4 @@
-"""
-Rows into a gold table by its key, without Spark.
+"""Rows into a gold table by its key, without Spark.
 
 Responsible for one MERGE: what has the key of a row is replaced by it, the rest is added. Gold
 grows with decisions, not with messages, so a run merges some rows into some tables: by the Rust
@@ -24,8 +23,7 @@ Merge = Callable[[Lake, GoldTableSpec, Sequence[Mapping[str, Any]]], None]
 
 
 def merge_rows(lake: Lake, table: GoldTableSpec, rows: Sequence[Mapping[str, Any]]) -> None:
-    """
-    Put rows of the lake's cluster in place, in one commit; no two of them have the same key.
+    """Put rows of the lake's cluster in place, in one commit; no two of them have the same key.
 
     Raises `NotLanded` when there is no such table, `LakehouseError` when another writer was faster.
     """

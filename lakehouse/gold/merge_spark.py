@@ -1,5 +1,4 @@
-"""
-Rows into a table by its key, with Spark: for tables that one machine does not merge.
+"""Rows into a table by its key, with Spark: for tables that one machine does not merge.
 
 Responsible for one MERGE: what has the key of a row is replaced by it, the rest is added. Refuses
 to know what the rows say and when they are merged.

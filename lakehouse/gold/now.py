@@ -76,8 +76,7 @@ class GoldNow:
 def gold_now(
     lake: Lake, tables: Sequence[GoldTableSpec], broker_name: str | None = None
 ) -> GoldNow:
-    """
-    These tables, all rows or those of one set; a table without `broker_name` is given whole.
+    """These tables, all rows or those of one set; a table without `broker_name` is given whole.
 
     Raises `NotLanded` when no decision has landed, `LakehouseError` when history cannot be folded
     or read.
@@ -105,8 +104,7 @@ def gold_settled(lake: Lake, tables: Sequence[GoldTableSpec]) -> GoldNow | None:
 
 
 def _kept(lake: Lake, tables: Sequence[GoldTableSpec]) -> tuple[Progress | None, Decisions]:
-    """
-    What the gold job keeps, and what is published now, which all of an answer rests on.
+    """What the gold job keeps, and what is published now, which all of an answer rests on.
 
     Nothing is kept without a job, when the tables are not those that it speaks of, and when other
     outcomes of the commands in them count now: one came late. Decisions are opened last, so that

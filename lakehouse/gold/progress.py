@@ -1,5 +1,4 @@
-"""
-How far gold has come with each cluster, kept in the lake beside what was merged.
+"""How far gold has come with each cluster, kept in the lake beside what was merged.
 
 Responsible for one row per cluster: the fold as a snapshot, the carry, and up to where both speak.
 It is written after all tables of a run: whoever dies in between merges the same rows again. Refuses
@@ -69,8 +68,7 @@ GOLD_PROGRESS = GoldTableSpec(
 
 
 class Taken(NamedTuple):
-    """
-    Which outcomes were taken in, in three numbers.
+    """Which outcomes were taken in, in three numbers.
 
     Outcomes are only ever added, and of one command the first in the log counts. So another one
     counts if and only if more commands have one, or as many have one and the sum of the places is

@@ -1,5 +1,4 @@
-"""
-Rows of gold tables without Spark, and up to where they speak.
+"""Rows of gold tables without Spark, and up to where they speak.
 
 Responsible for saying how far gold is behind what has landed: gold is made every some seconds, and
 whoever asks must know what the answer leaves out. Refuses to know what a table is about, and to
@@ -83,8 +82,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class GoldRows:
-    """
-    Rows of one gold table with their standing.
+    """Rows of one gold table with their standing.
 
     Unless it is fresh, single rows may already know more than the standing says: tables are merged
     one after the other.
@@ -97,8 +95,7 @@ class GoldRows:
 def read_gold(
     lake: Lake, name: str, *, columns: Sequence[str] | None = None, filters: Filters = ()
 ) -> GoldRows:
-    """
-    The cluster's rows of a gold table such as `gold/failovers`, by offset.
+    """The cluster's rows of a gold table such as `gold/failovers`, by offset.
 
     Raises `NotLanded` when gold was never made of this cluster, `LakehouseError` when it cannot be
     read.

@@ -1,5 +1,4 @@
-"""
-All gold rows of one cluster from what happened to its sets.
+"""All gold rows of one cluster from what happened to its sets.
 
 Responsible for running every builder over the same changes, and for what a later run needs to go
 on where this one stopped. Refuses to know where changes come from and who writes the rows.
@@ -39,8 +38,7 @@ OUTAGE_TABLES = (specs.FAILOVERS.name, specs.MESSAGES_AT_RISK.name, specs.AVAILA
 
 @dataclass(frozen=True)
 class Carry:
-    """
-    What is kept of a cluster between two runs, beside its fold.
+    """What is kept of a cluster between two runs, beside its fold.
 
     It grows with masterships, not with commands: broker events come late, so failovers and what
     rests on them are made anew each time.
@@ -57,8 +55,7 @@ def gold_rows(
     until_ms: int,
     carry: Carry | None = None,
 ) -> tuple[dict[str, list[Row]], Carry]:
-    """
-    Rows to put in place by the key of each table, and the carry of the next run.
+    """Rows to put in place by the key of each table, and the carry of the next run.
 
     `changes` are of one cluster and follow those that `carry` was made from; `events` are all
     broker events of the kinds that failovers need, by cluster id; `until_ms` is how far history

@@ -46,8 +46,7 @@ class Piece:
 
 
 class Decisions:
-    """
-    What was published, as of one moment: that of opening the table.
+    """What was published, as of one moment: that of opening the table.
 
     All that is asked of it speaks of that moment, whatever lands meanwhile.
     Raises `NotLanded`, `LakehouseError`.
@@ -107,8 +106,7 @@ def taken_of(outcomes: Iterable[tuple[int, int]]) -> Taken:
 
 
 def next_piece(lake: Lake, decisions: Decisions, after: int, count_max: int) -> Piece:
-    """
-    The commands behind offset `after`, at most `count_max`; none when nothing more is there yet.
+    """The commands behind offset `after`, at most `count_max`; none when nothing more is there yet.
 
     A command counts once an outcome of it or of a later one has landed. Where that is, is asked of
     the very `decisions` that outcomes are read from: of two moments, the later one would count

@@ -1,5 +1,4 @@
-"""
-Rows that hold from one offset of the command log until the next one of the same thing.
+"""Rows that hold from one offset of the command log until the next one of the same thing.
 
 Responsible for beginning and ending them, also across runs: rows that were open are handed in
 again and come out closed. Refuses to know what the rows say.
@@ -14,8 +13,7 @@ Row = dict[str, Any]
 
 
 class Spans:
-    """
-    The spans of many things, each named by the values of `of` in its row.
+    """The spans of many things, each named by the values of `of` in its row.
 
     Invariants: of one thing at most one span is open, and it has `to_offset` None; the spans of a
     thing do not overlap: one reaches from `from_offset` up to, not including, `to_offset`.

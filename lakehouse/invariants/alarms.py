@@ -1,5 +1,4 @@
-"""
-What is wrong with history as a whole, as rows that stand until it is put right.
+"""What is wrong with history as a whole, as rows that stand until it is put right.
 
 Responsible for the table `gold/alarms`, for what an alarm is and for which ones stand after a
 check.

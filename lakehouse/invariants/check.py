@@ -1,5 +1,4 @@
-"""
-The check of all that has landed: no hole in offsets, no broken invariant. Without Spark.
+"""The check of all that has landed: no hole in offsets, no broken invariant. Without Spark.
 
 Responsible for giving bronze as rows to the invariants, from where the last check ended, and for
 what is kept for the next one. It judges everything anew when what it had judged is not there as it
@@ -56,8 +55,7 @@ def check_step(lake: Lake) -> Report:
 
 
 def check(lake: Lake, *, from_start: bool = False, now_ms: int | None = None) -> Report:
-    """
-    Judge what has landed since the last check, or all of it, and keep how far it came.
+    """Judge what has landed since the last check, or all of it, and keep how far it came.
 
     Raises `NotLanded`, `LakehouseError` when bronze cannot be read.
     """

@@ -1,5 +1,4 @@
-"""
-What is known of the epochs of one set, from decisions and from what its brokers say.
+"""What is known of the epochs of one set, from decisions and from what its brokers say.
 
 Decisions and broker events are two topics without a common order: what a broker says of an epoch
 that no landed decision has reached waits here until one has. Responsible for that waiting and for
@@ -65,8 +64,7 @@ class EpochFacts(Struct, frozen=True):
 
 
 class EpochLedger(Struct, frozen=True):
-    """
-    The epochs of a set.
+    """The epochs of a set.
 
     Invariants: every epoch in `epochs` lies above `floor` or is it; `newest` is the highest; those
     waiting are above it.

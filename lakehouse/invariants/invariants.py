@@ -1,5 +1,4 @@
-"""
-The continuous invariants, as data, and how they are asked.
+"""The continuous invariants, as data, and how they are asked.
 
 Responsible for their names, their explanations, for asking them row by row and for what is carried
 from one batch of rows to the next. Refuses to know where rows come from and who is told.
@@ -196,8 +195,7 @@ def judge(
     carried: Carried | None = None,
     invariants: tuple[Invariant, ...] = INVARIANTS,
 ) -> tuple[Carried, list[CounterExample]]:
-    """
-    Ask invariants about rows that go on where `carried` ended; `carried` stays as it was.
+    """Ask invariants about rows that go on where `carried` ended; `carried` stays as it was.
 
     Of what landed together, decisions should come before broker events: then less has to wait.
     """

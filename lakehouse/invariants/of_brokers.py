@@ -1,5 +1,4 @@
-"""
-What must hold between the elections and what brokers say they did, each as a pure step.
+"""What must hold between the elections and what brokers say they did, each as a pure step.
 
 Responsible for masters, epoch files, cuts and acknowledgements. Refuses to compare the clocks of
 two machines, and to take a missing event for a breach: what brokers say may be lost, what they say
@@ -190,8 +189,7 @@ def _cut(book: EpochLedger, claim: Claim, facts: EpochFacts | None) -> Iterator[
 def acknowledged_before_the_successor(
     known: BookAndVoices, subject: str, row: Row
 ) -> tuple[BookAndVoices, list[Breach]]:
-    """
-    What was acknowledged in an epoch lies below where the next ones begin.
+    """What was acknowledged in an epoch lies below where the next ones begin.
 
     Elections that may lose messages and say so are taken out. A broker that spoke of a later epoch
     acknowledges nothing in an earlier one.

@@ -1,5 +1,4 @@
-"""
-What must hold over all decisions, each as a pure step.
+"""What must hold over all decisions, each as a pure step.
 
 Responsible for terms, epochs, sets, ids and who may decide. A second, dumber look at what the fold
 decided: it shares no code with the rules. Refuses to know what brokers say

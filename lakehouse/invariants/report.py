@@ -1,5 +1,4 @@
-"""
-What a check of all that has landed found, as data and in words.
+"""What a check of all that has landed found, as data and in words.
 
 Refuses to know how it was found.
 """

@@ -1,5 +1,4 @@
-"""
-What invariants are asked about, and what they answer.
+"""What invariants are asked about, and what they answer.
 
 Responsible for the two kinds of row, for whom a row concerns and for the shape of a
 counter-example.

@@ -1,5 +1,4 @@
-"""
-Batches of the log appended to the tables.
+"""Batches of the log appended to the tables.
 
 Responsible for the order of appends, for marks and for stopping at the first error. What is
 appended is decided in `landing`; when a batch comes, by the queries that `landing.job` runs.
@@ -52,8 +51,7 @@ class _Marks(dict[str, HighWater]):
 
 
 class Lander:
-    """
-    Appends the batches of one cluster's log to the tables; one per process.
+    """Appends the batches of one cluster's log to the tables; one per process.
 
     Invariants: a mark is raised only after its append is committed; after any error nothing is
     appended any more, because an append whose answer was lost may have happened.

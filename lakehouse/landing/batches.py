@@ -1,5 +1,4 @@
-"""
-From a batch of the log to what each table appends.
+"""From a batch of the log to what each table appends.
 
 Responsible for the order of rows, for leaving out what a table has already, and for refusing a
 batch with a hole. Takes and gives Arrow tables; refuses to know Spark and Delta.
@@ -48,8 +47,7 @@ def last_positions(batch: pa.Table) -> dict[Partition, int]:
 def bronze_rows(
     cluster_id: str, batch: pa.Table, mark: HighWater, batch_id: int, landed_at: datetime
 ) -> pa.Table:
-    """
-    The rows of the batch that bronze does not have yet of this cluster.
+    """The rows of the batch that bronze does not have yet of this cluster.
 
     `batch` is in log order. Raises `LandingGap` when a record is missing before one of them.
     """
@@ -75,8 +73,7 @@ def bronze_rows(
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """
-    What one query takes of the silver tables.
+    """What one query takes of the silver tables.
 
     Whoever takes a topic's records into their first table also quarantines those that cannot be
     read: were that another query's business, a schema that becomes known between the two would lose

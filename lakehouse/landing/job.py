@@ -1,5 +1,4 @@
-"""
-The landing job: Kafka -> Spark Structured Streaming -> Delta.
+"""The landing job: Kafka -> Spark Structured Streaming -> Delta.
 
 Responsible for starting Spark, running two queries over all topics and stopping them: `first`
 appends bronze and decisions, `details` all other silver tables, so that a burst of broker events
@@ -71,8 +70,7 @@ def start_query(spark: Any, config: LandConfig, name: str, take: Any, trigger_ms
 
 
 async def run(config: LandConfig) -> int:
-    """
-    Land until told to stop (SIGTERM, SIGINT: 0) or until something fails (1).
+    """Land until told to stop (SIGTERM, SIGINT: 0) or until something fails (1).
 
     What failed stands in the log and in the status file.
     """

@@ -1,5 +1,4 @@
-"""
-Which table each kind of record becomes rows of, as one landing job knows it.
+"""Which table each kind of record becomes rows of, as one landing job knows it.
 
 The release's own tables to begin with; wider ones when the tables in the lake are wider, or when a
 record comes whose schema this release was not made with; new ones for kinds that it does not know.
@@ -57,8 +56,7 @@ class Reading:
 
 
 class Catalogue:
-    """
-    Tables by name and by kind of record. Safe to call from the threads of several queries.
+    """Tables by name and by kind of record. Safe to call from the threads of several queries.
 
     Invariants: a table once known stays, and its columns keep their names, types and order.
     """

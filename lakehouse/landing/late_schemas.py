@@ -1,5 +1,4 @@
-"""
-Schemas that this release was not made with, found in folders while a job runs.
+"""Schemas that this release was not made with, found in folders while a job runs.
 
 A newer controller or broker may write records of a schema that this process does not have. Its
 files may be there all the same: a release that was installed under the running process, or a folder
@@ -54,8 +53,7 @@ class LateSchema:
 
 
 class LateSchemas:
-    """
-    What the folders hold, read again when a file has changed.
+    """What the folders hold, read again when a file has changed.
 
     Invariants: what was found once stays known, even when its file goes.
     """

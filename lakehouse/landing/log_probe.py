@@ -1,5 +1,4 @@
-"""
-Questions to the log that Spark does not answer.
+"""Questions to the log that Spark does not answer.
 
 Responsible for waiting until the topics are there, for learning whose log it is, and for seeing
 before anything is landed that the log is the one these tables were made from.
@@ -74,8 +73,7 @@ def wait_for_cluster(
     stopped: Callable[[], bool],
     tell: Callable[[str], None],
 ) -> str | None:
-    """
-    The cluster whose log it is, as record 0 of the commands says; waits for that record.
+    """The cluster whose log it is, as record 0 of the commands says; waits for that record.
 
     None when `stopped()` first. Raises `LakehouseError` when it is not the `wanted` one, and when
     record 0 forms no cluster.
@@ -158,8 +156,7 @@ def value_at(kafka: Mapping[str, str], topic: str, offset: int) -> bytes | None:
 def check_same_log(
     kafka: Mapping[str, str], mark: HighWater, landed_value: Callable[[int], bytes | None]
 ) -> None:
-    """
-    Refuse to land from a log that is not the one the tables were made from.
+    """Refuse to land from a log that is not the one the tables were made from.
 
     Without this a log that was made anew would look like a replay, and its records would be
     dropped as known. `mark` is bronze's; `landed_value(offset)` is a landed command.

@@ -1,5 +1,4 @@
-"""
-What the landing job tells Prometheus.
+"""What the landing job tells Prometheus.
 
 Responsible for the series' names and meanings, and for the port. Refuses to know how anything was
 counted: the numbers are those of the job's status, apart from the batches, which are counted as
@@ -108,8 +107,7 @@ class _Seen(Collector):
 
 
 def serve(listen: str, metrics: LandingMetrics) -> tuple[str, Callable[[], Any]]:
-    """
-    Answer scrapes at `listen` (host:port, port 0: any); where it is, and how to stop.
+    """Answer scrapes at `listen` (host:port, port 0: any); where it is, and how to stop.
 
     Raises `LakehouseError` when the address cannot be bound.
     """
@@ -154,8 +152,7 @@ class Lag:
 
 
 class LagWatch:
-    """
-    Sightings of the log's ends that have not landed yet.
+    """Sightings of the log's ends that have not landed yet.
 
     Invariants: per partition, times and ends of the sightings kept ascend strictly.
     """

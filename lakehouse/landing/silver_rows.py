@@ -1,5 +1,4 @@
-"""
-From one record of the log to its rows in the silver tables.
+"""From one record of the log to its rows in the silver tables.
 
 Responsible for reading bytes, choosing tables and filling columns; every record ends in at least
 one row, unreadable ones in `silver/unreadable`.

@@ -1,5 +1,4 @@
-"""
-What the checkpoint of a streaming query says of its progress.
+"""What the checkpoint of a streaming query says of its progress.
 
 Responsible for reading how far the last finished batch went, so that a job that starts with
 nothing new to land knows how far it is. Nothing rests on it: a checkpoint that is gone or not

@@ -1,5 +1,4 @@
-"""
-Folding commands beside the outcomes that were published for them, record by record.
+"""Folding commands beside the outcomes that were published for them, record by record.
 
 Responsible for saying how far the two agree. Needs 32 bytes a command, not the outcomes themselves.
 Refuses to know where either comes from.

@@ -1,5 +1,4 @@
-"""
-What was proven, kept in the lake for the next proof.
+"""What was proven, kept in the lake for the next proof.
 
 Responsible for the table and for reading and appending its rows. Refuses to know what they prove
 (`proof.plan`). Nothing else rests on it: the table may be thrown away, then the next proof folds

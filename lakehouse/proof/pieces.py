@@ -1,5 +1,4 @@
-"""
-Landed records by pieces of their log, before anything is folded (P apart from its Arrow types).
+"""Landed records by pieces of their log, before anything is folded (P apart from its Arrow types).
 
 Responsible for two functions that Spark runs in its workers: one names the bytes of each piece, so
 that what was proven once is known again; one reads outcomes. Refuses to know what they prove.
@@ -106,8 +105,7 @@ def _published(log_offset: int, value: bytes | None) -> list[object]:
 
 
 def outcome_hash(outcome: Outcome) -> str:
-    """
-    Names the content of an outcome, published or folded: what it says before its digest.
+    """Names the content of an outcome, published or folded: what it says before its digest.
 
     Behind a `+` stands the digest of the state, where the outcome carries one: earlier releases
     published none.

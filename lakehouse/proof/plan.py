@@ -1,5 +1,4 @@
-"""
-Which stretches of history must be folded to prove it, and what they prove together.
+"""Which stretches of history must be folded to prove it, and what they prove together.
 
 The command log is cut into ranges and the outcomes into pieces of the same number of records. Of
 what was proven, the names of the bytes are kept, and of each range the state behind it. A range
@@ -175,8 +174,7 @@ def taken_away(kept: Iterable[Piece], size: int, ends: Mapping[str, int]) -> lis
 
 
 def misbegun(landed: Landed, made: Plan, told: Mapping[int, RangeTold]) -> set[int]:
-    """
-    Ranges whose state was kept and is not the one that history gives, or cannot be read.
+    """Ranges whose state was kept and is not the one that history gives, or cannot be read.
 
     Where history itself is wrong below, nothing can be said of the states above.
     """

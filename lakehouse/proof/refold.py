@@ -97,8 +97,8 @@ class KeptState(Struct, array_like=True):
 
 
 def prove(entries: Iterable[Entry], size: int) -> Iterator[tuple[RangeTold, bytes | None]]:
-    """
-    Fold runs of ranges of `size` commands each; entries ascend by start, offset and what they are.
+    """Fold runs of ranges of `size` commands each; entries ascend by start, offset and what they
+    are.
 
     A run that does not start at 0 begins with a kept state (`BEGIN`), and its first range is told
     to have begun in no state when there is none or it cannot be read. Each range is told with the

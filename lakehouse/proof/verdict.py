@@ -1,5 +1,4 @@
-"""
-What a proof of history found, as data and in words.
+"""What a proof of history found, as data and in words.
 
 Responsible for the verdict and its text. Refuses to know how it came about.
 """
@@ -13,8 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """
-    What the comparison found; offsets are those of `regent.commands` unless said otherwise.
+    """What the comparison found; offsets are those of `regent.commands` unless said otherwise.
 
     `verified_up_to` is the last offset whose folded digest equals a published one: digests are
     chained, so this proves every command up to it. -1 proves nothing.

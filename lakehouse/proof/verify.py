@@ -1,5 +1,4 @@
-"""
-The proof: Spark folds the landed commands, and gets the digests that controllers published.
+"""The proof: Spark folds the landed commands, and gets the digests that controllers published.
 
 Responsible for the Spark plan. What must be folded, and what it proves, is `proof.plan`'s; the fold
 itself is `refold`'s. Refuses to hold a rule and to believe a table: it starts from the bytes in
@@ -62,8 +61,7 @@ class Scope:
 
 
 def verify(lake: Lake, settings: SparkSettings, scope: Scope = Scope()) -> Verdict:
-    """
-    Start Spark, fold and compare, stop Spark. Takes half a minute at least.
+    """Start Spark, fold and compare, stop Spark. Takes half a minute at least.
 
     Raises `NotLanded` when there is nothing to fold, `LakehouseError` when it cannot run.
     """
@@ -326,8 +324,7 @@ def _opens(path: str) -> bool:
 
 
 def _records(spark: Any, files: Sequence[str]) -> Any:
-    """
-    Records of partition 0.
+    """Records of partition 0.
 
     Read from the table's files and not through the table: whoever changes a file changes its
     size too, and the verdict must name a record, not a file.

@@ -81,8 +81,7 @@ class Relation:
         return _polars().from_arrow(self.to_arrow())
 
     def spark(self, spark: Any) -> Any:
-        """
-        A Spark DataFrame in your session, which has to know Delta.
+        """A Spark DataFrame in your session, which has to know Delta.
 
         Bronze and silver are read by Spark itself, gold too as long as its tables hold all that has
         landed.
@@ -144,8 +143,7 @@ class Gold(_Tables):
 
 
 class LakeTables(_Tables):
-    """
-    The tables of one cluster: `gold`, `silver` and `bronze` have one method for each table.
+    """The tables of one cluster: `gold`, `silver` and `bronze` have one method for each table.
 
     Each table is a method here as well; where two layers have one of the same name, gold's is
     meant.

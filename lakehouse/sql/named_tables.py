@@ -89,8 +89,7 @@ def spec_named(lake: Lake, name: str) -> TableSpec:
 
 
 def open_named(lake: Lake, names: Sequence[str]) -> Opened:
-    """
-    The cluster's rows of these tables.
+    """The cluster's rows of these tables.
 
     Raises `NotLanded` for a table that is not there, `LakehouseError` for one that cannot be read.
     """

@@ -1,5 +1,4 @@
-"""
-SQL over the tables of the lake, without Spark.
+"""SQL over the tables of the lake, without Spark.
 
 Responsible for a database in memory that holds nothing but the tables a query mentions, reads no
 other file and changes nothing, and for stopping at as many rows as were asked for. Refuses to know
@@ -48,8 +47,7 @@ class Answer:
 
 
 def ask(lake: Lake, query: str, rows_max: int | None = None) -> Answer:
-    """
-    Answer one SELECT (or DESCRIBE, SUMMARIZE, EXPLAIN); `rows_max` None gives all rows.
+    """Answer one SELECT (or DESCRIBE, SUMMARIZE, EXPLAIN); `rows_max` None gives all rows.
 
     Raises `WrongQuery` for what is no such statement, `NotLanded` for a table that is not there,
     `LakehouseError` for one that cannot be read.

@@ -1,5 +1,4 @@
-"""
-The same queries answered by Spark, for what is too large for one process.
+"""The same queries answered by Spark, for what is too large for one process.
 
 Responsible for giving Spark the tables under the names that `sql` has, so that the same question
 gets the same answer: bronze and silver from Delta, gold from Delta where it holds all that has

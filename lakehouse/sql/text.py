@@ -1,5 +1,4 @@
-"""
-The answer of a query as text: a table for people, CSV and JSON for programs.
+"""The answer of a query as text: a table for people, CSV and JSON for programs.
 
 Responsible for how each kind of value is written. Refuses to know the query.
 """

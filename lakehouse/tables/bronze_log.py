@@ -1,5 +1,4 @@
-"""
-A topic's partition as bronze has it, in the order of its offsets, without Spark.
+"""A topic's partition as bronze has it, in the order of its offsets, without Spark.
 
 Responsible for finding holes and rows that contradict each other before anyone relies on it, and
 for giving the records in pieces that fit into memory. Refuses to know what is done with them.

@@ -34,8 +34,7 @@ ALONE = (
 
 
 class CommitLocks:
-    """
-    Locks of the tables with these names below `root` (None: not a local folder).
+    """Locks of the tables with these names below `root` (None: not a local folder).
 
     Invariants: a thread that holds a table's lock is alone among all threads and, with a root,
     among all processes.

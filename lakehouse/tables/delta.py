@@ -1,5 +1,4 @@
-"""
-The tables on disk, without Spark.
+"""The tables on disk, without Spark.
 
 Responsible for making the tables of the catalogue, for bringing older ones up to it, for reading
 them, for asking them how far they are, and for the few rows that no stream brings (`append_rows`,
@@ -35,8 +34,7 @@ def ensure_tables(lake: Lake, tables: Sequence[TableSpec] = TABLES) -> int:
 
 
 def ensure_table(lake: Lake, table: TableSpec) -> tuple[bool, pa.Schema]:
-    """
-    Make the table if it is missing; whether it was, and the columns that it has.
+    """Make the table if it is missing; whether it was, and the columns that it has.
 
     An older table gets the columns that it lacks; what lacks within a column comes with the first
     append. Raises `LakehouseError` when a table has a column of another type, was made by a
@@ -69,8 +67,7 @@ def _options(lake: Lake) -> dict[str, str] | None:
 
 
 def open_table(lake: Lake, table: TableSpec) -> deltalake.DeltaTable:
-    """
-    The table as it is now, with the rows of all clusters: see `own_rows`.
+    """The table as it is now, with the rows of all clusters: see `own_rows`.
 
     Raises `NotLanded` when there is none, `LakehouseError` when it cannot be read or is one of old.
     """

@@ -18,8 +18,7 @@ Partition = tuple[str, int]
 
 @dataclass(slots=True)
 class HighWater:
-    """
-    The last offset per partition that a table took.
+    """The last offset per partition that a table took.
 
     Invariants: marks only grow.
     """
@@ -44,8 +43,7 @@ class HighWater:
 def check_no_hole(
     mark: int, partition: Partition, offsets: Iterable[int], *, from_zero: bool
 ) -> None:
-    """
-    Refuse a batch that does not go on where the table ends.
+    """Refuse a batch that does not go on where the table ends.
 
     `offsets` ascend and may start at or below `mark`; `from_zero` says that the log of this
     topic is kept for ever, so its first record must have offset 0.

@@ -1,5 +1,4 @@
-"""
-Which lake, and whose history in it.
+"""Which lake, and whose history in it.
 
 Responsible for naming a table's place, be it a folder or an object store, and for finding out which
 clusters have landed there. Refuses to know what tables hold, apart from the partitions of bronze.
@@ -21,8 +20,7 @@ from lakehouse.tables.specs import BRONZE, CLUSTER_ID, TableSpec
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """
-    The tables of one cluster among those of all that land in the same place.
+    """The tables of one cluster among those of all that land in the same place.
 
     Invariants: `root` is a folder's path or a URI, without a slash at its end and never `file:`.
     """

@@ -46,8 +46,7 @@ STATED_CLUSTER_ID = "stated_cluster_id"
 
 @dataclass(frozen=True)
 class TableSpec:
-    """
-    One table.
+    """One table.
 
     Invariants: column names are unique; every key column exists; key and partitioning begin with
     the cluster; within one cluster and `topic`, the position columns say which record a row comes

@@ -145,8 +145,7 @@ class DeafLeader:
         self._since_ms = self._offered_ms = None
 
     def successor(self, own_heard: int, heard: Mapping[str, int], now_ms: int) -> str | None:
-        """
-        The controller to offer leadership to now, or None.
+        """The controller to offer leadership to now, or None.
 
         `heard`: controllers that reach the log, with how many brokers each hears. It takes more
         than twice as many.

@@ -28,8 +28,7 @@ PROBE_AGAIN_MS = (20, 60, 150)
 
 @dataclass(slots=True)
 class PeerSight:
-    """
-    The last that was heard from one other controller. `gone_ms`: its port refused since then.
+    """The last that was heard from one other controller. `gone_ms`: its port refused since then.
 
     `led_ms`: when a command of its came back through the log, in the term that it leads.
     """

@@ -1,5 +1,4 @@
-"""
-Whether a set waits for a person, and what that person can do.
+"""Whether a set waits for a person, and what that person can do.
 
 Responsible for telling a set in which nobody can be elected by the rules from one that helps
 itself, and for naming the way out. Refuses to know who is asked for it, and every rule of an

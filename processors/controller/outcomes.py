@@ -65,8 +65,7 @@ class OutcomeBacklog:
         return max(self.published_offset, self._told)
 
     def told(self, published: int) -> None:
-        """
-        Another controller says how far it is: nothing before that need be kept.
+        """Another controller says how far it is: nothing before that need be kept.
 
         It proves nothing. Should it be wrong, what is missing in the topic is folded again after a
         takeover.

@@ -123,8 +123,7 @@ def _host(peer: str) -> IPv4Address | IPv6Address | None:
 def leader_as_seen(
     peer: str, *, default: str, own: Mapping[str, str], leaders: Networks | None
 ) -> str:
-    """
-    The leader's address for whoever asks from `peer`.
+    """The leader's address for whoever asks from `peer`.
 
     `own`: the networks of the controller that is asked; `leaders`: those of the leader, None when
     that one leads. Where it is known in that network itself and the leader is not, it names itself:

@@ -1,5 +1,4 @@
-"""
-The replicas of a set as an election sees them: the record, joined with the evidence.
+"""The replicas of a set as an election sees them: the record, joined with the evidence.
 
 Responsible for who counts as alive, which numbers count, and the row that an outcome keeps of
 each. Refuses to know who wins.
@@ -117,8 +116,7 @@ def highest_epoch(
 
 
 def is_replaced(candidate: Candidate, candidates: Iterable[Candidate]) -> bool:
-    """
-    Return whether it will not come back: a later id lives at its address, so its disk is gone.
+    """Return whether it will not come back: a later id lives at its address, so its disk is gone.
 
     Asked where no member can lead, so a stranger who takes an id in a living broker's name moves
     nobody out of the way.
@@ -153,8 +151,8 @@ def nobody_comes_back(
 def awaited_of(
     broker_set: BrokerSet, candidates: tuple[Candidate, ...], *, remembers: bool
 ) -> tuple[int, ...]:
-    """
-    Return whom an election at risk waits for: the unclean members, and all that ever were members.
+    """Return whom an election at risk waits for: the unclean members, and all that ever were
+    members.
 
     `remembers`: rules 3 and later; before, the unclean members alone. Who is forgotten or has never
     registered, or will not come back, is not waited for.
@@ -170,8 +168,7 @@ def awaited_of(
 
 
 def reach(broker_set: BrokerSet, rules: Rules, limit: int) -> int:
-    """
-    Return the epoch from which on a report counts for nothing, at most `limit`.
+    """Return the epoch from which on a report counts for nothing, at most `limit`.
 
     A set that begins takes what its brokers bring along; later epochs grow by elections only, so a
     report far above is no epoch of this set, and to follow it would use all epochs up (S18).

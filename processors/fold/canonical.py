@@ -1,5 +1,4 @@
-"""
-One byte sequence for each state and outcome, the same on every machine (design D2).
+"""One byte sequence for each state and outcome, the same on every machine (design D2).
 
 Responsible for the canonical form: compact ASCII JSON arrays, fields in declared order, maps
 as pairs sorted by key. Refuses to know digests and files. Changing a form here changes every

@@ -1,5 +1,4 @@
-"""
-Decides every command: refusal, or the changes it makes (design D2).
+"""Decides every command: refusal, or the changes it makes (design D2).
 
 Responsible for the guards that stand before all rules, and for finding the rules of a kind.
 Refuses to know offsets, digests and repeats: those are the fold's.

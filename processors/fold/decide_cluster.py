@@ -1,5 +1,4 @@
-"""
-Decides what concerns the cluster as a whole: its forming, its leader, its settings and rules.
+"""Decides what concerns the cluster as a whole: its forming, its leader, its settings and rules.
 
 Responsible for design D3 and D6. Refuses to know broker sets.
 """

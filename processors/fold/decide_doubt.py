@@ -1,5 +1,5 @@
-"""
-Decides that the log may be older than what happened, and when a set is certain again (design S11).
+"""Decides that the log may be older than what happened, and when a set is certain again (design
+S11).
 
 A log that lost its newest decisions (it was made anew from tables that had not landed all, or all
 nodes that held them lost their power) says nothing reliable about members, masters and epochs. So a
@@ -67,8 +67,7 @@ def doubt_broker_set(state: ControllerState, command: DoubtBrokerSet) -> Decisio
 
 
 def is_proven_anew(broker_set: BrokerSet, candidates: Iterable[Candidate]) -> bool:
-    """
-    Return whether all replicas of an uncertain set are there and none can have lost anything.
+    """Return whether all replicas of an uncertain set are there and none can have lost anything.
 
     Then the longest of them holds all that was acknowledged (the argument stands above).
     """

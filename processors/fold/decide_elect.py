@@ -1,5 +1,4 @@
-"""
-Decides elections: whether there is one, and what it changes.
+"""Decides elections: whether there is one, and what it changes.
 
 Responsible for RULES 5.5 with design S6 and S7, and for the new epoch.
 Refuses to know who is best: `elect` chooses.
@@ -107,8 +106,7 @@ def _failed(
     evidence: tuple[ReplicaEvidence, ...],
     limit: int,
 ) -> Decision:
-    """
-    Refuse; a dead master is cleared once, when a controller asked.
+    """Refuse; a dead master is cleared once, when a controller asked.
 
     Shipped code moves the epoch at every such failure, and removes a live master when an
     operator names -1 (RULES 5.5 and 15 row 5).

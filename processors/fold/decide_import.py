@@ -1,5 +1,4 @@
-"""
-Decides whether a broker set comes over from another controller as it stands there.
+"""Decides whether a broker set comes over from another controller as it stands there.
 
 Responsible for what such a set must look like and what it must not undercut (S6, S7, S9).
 Refuses to know how it was read, and whether its brokers have already turned to us.
@@ -95,8 +94,7 @@ def _undercuts(before: BrokerSet, command: ImportBrokerSet, highest: int) -> boo
 
 
 def _reuses_epoch(before: BrokerSet, command: ImportBrokerSet) -> bool:
-    """
-    Whether an epoch would stand for two masters, or for two sets (S13).
+    """Whether an epoch would stand for two masters, or for two sets (S13).
 
     What was imported and not touched since may be read again: with the same epochs it must say
     the same. The epochs of a tombstone were ours, so a master that goes on stands above them.

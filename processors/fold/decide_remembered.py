@@ -1,5 +1,4 @@
-"""
-Remembers who holds all that was acknowledged although it is no member any more (design S14).
+"""Remembers who holds all that was acknowledged although it is no member any more (design S14).
 
 Responsible for what a decision does to this memory, whatever it decided. Refuses to know why.
 
@@ -36,8 +35,7 @@ from processors.fold.state import BrokerSet
 
 
 def remembering(before: BrokerSet | None, decision: Decision) -> Decision:
-    """
-    Return `decision`, which changes a set, with what it does to the memory as its last change.
+    """Return `decision`, which changes a set, with what it does to the memory as its last change.
 
     `before` is the set as it was decided about, None when the decision begins it.
     """
@@ -57,8 +55,7 @@ def remembering(before: BrokerSet | None, decision: Decision) -> Decision:
 
 
 def _leaves_the_memory(before: BrokerSet, changes: tuple[Change, ...]) -> bool:
-    """
-    Return whether it is plain that nothing is remembered or forgotten by `changes`.
+    """Return whether it is plain that nothing is remembered or forgotten by `changes`.
 
     Nobody was remembered, every member of before and after is written down as one, and nobody is
     left out of a set that falls below its minimum. Most decisions are such, and to apply each twice

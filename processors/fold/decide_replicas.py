@@ -1,5 +1,4 @@
-"""
-Decides about the replicas of a set: their ids, their registration, their being forgotten.
+"""Decides about the replicas of a set: their ids, their registration, their being forgotten.
 
 Responsible for RULES 5.2, 5.3 and 5.7 with design S5, S6 and S9.
 Refuses to know elections: what it clears, others elect anew.
@@ -142,8 +141,7 @@ def _is_new_start(replica: Replica, command: RegisterBroker) -> bool:
 def _is_unclean_start(
     broker_set: BrokerSet, replica: Replica, command: RegisterBroker, rules: Rules
 ) -> bool:
-    """
-    Return whether this registration tells that its log cannot be trusted (S5).
+    """Return whether this registration tells that its log cannot be trusted (S5).
 
     Of a start that is known already, a late repeat says so too. But who is alone in the set may
     have been chosen at risk without hearing of it: it refuses to lead, and until it is believed
@@ -238,8 +236,7 @@ def _anyone_holds(broker_set: BrokerSet, command: CleanBrokerData, ids: set[int]
 
 
 def _same_set_anew(broker_set: BrokerSet, highest: int) -> SyncStateSetAltered:
-    """
-    Return the change that voids what a master thinks of a replica outside the set (S5).
+    """Return the change that voids what a master thinks of a replica outside the set (S5).
 
     A proposal to take it in may rest on acknowledgements that it gave before it lost them; based
     on the former set epoch it is refused, and the master asks the replica anew.
@@ -259,8 +256,7 @@ def _same_set_anew(broker_set: BrokerSet, highest: int) -> SyncStateSetAltered:
 def left_the_set(
     broker_set: BrokerSet, gone: tuple[int, ...], reason: str, highest: int
 ) -> tuple[MasterCleared | SyncStateSetAltered, ...]:
-    """
-    Return the changes by which members leave without the master's asking.
+    """Return the changes by which members leave without the master's asking.
 
     The master goes first, the members second: so every step keeps the invariants. Both epochs
     move, or a master that did not hear of it would go on with the old set. Of `gone` who lost data

@@ -1,5 +1,4 @@
-"""
-Decides whether a master gets the SyncStateSet it asks for.
+"""Decides whether a master gets the SyncStateSet it asks for.
 
 Responsible for RULES 5.6, row by row, with design S3 to S6.
 Refuses to know why the master wants it: what has caught up is the master's to judge.
@@ -57,8 +56,8 @@ def alter_sync_state_set(state: ControllerState, command: AlterSyncStateSet) -> 
 
 
 def _lost(broker_set: BrokerSet, command: AlterSyncStateSet) -> tuple[int, ...]:
-    """
-    Return who counts as unclean from here on, ascending: its master proved that it lost data (S15).
+    """Return who counts as unclean from here on, ascending: its master proved that it lost data
+    (S15).
 
     Also a former member: it may be remembered. Who never was one, is forgotten, or is unclean
     already, is none of them: a repeat changes nothing.
@@ -87,8 +86,7 @@ def _fenced(broker_set: BrokerSet, command: AlterSyncStateSet) -> Refusal | None
 def _unfit_member(
     wanted: tuple[int, ...], candidates: tuple[Candidate, ...], *, members_too: bool
 ) -> Refusal | None:
-    """
-    Return what is wrong with the first bad member: per member existence, then liveness.
+    """Return what is wrong with the first bad member: per member existence, then liveness.
 
     `members_too`: of members that stay liveness is asked, too (rules 1 and 2, as shipped). One that
     acknowledges to its master but is not heard here blocked every change, that of a dead one too.

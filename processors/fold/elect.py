@@ -1,5 +1,4 @@
-"""
-Who becomes master: the election policy as one pure function (RULES 7, S5 to S7).
+"""Who becomes master: the election policy as one pure function (RULES 7, S5 to S7).
 
 Responsible for choosing among the replicas of one set and for saying why each was chosen or
 not. Refuses to know epochs to come, refusals and commands: it gets what they boil down to.
@@ -30,8 +29,7 @@ from processors.fold.state import NO_BROKER_ID, BrokerSet
 
 
 class Election(Struct, frozen=True, gc=False):
-    """
-    The result: `winner` is None when nobody could be chosen or the master was kept.
+    """The result: `winner` is None when nobody could be chosen or the master was kept.
 
     `members` is the SyncStateSet that goes with the winner, ascending.
     """
@@ -72,8 +70,7 @@ def elect(
     rules: Rules = RULES[RULES_VERSION],
     wait_is_over: bool = False,
 ) -> Election:
-    """
-    Choose a master among `candidates`, the answer of `assess`.
+    """Choose a master among `candidates`, the answer of `assess`.
 
     `broker_id` is who asks or is designated, -1 for a controller acting by itself. `wait_is_over`:
     an election at risk waits for nobody any longer (setting atRiskWaitMs).
@@ -149,8 +146,8 @@ def _kept(broker_set: BrokerSet, candidates: tuple[Candidate, ...]) -> Election:
 
 
 def _elect_first(candidates: tuple[Candidate, ...], broker_id: int, *, longest: bool) -> Election:
-    """
-    Before the first election nothing was acknowledged here: whoever is here and asks may have it.
+    """Before the first election nothing was acknowledged here: whoever is here and asks may have
+    it.
 
     `longest`: unless another one that reports has more, from before this set was known here. That
     may be missing from an unclean start, and the replica leads only when it is told so (S5).
@@ -218,8 +215,7 @@ def _elect_at_risk(
     *,
     wait_is_over: bool,
 ) -> Election:
-    """
-    Nobody in the set can be chosen: all of it started unclean (S5), or unclean is allowed.
+    """Nobody in the set can be chosen: all of it started unclean (S5), or unclean is allowed.
 
     Whoever ever was a member may hold what those lost: it is waited for, and the longest of all
     that are there leads (S14), also without those who were waited for as long as the setting says.
@@ -276,8 +272,7 @@ def _won(
     others: str = "",
     given_up: tuple[int, ...] = (),
 ) -> Election:
-    """
-    Return the election won by `winner`; each other verdict is the first rule against it.
+    """Return the election won by `winner`; each other verdict is the first rule against it.
 
     `given_up`: who was waited for until the time for it had passed.
     """
@@ -304,8 +299,7 @@ def _nobody(
     waiting: tuple[int, ...] = (),
     missing: tuple[int, ...] = (),
 ) -> Election:
-    """
-    Return the election without a winner; `otherwise` is said of those who stood aside.
+    """Return the election without a winner; `otherwise` is said of those who stood aside.
 
     `waiting`: who would stand, were it not for the `missing` ones that are waited for.
     """

@@ -1,5 +1,4 @@
-"""
-What a change does to the state.
+"""What a change does to the state.
 
 Responsible for applying decided changes; total: what is decided has happened, so nothing here
 refuses, and a change to a set nobody knows is a no-op. Refuses to know why it was decided.

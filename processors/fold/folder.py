@@ -1,5 +1,4 @@
-"""
-The fold: the log's records, one after the other, into state, outcome and digest (design D2).
+"""The fold: the log's records, one after the other, into state, outcome and digest (design D2).
 
 Responsible for the order of the log, for what is readable, for repeats, and for the chained
 digest. Business rules are `decide` and `evolve`. Refuses to know where records come from and
@@ -60,8 +59,7 @@ class ReleaseTooOld(Exception):
 
 
 class Applied(Struct, frozen=True, gc=False):
-    """
-    What applying one record gave.
+    """What applying one record gave.
 
     `digest_agrees` compares the digest that the issuer named with ours at that offset: False
     must stop a controller (design D7), None means that it could not be compared.
@@ -80,8 +78,7 @@ be told.
 
 
 class Folder:
-    """
-    The state after a prefix of the log, its last offset and digest.
+    """The state after a prefix of the log, its last offset and digest.
 
     Invariants:
     - next_offset == offset + 1; offset is -1 before the first record.
@@ -145,8 +142,7 @@ class Folder:
         return Applied(offset, command, outcome, agrees)
 
     def apply_many(self, offset: int, records: Sequence[bytes]) -> list[int]:
-        """
-        Fold records from `offset` on, for those whose outcomes nobody reads.
+        """Fold records from `offset` on, for those whose outcomes nobody reads.
 
         Returns where the issuer had named another digest than ours. Raises as `apply` does; what
         came before the record that raises has been applied.

@@ -1,5 +1,4 @@
-"""
-Commands that came before: so that a retry gets the first outcome and decides nothing (D5).
+"""Commands that came before: so that a retry gets the first outcome and decides nothing (D5).
 
 Responsible for the window of ids. Refuses to know what a repeat is answered with.
 """
@@ -22,8 +21,7 @@ class FirstOutcome(Struct, frozen=True, gc=False):
 
 
 class RecentCommands:
-    """
-    The ids of the last offsets, each with its first outcome; bounded by the window (D5).
+    """The ids of the last offsets, each with its first outcome; bounded by the window (D5).
 
     Invariant: every id decided at `complete_from` or later is here. It never falls, also when
     the window is widened: what was forgotten stays forgotten.

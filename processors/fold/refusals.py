@@ -1,5 +1,4 @@
-"""
-What a decision is, and every reason for which a command is refused.
+"""What a decision is, and every reason for which a command is refused.
 
 Responsible for the names of refusals and their RocketMQ response codes, in one table.
 Refuses to know when they apply.
@@ -126,8 +125,7 @@ SUCCESS_CODE = int(ResponseCode.SUCCESS)
 
 
 class Decision(Struct, frozen=True, gc=False):
-    """
-    What the rules made of one command.
+    """What the rules made of one command.
 
     A refusal changes nothing, with one exception: an election that a controller asked for
     and that found nobody is refused and clears a dead master (RULES 5.5 row 6).

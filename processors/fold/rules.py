@@ -1,5 +1,4 @@
-"""
-The versions of the rules, each with all that sets it apart from the others (design D3).
+"""The versions of the rules, each with all that sets it apart from the others (design D3).
 
 Responsible for the table. A released version is frozen: a defect found in it is put right in the
 next one, and the golden history of each shows that it decides as it ever did. Refuses to know
@@ -66,8 +65,7 @@ _THIRD_SETTINGS: Mapping[str, Setting] = {
 
 
 class Rules(NamedTuple):
-    """
-    One version. Each flag is a place where it differs; `False` is what version 1 does.
+    """One version. Each flag is a place where it differs; `False` is what version 1 does.
 
     `fingerprints` are the schemas that must be active with it.
     """

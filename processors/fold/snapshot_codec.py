@@ -1,5 +1,4 @@
-"""
-A folder as bytes and back: versioned, with a digest, so that a torn one is never used.
+"""A folder as bytes and back: versioned, with a digest, so that a torn one is never used.
 
 Responsible for the format. Refuses to know files: a snapshot is never the truth, only a
 shorter way to it, and whoever cannot load one folds the log from its start.

@@ -1,5 +1,4 @@
-"""
-What the fold knows: the state of the controller after some prefix of the log.
+"""What the fold knows: the state of the controller after some prefix of the log.
 
 Responsible for its shape, its invariants and the settings that rules read.
 Refuses to know how it came about, and anything soft: liveness, clocks, connections.
@@ -40,8 +39,7 @@ SETTING_DEFAULTS: Mapping[str, str] = {
 
 
 class Replica(Struct, frozen=True, gc=False, array_like=True):
-    """
-    One replica of a broker set.
+    """One replica of a broker set.
 
     Invariants:
     - `clean` is False from an unclean start until the replica is back in the set.
@@ -61,8 +59,7 @@ class Replica(Struct, frozen=True, gc=False, array_like=True):
 
 
 class BrokerSet(Struct, frozen=True, gc=False, array_like=True):
-    """
-    All replicas that share one broker name; a tombstone once every replica was cleaned.
+    """All replicas that share one broker name; a tombstone once every replica was cleaned.
 
     Invariants:
     - replicas ascend by id without repeats, 1 <= id < next_broker_id.
@@ -138,8 +135,7 @@ class BrokerSet(Struct, frozen=True, gc=False, array_like=True):
 
 
 class ControllerState(Struct, frozen=True, gc=False):
-    """
-    Everything that decisions rest on; `cluster_id` is empty before `ClusterFormed`.
+    """Everything that decisions rest on; `cluster_id` is empty before `ClusterFormed`.
 
     Invariants:
     - term is 0 exactly while there is no leader, and never falls.

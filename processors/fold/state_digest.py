@@ -1,5 +1,4 @@
-"""
-A digest of the state itself, published with every hundredth outcome (design D4, D7).
+"""A digest of the state itself, published with every hundredth outcome (design D4, D7).
 
 The chained digest says which records were folded; it does not say that a state in a file is what
 they give. This one does: so a snapshot of such an offset can be proven by what was published,
@@ -39,8 +38,8 @@ def newest_state_digest(next_offset: int) -> int:
 
 
 class StateDigests:
-    """
-    Digests of one folder's states, one after the other: only what changed in between is read again.
+    """Digests of one folder's states, one after the other: only what changed in between is read
+    again.
 
     Remembered ids are taken in blocks of `STATE_DIGEST_EVERY` offsets, of which each is whole when
     it is first looked at; the oldest one may be half forgotten, and is never kept.

@@ -1,5 +1,4 @@
-"""
-The headers of what a controller reports of its own accord.
+"""The headers of what a controller reports of its own accord.
 
 Responsible for: their ids and sequence. Refuses to know: what is reported.
 """

@@ -1,5 +1,4 @@
-"""
-Java members that lost data with their power, as their heartbeats show (design S15).
+"""Java members that lost data with their power, as their heartbeats show (design S15).
 
 They register as ever and tell neither where their log ends nor whether they lost anything. So what
 a former start told is void with a registration, its member is no candidate before it has shown its

@@ -1,5 +1,4 @@
-"""
-Silences of replicas that ended, as facts for the history.
+"""Silences of replicas that ended, as facts for the history.
 
 Responsible for: which silence is worth a record, and what stands in it: with these, other timers
 can be asked about afterwards. Refuses to know: what a silence led to; that is a command with its

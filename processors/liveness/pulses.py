@@ -1,5 +1,4 @@
-"""
-One replica as one controller hears it (RULES 3.1 and 4.2).
+"""One replica as one controller hears it (RULES 3.1 and 4.2).
 
 Responsible for: the fields of a heartbeat, what is kept of them, why a replica counts as alive or
 not, and whether the master of an imported set is still awaited. Refuses to know: connections,

@@ -200,8 +200,7 @@ class Liveness:
         return wanted
 
     def probe_result(self, address: str, result: str, now_ms: int) -> list[BrokerKey]:
-        """
-        The replicas that are gone because `address` refused.
+        """The replicas that are gone because `address` refused.
 
         A pulse with an open connection is left alone: the heartbeat came after the question.
         """

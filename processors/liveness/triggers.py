@@ -65,8 +65,7 @@ class ElectionCall:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """
-    How calls are repeated. `hold_ms`: how long mass silence holds elections by silence back.
+    """How calls are repeated. `hold_ms`: how long mass silence holds elections by silence back.
 
     `retries`: how often a call whose outcome is not seen is made, before it waits `rescan_ms`
     (electMasterMaxRetryCount, scanInactiveMasterInterval; a call that found nobody is no failure to
@@ -150,8 +149,7 @@ class ElectionTriggers:
         return calls
 
     def _may_call(self, broker_set: BrokerSet, call: ElectionCall, now_ms: int) -> bool:
-        """
-        Evidence that keeps changing must not fill the log with elections that find nobody.
+        """Evidence that keeps changing must not fill the log with elections that find nobody.
 
         A repeat for want of an outcome has its own pace; and a set does not wait for others'
         comings and goings once a member is back.

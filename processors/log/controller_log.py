@@ -1,5 +1,4 @@
-"""
-A controller's two topics: catching up, following, appending, publishing, watching.
+"""A controller's two topics: catching up, following, appending, publishing, watching.
 
 Responsible for: the threads and clients behind that, the hand-over from bulk reading (`log.start`)
 to Faust, and snapshots (design D4); `log.watch` stops a controller which no longer follows (S11).

@@ -1,5 +1,4 @@
-"""
-Facts of a controller into `regent.broker-events`.
+"""Facts of a controller into `regent.broker-events`.
 
 Responsible for: a bounded queue towards Kafka that never blocks, and counted drops: losing a fact
 changes no decision.

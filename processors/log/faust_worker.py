@@ -1,5 +1,4 @@
-"""
-The Faust worker of one controller, inside the controller's own loop (design D4).
+"""The Faust worker of one controller, inside the controller's own loop (design D4).
 
 Responsible for: an app of its own id that reads `regent.commands` in order and hands each record
 on; what must be true of the stream (dense offsets, no repeats behind the fold) is checked here.

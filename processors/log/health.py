@@ -1,5 +1,4 @@
-"""
-Is the log still the one that was folded here, and does it still arrive? (design S11 and D7)
+"""Is the log still the one that was folded here, and does it still arrive? (design S11 and D7)
 
 Responsible for: judging what was seen at each look, and the words with the way out. One odd look
 proves nothing: after a change of Kafka's leader an answer may be old for a moment; a log made anew
@@ -27,8 +26,7 @@ RESTORE = (
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """
-    What Kafka said of the commands topic, and how far this controller is.
+    """What Kafka said of the commands topic, and how far this controller is.
 
     `topic_id` is "" when the topic does not exist, None when that was not learnt; `same` says
     whether the record that was the newest applied one at the look before is still in its place

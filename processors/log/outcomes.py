@@ -1,5 +1,4 @@
-"""
-Outcomes into `regent.outcomes`, and where that topic ends (design D7).
+"""Outcomes into `regent.outcomes`, and where that topic ends (design D7).
 
 Responsible for: encoding and appending what the core gives, in order, and reading back the newest
 published command offset. Refuses to know: when to publish and from where on (`outcome_backlog`).
@@ -38,8 +37,7 @@ LOOK_BACK_RECORDS = 100
 
 
 def last_published(reader: LogReader) -> int:
-    """
-    The command offset of the newest outcome in the topic, -1 when there is none. Blocking.
+    """The command offset of the newest outcome in the topic, -1 when there is none. Blocking.
 
     A lower offset than the true one would only cause repeats, which readers drop. Raises
     LogUnreachable.
@@ -54,8 +52,7 @@ def last_published(reader: LogReader) -> int:
 
 
 def published_outcome(reader: LogReader, command_offset: int) -> Outcome | None:
-    """
-    What was published for the command at that offset; None when none is found. Blocking.
+    """What was published for the command at that offset; None when none is found. Blocking.
 
     The topic has no holes, so that outcome stands at its own offset or, behind repeats, later.
     Raises LogUnreachable.
@@ -74,8 +71,7 @@ def published_outcome(reader: LogReader, command_offset: int) -> Outcome | None:
 
 
 class OutcomePublisher:
-    """
-    One topic; `on_result(command_offset, ok)` is called in the loop.
+    """One topic; `on_result(command_offset, ok)` is called in the loop.
 
     Invariant: after one that failed nothing is appended until `begin_again`, which comes with a new
     producer: so the topic never holds an outcome behind one that is missing.

@@ -1,5 +1,4 @@
-"""
-Reading the log in bulk, and asking where it begins and ends.
+"""Reading the log in bulk, and asking where it begins and ends.
 
 Responsible for: catch-up before Faust takes over, the newest record of a topic, the end offset, the
 start offset for Faust's group, and recognising a log that is not the one this controller knows
@@ -101,8 +100,7 @@ class LogReader:
         take: Callable[[int, bytes], None],
         silence_max_s: float = SILENCE_MAX_S,
     ) -> None:
-        """
-        Hand every record from `start` up to `end` (excluded) to `take`, in order.
+        """Hand every record from `start` up to `end` (excluded) to `take`, in order.
 
         Raises LogUnreachable after a long silence, LogBroken when an offset is missing.
         """
@@ -179,8 +177,7 @@ def check_bounds(first: int, end: int, next_offset: int) -> None:
 
 
 def check_first_record(data: bytes, cluster_id: str, known_id: bytes | None) -> bytes:
-    """
-    The command id of record 0, which names this log for ever. Raises LogBroken.
+    """The command id of record 0, which names this log for ever. Raises LogBroken.
 
     `known_id`: what was found there when this controller's snapshots were made, if ever.
     """

@@ -1,5 +1,4 @@
-"""
-Snapshots of the fold as files: a shorter start, never the truth (design D4, S12).
+"""Snapshots of the fold as files: a shorter start, never the truth (design D4, S12).
 
 Responsible for: writing them whole or not at all, keeping the newest few, finding one that is good
 and old enough. Refuses to know: their format (`snapshot_codec`).

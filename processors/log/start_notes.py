@@ -1,5 +1,4 @@
-"""
-What a controller remembers between its starts, beside snapshots.
+"""What a controller remembers between its starts, beside snapshots.
 
 Responsible for: the id of the log it belongs to (so that a topic made anew is noticed), how far it
 was, where other controllers give out snapshots, and a consumer group of its own for each start.

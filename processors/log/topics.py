@@ -1,5 +1,4 @@
-"""
-The topics a controller relies on (design D13).
+"""The topics a controller relies on (design D13).
 
 Responsible for: creating them for a local cluster, and comparing what Kafka reports with what
 safety needs. Refuses to know: what is in the topics.
@@ -63,8 +62,7 @@ def prepare(
     accept_unflushed: bool = False,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> None:
-    """
-    Create (local cluster only) and check the topics. Blocking; waits up to `wait_ms` for Kafka.
+    """Create (local cluster only) and check the topics. Blocking; waits up to `wait_ms` for Kafka.
 
     `cancelled` ends the waiting early. With a history the commands topic must be there: an empty
     one in its place would hide the loss. `accept_unflushed` takes commands that the nodes
@@ -254,8 +252,7 @@ def _create(admin: AdminClient, specs: Sequence[TopicSpec], nodes: int) -> None:
 
 
 def settings_of(admin: AdminClient, topics: Sequence[str]) -> dict[str, dict[str, str]]:
-    """
-    The settings of topics as Kafka reports them. Raises TopicsUnfit.
+    """The settings of topics as Kafka reports them. Raises TopicsUnfit.
 
     A topic that was just created is not known to each node at once, so who does not know it is
     asked again.

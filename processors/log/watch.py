@@ -1,5 +1,4 @@
-"""
-Watching the log while Faust follows it: is it still the same log, and does it arrive?
+"""Watching the log while Faust follows it: is it still the same log, and does it arrive?
 
 Responsible for: a look every half second with a reader of its own (the barriers of requests never
 wait for it), and reading directly what Faust is late with; both hand records to the same guard,

@@ -1,5 +1,4 @@
-"""
-One controller process: everything wired together in one asyncio loop.
+"""One controller process: everything wired together in one asyncio loop.
 
 Responsible for: the order of starting and stopping, and performing the core's effects.
 Refuses to know: any rule. What comes in goes to the core, what the core wants is done here.

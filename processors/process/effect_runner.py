@@ -1,5 +1,4 @@
-"""
-Performing the effects of a controller core.
+"""Performing the effects of a controller core.
 
 Responsible for: one line per kind of effect, in the order given, and bringing what comes of each
 back to the core. Refuses to know: why an effect was wanted.

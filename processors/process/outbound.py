@@ -1,5 +1,4 @@
-"""
-The network a controller calls out to: other controllers, brokers' ports, role notices.
+"""The network a controller calls out to: other controllers, brokers' ports, role notices.
 
 Responsible for: one-way messages, forwarded requests and probes, each with a limit and a deadline,
 and telling the core what came of them. Refuses to know: why they are sent.

@@ -105,8 +105,7 @@ def from_outcome(
     is_alive: IsAlive,
     at_risk: bool = False,
 ) -> RemotingCommand:
-    """
-    The answer to a request whose command has been applied; `state` is the state right after it.
+    """The answer to a request whose command has been applied; `state` is the state right after it.
 
     `at_risk`: the newest election of the set was labelled AT_RISK (design S5).
     """

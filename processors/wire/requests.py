@@ -69,8 +69,7 @@ def command_id_of(request: RemotingCommand) -> bytes | None:
 
 
 def heartbeat_of(request: RemotingCommand) -> Heartbeat:
-    """
-    The 904 in `request`. `BadRequest` with 2005 when it names no broker id (RULES 3.1).
+    """The 904 in `request`. `BadRequest` with 2005 when it names no broker id (RULES 3.1).
 
     What it tells unreadably counts as not told, as in Java: its sender lives.
     """

@@ -1,5 +1,4 @@
-"""
-Tables of the reference as tests: one row, one id such as `5.6-row-4`.
+"""Tables of the reference as tests: one row, one id such as `5.6-row-4`.
 
 A row says what RocketMQ's controller answers (`shipped`) and runs the same against our rules. Where
 the design decides otherwise the row says what ours is and because of which decision: so a reader

@@ -1,5 +1,4 @@
-"""
-SeaweedFS on loopback: a store that speaks S3, as one process with a folder of its own.
+"""SeaweedFS on loopback: a store that speaks S3, as one process with a folder of its own.
 
 Responsible for: the program by its lock, its start, buckets, the words by which Spark and deltalake
 reach it, its end.

@@ -1,5 +1,5 @@
-"""
-A landing job whose configuration file sends it elsewhere, and what verbs say of the tables there.
+"""A landing job whose configuration file sends it elsewhere, and what verbs say of the tables
+there.
 
 Responsible for: the log that is landed, starts of the job, comparing what landed with the log,
 asking the command line.

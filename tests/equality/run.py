@@ -1,5 +1,4 @@
-"""
-The same question answered by all who can answer it: one answer (`make equality`).
+"""The same question answered by all who can answer it: one answer (`make equality`).
 
 A generated history goes into a real Kafka, a controller leads on it, the landing job lands it; then
 everybody is asked: a fold of the log in memory, the running controller over its wire, `regent

@@ -1,5 +1,4 @@
-"""
-Says whether a change left behaviour as it was, beside another revision.
+"""Says whether a change left behaviour as it was, beside another revision.
 
     make unchanged REV=main
 

@@ -1,5 +1,4 @@
-"""
-The gold job as a process of its own, killed again and again while history lands under it.
+"""The gold job as a process of its own, killed again and again while history lands under it.
 
 Whatever it was doing, the tables end up as if they had been made at once.
 """

@@ -1,5 +1,4 @@
-"""
-Broker sets of both kinds on Regent's controllers, every process in the scenario's own hands.
+"""Broker sets of both kinds on Regent's controllers, every process in the scenario's own hands.
 
 Responsible for: the shared controllers and name server, starting a set of Java brokers and brokers
 of Regent, making one of them master, what their logs hold and where these differ.

@@ -1,5 +1,4 @@
-"""
-The released Java client 5.3.3 against Regent's own brokers while their master is killed twice.
+"""The released Java client 5.3.3 against Regent's own brokers while their master is killed twice.
 
 Responsible for: one cluster through the `regent` command line, default and tuned client settings,
 two kills each.

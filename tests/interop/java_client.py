@@ -1,5 +1,5 @@
-"""
-The stock Java client as processes, and what its files say: acknowledged, received, lost, outages.
+"""The stock Java client as processes, and what its files say: acknowledged, received, lost,
+outages.
 
 Responsible for: starting InteropClient in its two roles, judging loss and outages from files alone.
 Refuses to know: who is killed, and what stands behind the name server's address.
@@ -60,8 +60,7 @@ class Outage:
 def outage_after(
     rows: Sequence[LedgerRow], name: str, begun_ms: int, ended_ms: int, gone_ms: int | None = None
 ) -> Outage:
-    """
-    The outage that a blow between the two times caused; rto 0 when no call failed.
+    """The outage that a blow between the two times caused; rto 0 when no call failed.
 
     `gone_ms`: when the process was gone; what was begun before could still have been answered by
     the dying one.

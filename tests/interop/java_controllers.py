@@ -1,5 +1,4 @@
-"""
-Regent's controllers die while Java brokers serve: brokers and clients must not notice.
+"""Regent's controllers die while Java brokers serve: brokers and clients must not notice.
 
 Responsible for: `kill -9` of the active controller and of all of them under a stock producer, and
 that decisions go on after it: a slave that leaves and returns, a master that dies.

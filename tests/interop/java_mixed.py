@@ -1,5 +1,4 @@
-"""
-One broker set of both kinds: two brokers of Regent and a Java broker 5.3.3 beside each other.
+"""One broker set of both kinds: two brokers of Regent and a Java broker 5.3.3 beside each other.
 
 Responsible for: a Java slave behind a Regent master, Regent slaves behind a Java master, a kill of
 each, nothing acknowledged lost, logs equal byte by byte.

@@ -1,5 +1,4 @@
-"""
-Java brokers move between a Java controller and Regent, both ways, while a stock producer sends.
+"""Java brokers move between a Java controller and Regent, both ways, while a stock producer sends.
 
 Responsible for: doing what `regent controller import` and `export` tell the operator, word by word,
 and judging ids, epochs, failed sends and loss.

@@ -1,5 +1,5 @@
-"""
-A broker set of three Java brokers, and the controllers that decide about it, as scenarios see them.
+"""A broker set of three Java brokers, and the controllers that decide about it, as scenarios see
+them.
 
 Responsible for: starting the set on Regent's controllers or on Java's, asking RocketMQ's own
 requests (1005, 1006) who is master and who is in sync, waiting, and finding the process behind an

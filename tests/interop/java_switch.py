@@ -1,5 +1,4 @@
-"""
-Roles switched in turn in one set of a Java broker and two of ours, while a stock producer sends.
+"""Roles switched in turn in one set of a Java broker and two of ours, while a stock producer sends.
 
 Responsible for: elections by name (stock mqadmin's and ours) and by killing, each of the three
 master at least once, nothing acknowledged lost, order per queue, logs equal byte by byte.

@@ -1,5 +1,4 @@
-"""
-Stock mqadmin against a Java controller and against Regent's: the same commands, the same output.
+"""Stock mqadmin against a Java controller and against Regent's: the same commands, the same output.
 
 Responsible for: one list of commands played on both sides, addresses and epochs made equal, and the
 differences shown.

@@ -1,5 +1,4 @@
-"""
-Regent among released Java processes of Apache RocketMQ 5.3.3 (`make interop`).
+"""Regent among released Java processes of Apache RocketMQ 5.3.3 (`make interop`).
 
 Responsible for: which scenarios run, in which order, the table at the end and the exit code.
 Refuses to know: what a scenario does.

@@ -1,5 +1,4 @@
-"""
-What a scenario of the interop run gets and gives back.
+"""What a scenario of the interop run gets and gives back.
 
 Responsible for: the run's folder, the Java client's class path, the processes that scenarios share,
 progress lines.

@@ -1,5 +1,4 @@
-"""
-The fold under random histories: total, deterministic, and true to its promises.
+"""The fold under random histories: total, deterministic, and true to its promises.
 
 Histories are drawn as moves, not as bytes: the expected epochs and evidence of a move are taken
 from the state at that point, and disturbed often, so that rows are reached that bytes never find.
@@ -228,8 +227,7 @@ def _master(broker_set: BrokerSet | None) -> tuple[int, ...]:
 def check_progress(
     before: BrokerSet | None, after: BrokerSet | None, *, is_import: bool = False
 ) -> None:
-    """
-    Ids and epochs only grow; each mastership has an epoch of its own (S6, S7, S9).
+    """Ids and epochs only grow; each mastership has an epoch of its own (S6, S7, S9).
 
     An import brings ids that another controller gave, and a master that it elected.
     """

@@ -1,5 +1,4 @@
-"""
-Runs the pages of this folder: `python -m tests.scenarios.pages [--rewrite] [NAME ...]`.
+"""Runs the pages of this folder: `python -m tests.scenarios.pages [--rewrite] [NAME ...]`.
 
 A page is text. A line that begins with `> ` is a command in words; the indented lines below it are
 what came of it. Everything else is left as it is.

@@ -1,5 +1,4 @@
-"""
-A block device with a write-back cache, and small files with the life of inodes and names.
+"""A block device with a write-back cache, and small files with the life of inodes and names.
 
 Responsible for: what a sync makes safe, and what a power loss may do to the rest, block by block
 and in no order.

@@ -1,5 +1,4 @@
-"""
-What must hold, watched from outside after every step.
+"""What must hold, watched from outside after every step.
 
 Responsible for: the promises of DESIGN 4 as checks over all nodes at once.
 Refuses to know: how any node reaches its state; it reads public attributes and disks.
@@ -60,8 +59,7 @@ class Acknowledged:
 
 
 class Checkers:
-    """
-    All checks of one world.
+    """All checks of one world.
 
     `lenient`: brokers in count mode promise less (S2); what was acknowledged may be gone then. One
     mastership per epoch, growing epochs and equal logs in the end are promised all the same.

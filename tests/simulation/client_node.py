@@ -1,5 +1,4 @@
-"""
-A client: sends to whom it believes to be the master, reads the queue in order, tries again.
+"""A client: sends to whom it believes to be the master, reads the queue in order, tries again.
 
 Refuses to know: who the master is by any other way than trying.
 """

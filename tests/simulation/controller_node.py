@@ -1,5 +1,4 @@
-"""
-A controller process of the world: the product's core and fold, a simulated shell around them.
+"""A controller process of the world: the product's core and fold, a simulated shell around them.
 
 Responsible for: performing the core's effects on the simulated log and network.
 Refuses to know: any rule; it only carries.

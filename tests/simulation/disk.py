@@ -40,8 +40,7 @@ TOPIC, QUEUE_ID = "simulated", 0
 
 
 class SimulatedDisk:
-    """
-    It is the store of a replica as `brokers.replica.store_port.ReplicaStore` wants it.
+    """It is the store of a replica as `brokers.replica.store_port.ReplicaStore` wants it.
 
     `room`: bytes that still fit, None without a limit. `slow_ms`: what a sync takes; `hang_ms`:
     what the next append does. `power_in`: writes until it is dark.

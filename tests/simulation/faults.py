@@ -1,5 +1,4 @@
-"""
-What goes wrong, when, and how much of it at once.
+"""What goes wrong, when, and how much of it at once.
 
 Responsible for: the fault budget, which is README's sentence. Everything here is something the
 product promises to survive, so that each failure is a bug: any number of kills, pauses, cuts and

@@ -1,5 +1,4 @@
-"""
-Snapshots that are well-formed, of the right offset and history, and wrong.
+"""Snapshots that are well-formed, of the right offset and history, and wrong.
 
 Refuses to know: who would believe one.
 """

@@ -1,5 +1,4 @@
-"""
-The product's planned hand-over (`brokers/process/hand_over.py`) inside a simulated broker.
+"""The product's planned hand-over (`brokers/process/hand_over.py`) inside a simulated broker.
 
 Responsible for: giving it what it asks a broker for; the wish of an operator, and an orderly stop
 that hands over first.

@@ -35,8 +35,7 @@ class Promise:
 
 
 class Holders:
-    """
-    Promises by (offset, bytes), in the order in which they were made.
+    """Promises by (offset, bytes), in the order in which they were made.
 
     Nothing but an accident strikes a holder out: what the product itself cuts away stays owed.
     """

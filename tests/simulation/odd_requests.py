@@ -1,5 +1,4 @@
-"""
-Whoever else talks to controllers and log: operators with odd requests, strangers, garbage.
+"""Whoever else talks to controllers and log: operators with odd requests, strangers, garbage.
 
 Responsible for: producing the refusals that no broker runs into, none of which may do harm.
 Refuses to know: what the answers are.

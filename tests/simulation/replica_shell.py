@@ -1,5 +1,4 @@
-"""
-What `brokers/replica/driver.py` is to a real replica, over the simulated network and disk.
+"""What `brokers/replica/driver.py` is to a real replica, over the simulated network and disk.
 
 Responsible for: performing the core's effects in the driver's order, HA links, waiters; crashes
 between two effects.

@@ -1,5 +1,4 @@
-"""
-Runs seeds and prints what happened.
+"""Runs seeds and prints what happened.
 
     python -m tests.simulation.run --seeds 100 --from 1       that many worlds
     python -m tests.simulation.run --budget-s 150             as many as fit

@@ -63,8 +63,7 @@ class Series:
         *,
         until_covered: bool = False,
     ) -> Report:
-        """
-        Run seeds in order until their number, the budget or the first failure.
+        """Run seeds in order until their number, the budget or the first failure.
 
         `until_covered`: on a busy machine the budget may be too short to see everything; then up to
         as much again.

@@ -1,5 +1,4 @@
-"""
-Consume queues of a simulated disk: entries in memory, some of them on the medium.
+"""Consume queues of a simulated disk: entries in memory, some of them on the medium.
 
 Responsible for: what `brokers.store.queues.consume_queue.ConsumeQueues` promises, and what a power
 loss does to it.

@@ -1,5 +1,4 @@
-"""
-Remoting over simulated pipes: the product's own codec on both ends.
+"""Remoting over simulated pipes: the product's own codec on both ends.
 
 Responsible for: frames in and out, matching answers to calls, deadlines. An answer that does not
 come is unknown.

@@ -1,5 +1,4 @@
-"""
-Virtual time, one source of chance, and the record of what happened.
+"""Virtual time, one source of chance, and the record of what happened.
 
 Responsible for: the event heap, `now_ms`, the seeded generator, counters and the trace.
 Refuses to know: what a controller, a broker, a network or a disk is.

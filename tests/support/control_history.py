@@ -1,5 +1,4 @@
-"""
-A control history under construction: commands go through the codec into a real `Folder`.
+"""A control history under construction: commands go through the codec into a real `Folder`.
 
 Responsible for envelopes and for checking after each record what must hold after every record.
 Knows no rule.

@@ -1,5 +1,4 @@
-"""
-What running controllers answer to the questions of `lake_questions`, over their wire.
+"""What running controllers answer to the questions of `lake_questions`, over their wire.
 
 Responsible for the requests: RocketMQ's own per set (1004 GetReplicaInfo, 1006 GetSyncStateData,
 1012 GetNextBrokerId), and the leader's document (19003). Refuses to know what the answers ought to

@@ -1,5 +1,4 @@
-"""
-What befalls the broker sets of a generated history, each blow with its repair.
+"""What befalls the broker sets of a generated history, each blow with its repair.
 
 Responsible for the mix and for what is known of each blow beforehand (`Blow`), which tests compare
 with what the lakehouse finds. Refuses to know how a set comes together again (`generated_set`).

@@ -66,8 +66,7 @@ def generate(
     pause_ms: int = PAUSE_MS,
     network: str = NETWORK,
 ) -> GeneratedHistory:
-    """
-    A history of that many commands over that many sets of three replicas.
+    """A history of that many commands over that many sets of three replicas.
 
     `network`: what the addresses of brokers begin with. A controller that leads on such a history
     asks their ports.

@@ -1,5 +1,4 @@
-"""
-A generated history as Delta tables, without Kafka and Spark.
+"""A generated history as Delta tables, without Kafka and Spark.
 
 Responsible for batches in log order, as the landing job would have taken them; the rows are what
 the landing's pure part makes of them. Refuses to know tables and columns.
@@ -28,8 +27,7 @@ RECORDS_AT_ONCE = 50_000
 def land_generated(
     root: str | Path, history: GeneratedHistory, records_at_once: int = RECORDS_AT_ONCE
 ) -> Lake:
-    """
-    All of it in the lake at `root`, which must have nothing of this cluster yet.
+    """All of it in the lake at `root`, which must have nothing of this cluster yet.
 
     A batch is `records_at_once` records of the topics in turn; smaller ones make more files.
     """

@@ -1,5 +1,4 @@
-"""
-The controllers of a generated history: they append commands, fold them and publish the outcomes.
+"""The controllers of a generated history: they append commands, fold them and publish the outcomes.
 
 Responsible for envelopes, terms, the order of the log and the clock that all share. Decides
 nothing: the outcome is what the real `Folder` says. Refuses to know why a command is asked for

@@ -1,5 +1,4 @@
-"""
-One replica of a generated set: its log in bytes, its epochs, its starts, and what it reports.
+"""One replica of a generated set: its log in bytes, its epochs, its starts, and what it reports.
 
 Responsible for headers with a growing sequence per start, and for a log that only a cut shortens.
 Refuses to know who leads and why.

@@ -1,5 +1,4 @@
-"""
-Topics of a Kafka that tests share one after the other.
+"""Topics of a Kafka that tests share one after the other.
 
 Responsible for their end, and for a node that lives when the next ones ask for it. Refuses to know
 what topics hold.

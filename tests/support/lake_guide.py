@@ -1,5 +1,4 @@
-"""
-The guide to the lake, answered: each command of LAKE.md on the history that it is written about.
+"""The guide to the lake, answered: each command of LAKE.md on the history that it is written about.
 
 Responsible for running what stands there and for putting the answers in. `python -m
 tests.support.lake_guide` writes the page anew after an answer has changed. Refuses to know what is

@@ -1,5 +1,4 @@
-"""
-Landed tables without Kafka and Spark: a log in memory, and its rows written by `deltalake`.
+"""Landed tables without Kafka and Spark: a log in memory, and its rows written by `deltalake`.
 
 Responsible for the shape of batches and for appending what `lakehouse.landing.batches` says.
 Knows no rule and no column.

@@ -152,8 +152,7 @@ class Load:
 
 
 class Job:
-    """
-    One start of `regent land`.
+    """One start of `regent land`.
 
     `dies_at`: point, table and number of the append, see `landing_points`; `care_every_s`: as the
     product has it unless given; `gold_every_s`: 0 leaves gold to others.

@@ -1,5 +1,4 @@
-"""
-Records of a release that does not exist yet, and the schema files that would come with it.
+"""Records of a release that does not exist yet, and the schema files that would come with it.
 
 Responsible for files and bytes. Knows nothing of tables.
 """

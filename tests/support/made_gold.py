@@ -1,5 +1,4 @@
-"""
-Gold tables as they stand, for comparing one way of making them with another.
+"""Gold tables as they stand, for comparing one way of making them with another.
 
 Refuses to know what a table is about.
 """

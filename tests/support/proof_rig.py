@@ -1,5 +1,5 @@
-"""
-Proofs of ranges without Spark and Delta: what `lakehouse.proof.verify` does with them, over lists.
+"""Proofs of ranges without Spark and Delta: what `lakehouse.proof.verify` does with them, over
+lists.
 
 Responsible for carrying what was kept from one proof to the next. Knows no rule of the plan.
 """

@@ -33,8 +33,7 @@ class Moves(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """
-    How the requests of one code are served.
+    """How the requests of one code are served.
 
     `writes`: not during a hand-over. `repeatable`: asking the master twice does no harm.
     `timeout_ms`: how long the master's answer is waited for. `express`: takes the usual requests

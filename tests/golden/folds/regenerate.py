@@ -1,5 +1,4 @@
-"""
-Writes the golden histories: `python tests/golden/folds/regenerate.py` from the project's root.
+"""Writes the golden histories: `python tests/golden/folds/regenerate.py` from the project's root.
 
 `history.jsonl` is told under rules 1, `history-2.jsonl` under rules 2, `history-upgrade.jsonl`
 begins under 1 and goes on under 2, `history-3.jsonl` begins under 2 and goes on under 3. Each has

@@ -1,5 +1,5 @@
-"""
-A controller process of the world: the product's core, fold and snapshot codec in a simulated shell.
+"""A controller process of the world: the product's core, fold and snapshot codec in a simulated
+shell.
 
 Responsible for: starting as the product starts, performing the core's effects, and telling the
 promises what was done.

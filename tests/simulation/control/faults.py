@@ -1,5 +1,4 @@
-"""
-What goes wrong, when, and how much of it at once.
+"""What goes wrong, when, and how much of it at once.
 
 Responsible for: the fault budget, which is README's sentence: any number of deaths, pauses, cuts
 and stalls; under rules 3 disks and power at any time, as long as somebody else holds all that was

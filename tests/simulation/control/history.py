@@ -1,5 +1,4 @@
-"""
-What a scripted replica holds: who wrote which bytes, as (epoch, end) pairs. Pure.
+"""What a scripted replica holds: who wrote which bytes, as (epoch, end) pairs. Pure.
 
 An epoch has one master, so epoch and offset name a byte. Refuses to know who acknowledged what.
 """

@@ -1,5 +1,4 @@
-"""
-Processes and the connections between them: messages in order, delays, cuts, pauses, deaths.
+"""Processes and the connections between them: messages in order, delays, cuts, pauses, deaths.
 
 Responsible for: what TCP promises and what it does not. Messages are values, not bytes: codec and
 frames have the whole-cluster world. Refuses to know: what a message means.

@@ -1,5 +1,4 @@
-"""
-What must hold, watched from outside after every step of every process.
+"""What must hold, watched from outside after every step of every process.
 
 Responsible for: the promises of design sections 3 and 4 that controllers make, as checks over all
 of them at once.

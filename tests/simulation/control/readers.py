@@ -1,5 +1,4 @@
-"""
-Whoever looks: asks controllers for what must be current, so that an answer from the past shows.
+"""Whoever looks: asks controllers for what must be current, so that an answer from the past shows.
 
 Refuses to know: the answers.
 """

@@ -1,5 +1,4 @@
-"""
-Linearizable answers: none is older than what anybody had been told before it was asked for.
+"""Linearizable answers: none is older than what anybody had been told before it was asked for.
 
 Responsible for: stamping an answer with the offset whose state it shows, and comparing what answers
 say of a set.

@@ -1,5 +1,4 @@
-"""
-The control plane in one thread: the log, three controllers, six broker sets, readers.
+"""The control plane in one thread: the log, three controllers, six broker sets, readers.
 
 Responsible for: putting the processes together and finding them by address. Refuses to know which
 faults happen when.

@@ -1,5 +1,4 @@
-"""
-Runs worlds of the control plane and prints what happened.
+"""Runs worlds of the control plane and prints what happened.
 
     python -m tests.simulation.control.run --seeds 100 --from 1             that many worlds
     python -m tests.simulation.control.run --budget-s 60 --counts           as many as fit, with

@@ -1,5 +1,4 @@
-"""
-What a whole run must have seen, or it has not tested what it claims to.
+"""What a whole run must have seen, or it has not tested what it claims to.
 
 Responsible for: the list of counters that must not stay 0. Refuses to know: how anything is
 counted.

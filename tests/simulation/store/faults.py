@@ -1,5 +1,4 @@
-"""
-What goes wrong with the stores of a set, and with what lies in their folders.
+"""What goes wrong with the stores of a set, and with what lies in their folders.
 
 Responsible for: doing it, and noting what nobody has to keep any more. Refuses to know: what the
 product makes of it.

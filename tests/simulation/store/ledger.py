@@ -1,5 +1,4 @@
-"""
-What was put, what was acknowledged, and what a consumer who reads everything gets of it.
+"""What was put, what was acknowledged, and what a consumer who reads everything gets of it.
 
 Responsible for: every acknowledged message under one offset, once, unchanged; no offset given
 twice; nothing sound hidden.

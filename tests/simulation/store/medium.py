@@ -1,5 +1,4 @@
-"""
-Real files of which it is known what would outlast a loss of power.
+"""Real files of which it is known what would outlast a loss of power.
 
 Responsible for: bytes and names at their last sync, what a loss of power leaves of the rest, pages
 that cannot be read, descriptors that run out. Refuses to know: what the files are for.

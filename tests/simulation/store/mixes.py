@@ -1,5 +1,4 @@
-"""
-What the store's worlds are plagued with.
+"""What the store's worlds are plagued with.
 
 Responsible for: the weights of each kind of world. Refuses to know: how a fault is done.
 """

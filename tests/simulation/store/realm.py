@@ -1,5 +1,4 @@
-"""
-A set of stores that take turns as master, on one medium, held to what a client sees.
+"""A set of stores that take turns as master, on one medium, held to what a client sees.
 
 Responsible for: sends, copies, confirming, elections, starts, looking through. Refuses to know:
 what goes wrong and when, how the product does any of it.

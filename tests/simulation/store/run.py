@@ -1,5 +1,4 @@
-"""
-Runs worlds of the store and prints what happened.
+"""Runs worlds of the store and prints what happened.
 
     python -m tests.simulation.store.run --seeds 100 --from 1             that many worlds
     python -m tests.simulation.store.run --budget-s 60 --counts           as many as fit, with every

@@ -59,8 +59,7 @@ def test_the_bytes_are_marker_fingerprint_and_avro_body():
 
 @pytest.mark.parametrize("cls", codec.RECORD_CLASSES, ids=lambda cls: cls.__name__)
 def test_a_schema_is_never_edited_in_silence(cls):
-    """
-    The fingerprint in the file is the one of the schema.
+    """The fingerprint in the file is the one of the schema.
 
     If this fails, a released schema was changed: give the record a new name or a new version
     instead, or, before its first release, write the new fingerprint into the file.

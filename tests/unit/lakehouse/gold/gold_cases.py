@@ -1,5 +1,4 @@
-"""
-Histories for the gold layer, folded by the real fold, and what must hold of every gold row.
+"""Histories for the gold layer, folded by the real fold, and what must hold of every gold row.
 
 Responsible for times, published stamps and broker events of these cases. Knows no rule.
 """
