@@ -1,5 +1,6 @@
 """The table of handlers, and what changes of role mean for the services."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from brokers.membership.namesrv_client import RouteEntry, register_request
 from brokers.remoting import fastjson
 from brokers.remoting.command import RemotingCommand
 from brokers.replica.store_port import complete_end
+from brokers.service.role.services import Where
 from brokers.service.tables.data_version import DataVersion
 from brokers.service.tables.table_files import TableFiles
 from brokers.service.tables.topics import TopicConfig, TopicTable
@@ -176,3 +178,25 @@ async def test_what_replicas_tell_each_other_strangers_may_not_ask(
         ext = {"regentMasterEpoch": "9", "offset": "0", "count": str(desk.store.log_end)}
         answer = await desk.ask(RemotingCommand.request(code, ext, b'{"topicConfigTable":{}}'))
         assert answer.code == 16 and answer.body == b""
+
+
+def codes_of(cell: str) -> set[int]:
+    """The codes of a cell such as `14, 15, 29 to 32`."""
+    found: set[int] = set()
+    for part in cell.split(","):
+        first, _, last = part.strip().partition(" to ")
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+async def test_the_page_of_the_protocol_says_who_serves_what(tmp_path: Path) -> None:
+    page = (Path(__file__).resolve().parents[4] / "brokers/PROTOCOL.md").read_text("utf-8")
+    rows = re.findall(r"^\| ([\d, to]+) \| [^|]+ \| (the master|every replica)", page, re.MULTILINE)
+    said = {code: who == "the master" for cell, who in rows for code in codes_of(cell)}
+    async with Desk(tmp_path) as desk:
+        served = desk.service.served
+    ours = range(19_000, 20_000)
+    assert set(served) - set(ours) <= set(said), "codes that the page does not have"
+    for code, is_masters in said.items():
+        if code in served and code not in ours:
+            assert (served[code].where is Where.MASTER) == is_masters, code
