@@ -77,7 +77,7 @@ class CoreConfig:
 
 
 class CoreContext:
-    """Shared by the desks of one core. `now_ms` is monotonic; `wall_ms` is for stamps only."""
+    """Shared by the parts of one core. `now_ms` is monotonic; `wall_ms` is for stamps only."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """The controller without sockets, log or clock: what comes in, and what is to be done about it.
 
-Responsible for: taking requests, applied commands, hints and time to the desks that know them, and
+Responsible for: taking requests, applied commands, hints and time to the parts that know them, and
 giving back effects in order.
 Refuses to know: how effects are performed, and every rule of the fold: it reads the state and
 builds answers from outcomes.

@@ -28,7 +28,7 @@ RETRY_AFTER_MS = 50
 
 @dataclass(slots=True)
 class Forwarded:
-    """One request in the desk. `sent`: some leader may have acted on it."""
+    """One request under way. `sent`: some leader may have acted on it."""
 
     waiter: Waiter
     request: RemotingCommand

@@ -45,7 +45,7 @@ _MAKES_A_SET = frozenset({RequestCode.CONTROLLER_APPLY_BROKER_ID, RequestCode.RE
 
 
 class UnknownSetRequests:
-    """Stands before the command desk, at the active controller. Its memory does not grow with the
+    """Stands before `Commands`, at the active controller. Its memory does not grow with the
     names it is told.
     """
 
@@ -131,7 +131,7 @@ _NO_COMMAND_ID = bytes(16)
 
 
 class BrokerRequests:
-    """Stands before the command desk, at the active controller."""
+    """Stands before `Commands`, at the active controller."""
 
     def __init__(
         self,

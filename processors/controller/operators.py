@@ -1,7 +1,7 @@
 """What operators ask of controllers beside RocketMQ's own commands: settings, rules, state,
 configuration.
 
-Responsible for: 1009, 1010 and the requests 19003 to 19007 (19008 has a desk of its own).
+Responsible for: 1009, 1010 and the requests 19003 to 19007 (19008: `claims.Transfers`).
 Refuses to know: what settings do, and how commands get into the log.
 """
 

@@ -32,7 +32,7 @@ class Waiter:
     peer: str
     request: RemotingCommand
     arrived_ms: int | None = None
-    """When it came to this controller (monotonic): whichever desk holds it, it waits no longer than
+    """When it came to this controller (monotonic): whichever part holds it, it waits no longer than
     the deadline.
     """
 
@@ -127,7 +127,7 @@ class PendingCommands:
         return late
 
     def impatient(self, now_ms: int) -> list[Waiter]:
-        """Those who came from another desk and whose own time is over; the command stays."""
+        """Waiters that came from another part and whose own time is over; the command stays."""
         late: list[Waiter] = []
         for pending in self._hurried.values():
             for waiter in tuple(pending.waiters):
