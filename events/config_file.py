@@ -62,10 +62,10 @@ def checked(
     try:
         return model.model_validate({**fields, **given})
     except ValidationError as error:
-        raise ConfigError(_told(error, model, path, given, also or {})) from None
+        raise ConfigError(_in_words(error, model, path, given, also or {})) from None
 
 
-def _told(
+def _in_words(
     error: ValidationError,
     model: type[BaseModel],
     path: str | Path | None,

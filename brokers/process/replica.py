@@ -214,7 +214,7 @@ class LocalReplica:
 
     def run(self, core: ReplicaCore, hooks: ReplicaHooks) -> str:
         """Listen for HA links and begin to tick; the address bound. OSError when it is taken."""
-        told = partial(self._told, hooks.report)
+        told = partial(self._report, hooks.report)
         hooks = replace(
             hooks,
             on_storage_failed=self._disk_failed,
@@ -229,7 +229,7 @@ class LocalReplica:
         self.driver.start()
         return host_and_port(host, bound)
 
-    def _told(
+    def _report(
         self,
         report: Callable[[str, Mapping[str, object]], None],
         kind: str,

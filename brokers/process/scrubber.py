@@ -65,7 +65,7 @@ class Scrubber:
             if end <= now.end:
                 return
             found = await self._look(now, end)
-            repaired = await self._told(found)
+            repaired = await self._repair(found)
             read_bytes = max(found.end - now.end, WINDOW_BYTES // 8)
             if repaired is not None and repaired > retried:
                 # whole again, it leads to those behind it
@@ -89,7 +89,7 @@ class Scrubber:
         read = side_read_around(store.log, at, end - at)
         return await asyncio.to_thread(_scrubbed, read, now, end, store.log.file_bytes, whole)
 
-    async def _told(self, found: Scrubbed) -> int | None:
+    async def _repair(self, found: Scrubbed) -> int | None:
         """The first place that was repaired, if the places behind it were not proven for want of
         it.
         """

@@ -146,7 +146,7 @@ class QueueFollower:
             return False
         return self._take(piece, made)
 
-    def _told(self, made: EntryRuns | None) -> None:
+    def _entries_made(self, made: EntryRuns | None) -> None:
         if self._under_way is not None and not self._closed and self._end(made):
             self._follow_soon()
 
@@ -188,7 +188,7 @@ class QueueFollower:
         self._helper_from_s = now_s + RETRY_S
         if len(os.sched_getaffinity(0)) > 1:
             try:
-                self._helper = EntryProcess(self._told)
+                self._helper = EntryProcess(self._entries_made)
             except OSError as error:
                 _log.warning(
                     "queue entries are made here, no process can be started for it: %s", error

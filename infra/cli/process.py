@@ -108,7 +108,7 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
         )
     settings = parser.add_argument_group("settings (the names in the TOML file, with _ for -)")
     for name, field in _model(verb).model_fields.items():
-        _add_field(settings, name, field.annotation, _told(field))
+        _add_field(settings, name, field.annotation, _help_of(field))
 
 
 def _model(verb: str) -> type[BaseModel]:
@@ -119,7 +119,7 @@ def _model(verb: str) -> type[BaseModel]:
     return model
 
 
-def _told(field: FieldInfo) -> str:
+def _help_of(field: FieldInfo) -> str:
     """What the field is for, and what holds without it."""
     default = field.default
     told = (

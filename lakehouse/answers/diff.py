@@ -149,7 +149,7 @@ def _replicas(before: BrokerSet, after: BrokerSet) -> list[Row]:
 
 
 def _replica(broker_id: int, old: Replica | None, new: Replica | None) -> Row:
-    was, now = (_told(one) for one in (old, new))
+    was, now = (_row(one) for one in (old, new))
     names = [name for name in Replica.__struct_fields__ if name not in (*NOT_TOLD, "broker_id")]
     fields = [
         {"field": name, "before": was.get(name), "after": now.get(name)}
@@ -163,7 +163,7 @@ def _replica(broker_id: int, old: Replica | None, new: Replica | None) -> Row:
     }
 
 
-def _told(replica: Replica | None) -> Row:
+def _row(replica: Replica | None) -> Row:
     return {} if replica is None else asdict(replica)
 
 

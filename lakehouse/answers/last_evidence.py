@@ -38,7 +38,7 @@ def last_words(rows: Mapping[str, Iterable[Row]]) -> dict[int, LastEvidence]:
     the log's time.
     """
     found: dict[int, LastEvidence] = {}
-    told = (one for name in TABLES for row in rows.get(name, ()) for one in _told(name, row))
+    told = (one for name in TABLES for row in rows.get(name, ()) for one in _evidence_in(name, row))
     for at_ms, name, broker_id, fields in sorted(told, key=lambda one: one[0]):
         before = found.get(broker_id)
         evidence = ReplicaEvidence(broker_id, False, "") if before is None else before.evidence
@@ -48,7 +48,7 @@ def last_words(rows: Mapping[str, Iterable[Row]]) -> dict[int, LastEvidence]:
     return found
 
 
-def _told(name: str, row: Row) -> Iterator[_Told]:
+def _evidence_in(name: str, row: Row) -> Iterator[_Told]:
     if name in EVIDENCE:
         for one in row["evidence"]:
             yield row["at_ms"], name, one["broker_id"], _of_evidence(one)

@@ -55,7 +55,7 @@ def shown_in(
             ):
                 new = MemberPosition(broker_id, epoch, end)
         if new is not None:
-            if new.restarted and _told(candidate) >= (new.epoch, new.end_offset):
+            if new.restarted and _position_of_evidence(candidate) >= (new.epoch, new.end_offset):
                 new = MemberPosition(broker_id, new.epoch, new.end_offset)
             rows.append(new)
         if new is not row:
@@ -69,7 +69,7 @@ def after_an_election(
     """Return the positions under a new master: `rows` before it, at most as far as its own log
     goes.
     """
-    top = _told(winner)
+    top = _position_of_evidence(winner)
     if not at_risk:
         # What it reported may be of a moment ago: it holds what it showed before, too.
         row = position_of(rows, winner.broker_id)
@@ -156,7 +156,7 @@ def gone_back(before: BrokerSet, candidates: Iterable[Candidate]) -> tuple[int, 
             continue
         for candidate in candidates:
             if candidate.broker_id == row.broker_id and candidate.replica.clean:
-                told = _told(candidate)
+                told = _position_of_evidence(candidate)
                 if candidate.is_alive and min(told) >= 0 and told < (row.epoch, row.end_offset):
                     lost.append(row.broker_id)
     return tuple(lost)
@@ -170,5 +170,5 @@ def position_of(rows: Iterable[MemberPosition], broker_id: int) -> MemberPositio
     return None
 
 
-def _told(candidate: Candidate) -> tuple[int, int]:
+def _position_of_evidence(candidate: Candidate) -> tuple[int, int]:
     return candidate.epoch, candidate.max_offset

@@ -70,7 +70,7 @@ class HeldByMembers:
             if self._clock.now_ms() >= deadline:
                 return False
             answers = await asyncio.gather(
-                *(self._told(address, tell, epoch) for address in missing.values())
+                *(self._push_to(address, tell, epoch) for address in missing.values())
             )
             holding |= {broker_id for broker_id, ok in zip(missing, answers, strict=True) if ok}
             if not all(answers):
@@ -78,7 +78,7 @@ class HeldByMembers:
         _log.info("a table was not pushed: the role was lost")
         return False
 
-    async def _told(self, address: str, tell: Tell, epoch: int) -> bool:
+    async def _push_to(self, address: str, tell: Tell, epoch: int) -> bool:
         async def ask(request: RemotingCommand) -> RemotingCommand:
             return await self._client.call(address, request, PUSH_TIMEOUT_MS)
 

@@ -84,7 +84,7 @@ class Repairs:
         """
         key = _key(bad.place)
         if key not in self._bad and len(self._bad) < BAD_MAX:
-            self._told(bad, found_by)
+            self._report_damage(bad, found_by)
         if not bad.proven:
             return None
         running = self._running.get(key)
@@ -101,7 +101,7 @@ class Repairs:
         done, _ = await asyncio.wait({running}, timeout=WAIT_MS / 1000)
         return bool(done) and not running.cancelled() and running.result()
 
-    def _told(self, bad: BadRecord, found_by: str) -> None:
+    def _report_damage(self, bad: BadRecord, found_by: str) -> None:
         place = bad.place
         self._bad[_key(place)] = 0
         self.refused += 1

@@ -171,7 +171,7 @@ def _drive(plan: SetPlan, java: JavaControllers, timeout_ms: int) -> Check:
     if plan.presence == DONE:
         return Check("exported", True, f"{plan.name}: there already")
     with JavaLink(java.leader, timeout_ms) as link:
-        for ask in _told(plan.name, (*plan.forget, *plan.drive)):
+        for ask in _with_progress(plan.name, (*plan.forget, *plan.drive)):
             link.send(ask)
     _wait_quiet(plan, java)
     with JavaLink(java.leader, timeout_ms) as link:
@@ -180,7 +180,7 @@ def _drive(plan: SetPlan, java: JavaControllers, timeout_ms: int) -> Check:
     return export_plan.verify(plan.goal, _one(java, plan.name, plan.goal.cluster_name))
 
 
-def _told(name: str, asks: Sequence[Ask]) -> Iterator[Ask]:
+def _with_progress(name: str, asks: Sequence[Ask]) -> Iterator[Ask]:
     """Each of them in turn; every two seconds one line on standard error says how far it is."""
     began = told = time.monotonic()
     for done, ask in enumerate(asks):

@@ -240,10 +240,10 @@ def _proven(commands: Any, outcomes: Any, say: Callable[[str], None]) -> tuple[A
     from lakehouse.proof.beside_outcomes import ProvingFold, PublishedDigests
 
     published = PublishedDigests()
-    for record in _told(outcomes, "outcomes read", say):
+    for record in _with_progress(outcomes, "outcomes read", say):
         published.add(record.value)
     fold = ProvingFold(published)
-    for record in _told(commands, "commands folded", say):
+    for record in _with_progress(commands, "commands folded", say):
         fold.apply(record.offset, record.value)
     if fold.problem is not None:
         raise Problem(
@@ -294,7 +294,7 @@ class _Shown:
             self._say(f"{self._what}: {progress_text(done, self._total, now - self._begun)}")
 
 
-def _told(source: Any, what: str, say: Callable[[str], None]) -> Iterator[Any]:
+def _with_progress(source: Any, what: str, say: Callable[[str], None]) -> Iterator[Any]:
     shown = _Shown(what, source.end, say)
     for record in source.records():
         yield record
