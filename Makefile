@@ -32,7 +32,7 @@ demo: setup ## the main job on real parts: failovers under load, then the histor
 .PHONY: test
 test: setup ## everything that must be green: house, unit, golden, property, simulation's budget, integration (some 12 minutes on two cores)
 	@$(MAKE) --no-print-directory check
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line test-lake test-integration test-parts test-simulation test-spark
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line test-lake test-integration test-parts test-simulation test-spark
 
 .PHONY: check
 check: setup ## layout, small defects, types and the house rules, in under a minute
@@ -49,7 +49,8 @@ format: setup ## lay the code out, and cure what can be cured without thinking
 # Test modules of a folder that hold such a mark: to import all others costs as much as some tests.
 marked = $$(grep -rl 'mark\.$(1)' $(2) --include='test_*.py' | sort)
 
-# Two at a time in this order, so that the long ones do not begin last. A unit test that wants a Kafka goes where one runs.
+# Three at a time in this order, so that the long ones do not begin last: two cores are idle for a third of the
+# time with two, for much of what is tested is waiting. A unit test that wants a Kafka goes where one runs.
 .PHONY: test-parts test-simulation test-integration test-lake test-spark
 test-parts:
 	$(PYTEST) -m "not spark and not kafka" tests/unit tests/conformance tests/scenarios $(wildcard tests/golden tests/property)

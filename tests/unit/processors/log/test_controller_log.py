@@ -113,7 +113,10 @@ async def test_a_snapshot_shortens_the_way_but_never_beyond_what_is_published(
         await log.close(snapshot=False)
 
 
-async def test_a_log_that_is_shorter_than_its_outcomes_is_refused(tmp_path: Path) -> None:
+async def test_a_log_that_is_shorter_than_its_outcomes_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("processors.log.start.BEHIND_WAIT_S", 0.3)
     rig = Rig().lead().three()
     with mock_kafka() as kafka:
         await fill(kafka, rig, published=rig.folder.offset)

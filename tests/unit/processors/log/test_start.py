@@ -85,7 +85,10 @@ class Start:
             reader.close()
 
 
-async def test_a_log_that_is_shorter_than_the_tables_does_not_start(tmp_path: Path) -> None:
+async def test_a_log_that_is_shorter_than_the_tables_does_not_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("processors.log.start.BEHIND_WAIT_S", 0.3)
     rig, _ = history()
     lake = lake_in(tmp_path / "tables", "cluster")
     land(lake, command_records(rig.log.records))
