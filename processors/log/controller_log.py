@@ -36,8 +36,7 @@ _log = logging.getLogger("regent.controller.log")
 Answer = TypeVar("Answer")
 
 STALL_MS = 2_000
-"""Commands not sent after this time are dropped: whoever waited has been told that it is
-unknown.
+"""Commands not sent after this time are dropped: their waiters have got "unknown".
 """
 IN_COMPANY: Mapping[str, Any] = {"max.in.flight.requests.per.connection": 1}
 """What comes while the log is writing goes together in the next request: alone a command does not

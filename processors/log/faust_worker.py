@@ -2,6 +2,9 @@
 
 Responsible for: an app of its own id that reads `regent.commands` in order and hands each record
 on; what must be true of the stream (dense offsets, no repeats behind the fold) is checked here.
+In a rebalance Faust may lose records that it had fetched. That is no hole in the log: what comes
+behind them is kept, and the watch reads the missing ones directly (`log.watch`), where a hole of
+the log itself shows.
 Refuses to know: what a record means. The agent holds no business rule.
 
 The topic is declared with `acks=False`: nothing is ever committed by Faust, so a start reads from
@@ -15,6 +18,7 @@ import asyncio
 import logging
 import ssl
 import types
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,7 +28,6 @@ from faust.types import Message
 from faust.types.auth import AuthProtocol
 
 from events.topics import COMMANDS_TOPIC
-from processors.log.health import RESTORE
 from processors.log.reader import LogBroken
 
 _log = logging.getLogger("regent.controller.log")
@@ -36,6 +39,9 @@ BROKER_HEARTBEAT_S = 1.0
 STOP_WAIT_S = 5.0
 COMPANY_MAX = 32
 """How many records are taken along with one: the loop has others to serve."""
+
+AHEAD_MAX = 10_000
+"""Records kept behind missing ones; those beyond are left to be read directly, too."""
 
 OnRecord = Callable[[int, bytes], None]
 OnFailure = Callable[[str], None]
@@ -63,6 +69,7 @@ class FaustWorker:
         self._on_record = on_record
         self._on_failure = on_failure
         self._failed = False
+        self._ahead: deque[tuple[int, bytes | None]] = deque()
         self.position = next_offset()
         """Offset behind the record that Faust handed over last."""
         self.delivered = 0
@@ -133,16 +140,33 @@ class FaustWorker:
         self.take(message.offset, message.value)
 
     def take(self, offset: int, data: bytes | None) -> None:
-        """One record: repeats are dropped; a hole, or any doubt about it, ends it all. Never
-        raises.
+        """One record: a repeat is dropped, one behind missing ones is kept until they came. What
+        cannot be applied ends it all. Never raises.
         """
         expected = self._next_offset()
-        if self._failed or offset < expected:
-            return
         if offset > expected:
-            self._fail(
-                f"{COMMANDS_TOPIC} has a hole: after offset {expected - 1} came {offset}; {RESTORE}"
+            self._keep_ahead(expected, offset, data)
+            return
+        if offset == expected:
+            self._apply(offset, data)
+        while self._ahead and self._ahead[0][0] <= self._next_offset() and not self._failed:
+            kept, its_data = self._ahead.popleft()
+            if kept == self._next_offset():
+                self._apply(kept, its_data)
+
+    def _keep_ahead(self, expected: int, offset: int, data: bytes | None) -> None:
+        if not self._ahead:
+            _log.info(
+                "Faust handed over offset %d after %d: those between are read directly",
+                offset,
+                expected - 1,
             )
+        elif offset <= self._ahead[-1][0] or len(self._ahead) >= AHEAD_MAX:
+            return
+        self._ahead.append((offset, data))
+
+    def _apply(self, offset: int, data: bytes | None) -> None:
+        if self._failed:
             return
         try:
             self._on_record(offset, data if data is not None else b"")

@@ -59,6 +59,12 @@ class LogHealth:
         """Why this controller must stop; None while all is well."""
         return self._whole(look, now_s) or self._arrives(look, now_s)
 
+    def judge_read(self, broken: str | None, now_s: float) -> str | None:
+        """The same for a direct read of the next records: `broken` is its reason, None when it
+        went well. A hole that several reads found is one.
+        """
+        return broken if self._stays("read", broken is not None, now_s, ODD_FOR_S) else None
+
     def _whole(self, look: Look, now_s: float) -> str | None:
         known, named = self._topic_id, look.topic_id
         self._topic_id = known or named

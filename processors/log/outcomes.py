@@ -24,8 +24,9 @@ IN_ORDER_OR_NOT_AT_ALL: Mapping[str, object] = {
     "enable.gapless.guarantee": True,
 }
 """ A hole would stay for ever: a later controller goes on behind the newest outcome in the topic.
-So none expires, and none follows one that failed, whoever dies next: librdkafka ends a producer of
-which a batch failed. In-flight records are bounded by the backlog, so waiting costs no memory.
+So none expires, and none follows one that failed, whichever process dies next: librdkafka ends a
+producer of which a batch failed. In-flight records are bounded by the backlog, so waiting costs no
+memory.
 """
 _EXPIRY = ("delivery.timeout.ms", "message.timeout.ms")
 IN_COMPANY: Mapping[str, Any] = {"linger.ms": 20, "max.in.flight.requests.per.connection": 1}

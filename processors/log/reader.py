@@ -114,6 +114,8 @@ class LogReader:
                 asked = min(BATCH_RECORDS, end - expected)
                 for message in self._consumer.consume(asked, timeout=ASK_TIMEOUT_S):
                     if not _is_record(topic, message):
+                        if _ends_behind(message, expected):
+                            raise LogBroken(hole(topic, expected, None))
                         continue
                     heard = time.monotonic()
                     if message.offset() != expected:
@@ -160,11 +162,21 @@ def _is_record(topic: str, message: Message) -> bool:
     raise LogUnreachable(f"{topic}: {error.str()}")
 
 
+def _ends_behind(message: Message, expected: int) -> bool:
+    """Whether the log's end came although the record in front of it did not: at its offset is what
+    no reader gets, as the mark behind a stranger's transaction.
+    """
+    error, offset = message.error(), message.offset()
+    ended = error is not None and error.code() == KafkaError._PARTITION_EOF
+    return ended and offset is not None and offset > expected
+
+
 def hole(topic: str, expected: int, got: int | None) -> str:
     """The text for a log that goes on somewhere else than it should."""
+    came = "the end" if got is None else got
     return (
-        f"{topic} has a hole: offset {expected} was expected, {got} came; restore the topic from a "
-        "backup or a replica, nothing can be decided without its whole history"
+        f"{topic} has a hole: offset {expected} was expected, {came} came; restore the topic from "
+        "a backup or a replica, nothing can be decided without its whole history"
     )
 
 

@@ -63,7 +63,7 @@ class SnapshotFolder:
 
     def newest_first(self, not_above: int) -> Iterator[Folder]:
         """Every good snapshot whose offset is at most `not_above`, the newest first; others are
-        told in one line.
+        logged in one line.
         """
         for offset in reversed(self.offsets()):
             if offset > not_above:
@@ -154,7 +154,7 @@ def fetch(
 
 
 def _hang_up(connected: socket.socket) -> None:
-    """Wake whoever reads from it."""
+    """Wake its readers."""
     with suppress(OSError):  # It may be closed by now.
         connected.shutdown(socket.SHUT_RDWR)
 

@@ -234,7 +234,7 @@ class StartFold:
         def take(offset: int, data: bytes) -> None:
             nonlocal shown, kept
             if self._cancelled():
-                # A long history must not hold up who stops it.
+                # A long history must not hold up a stop.
                 raise LogUnreachable("this start is given up")
             if not bulk.take(offset, data):
                 return

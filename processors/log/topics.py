@@ -254,8 +254,8 @@ def _create(admin: AdminClient, specs: Sequence[TopicSpec], nodes: int) -> None:
 def settings_of(admin: AdminClient, topics: Sequence[str]) -> dict[str, dict[str, str]]:
     """The settings of topics as Kafka reports them. Raises TopicsUnfit.
 
-    A topic that was just created is not known to each node at once, so who does not know it is
-    asked again.
+    A topic that was just created is not known to each node at once, so a node that does not know it
+    is asked again.
     """
     deadline = time.monotonic() + ASK_TIMEOUT_S
     while True:

@@ -108,8 +108,9 @@ class LogWatch:
                     self._on_halt(reason)
                     return
                 in_a_hurry = look.end > self._next_offset() == seen
-                if in_a_hurry:
-                    await self._help(look.end)
+                if in_a_hurry and (reason := await self._help(look.end)) is not None:
+                    self._on_halt(reason)
+                    return
                 away = False
             except LogUnreachable as error:
                 if not away:
@@ -145,38 +146,46 @@ class LogWatch:
                 self._reader.record(COMMANDS_TOPIC, remembered[0], SILENCE_MAX_S) == remembered[1]
             )
         except LogBroken:
-            # Out of range although it lay within the bounds: the next look tells whether it stays
+            # Out of range although it lay within the bounds: the next look shows whether it stays
             # so.
             return False
 
-    async def _help(self, end: int) -> None:
-        """Read what Faust has not handed over since the look before."""
+    async def _help(self, end: int) -> str | None:
+        """Read what Faust has not handed over since the look before; why this controller must stop
+        when it cannot be read.
+        """
         start = self._next_offset()
         found: list[tuple[int, bytes]] = []
         stop = min(end, start + HELP_RECORDS_MAX)
-        await self._in_thread(
-            lambda: self._reader.read(
-                COMMANDS_TOPIC,
-                start,
-                stop,
-                lambda offset, data: found.append((offset, data)),
-                SILENCE_MAX_S,
+        broken = None
+        try:
+            await self._in_thread(
+                lambda: self._reader.read(
+                    COMMANDS_TOPIC,
+                    start,
+                    stop,
+                    lambda offset, data: found.append((offset, data)),
+                    SILENCE_MAX_S,
+                )
             )
-        )
-        before = self._next_offset()
+        except LogBroken as error:
+            broken = str(error)
+        await self._hand_over(found)
+        # Records in front of the hole are progress: only a read that gives none of them is odd.
+        return self._health.judge_read(None if found else broken, time.monotonic())
+
+    async def _hand_over(self, found: list[tuple[int, bytes]]) -> None:
+        helped: list[int] = []
         for number, (offset, data) in enumerate(found, 1):
             if offset >= self._next_offset():
                 self._follower.take(offset, data)
+                helped.append(offset)
             if number % HELP_CHUNK == 0:
                 await asyncio.sleep(0)
-        helped = self._next_offset() - before
-        if helped > 0:
-            self.helped += helped
+        if helped:
+            self.helped += len(helped)
             # It may still be starting.
             level = logging.WARNING if self._follower.delivered else logging.INFO
             _log.log(
-                level,
-                "Faust is late: offsets %d to %d were read directly",
-                before,
-                before + helped - 1,
+                level, "Faust is late: offsets %d to %d were read directly", helped[0], helped[-1]
             )

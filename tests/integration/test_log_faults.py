@@ -141,6 +141,24 @@ async def test_an_exception_ends_the_process_and_the_standby_ends_without_the_be
     refused(controllers, "begins at offset 1: its beginning was deleted")
 
 
+async def test_a_hole_of_the_log_stops_the_controllers(
+    controllers: Controllers, own_kafka: LocalKafka
+) -> None:
+    """A stranger's transaction ends with a mark, which takes an offset and is never handed out."""
+    _, standby = await leader_of_two(controllers)
+    stranger = Producer({"bootstrap.servers": own_kafka.bootstrap, "transactional.id": "stranger"})
+    await asyncio.to_thread(stranger.init_transactions, WAIT_S)
+    stranger.begin_transaction()
+    stranger.produce(COMMANDS_TOPIC, b"an order for two pizzas", partition=0)
+    await asyncio.to_thread(stranger.commit_transaction, WAIT_S)
+    asking = asyncio.ensure_future(decide(controllers, standby, "behind-the-hole"))
+    for name in ("c1", "c2"):
+        code, said = await asyncio.to_thread(controllers.wait_end, name)
+        assert code == EXIT_HALTED and "regent.commands has a hole: offset" in said, said
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+
+
 async def test_a_storm_of_rebalances_skips_nothing_and_applies_nothing_twice(
     controllers: Controllers, own_kafka: LocalKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,9 @@ import pytest
 from faust.types.auth import AuthProtocol
 from mode.utils.queues import ThrowableQueue
 
+from processors.log import faust_worker
 from processors.log.faust_worker import COMPANY_MAX, FaustWorker, at_once, broker_urls, credentials
+from processors.log.reader import LogBroken
 from tests.support.brokers import until
 
 
@@ -42,13 +44,43 @@ def test_redelivered_records_are_dropped(tmp_path: Path) -> None:
     assert fold.taken == [5, 6] and fold.failures == []
 
 
-def test_a_hole_ends_it_once_and_nothing_follows(tmp_path: Path) -> None:
+def test_what_comes_behind_missing_records_waits_for_them(tmp_path: Path) -> None:
     fold = Fold(tmp_path)
-    for offset in (5, 7, 6):
+    for offset in (5, 8, 9, 7, 12, 8):
         fold.worker.take(offset, b"")
-    assert fold.taken == [5]
-    (reason,) = fold.failures
-    assert "after offset 5 came 7" in reason
+    assert fold.taken == [5] and fold.failures == []
+    for offset in (6, 7, 8):
+        fold.worker.take(offset, b"")
+    assert fold.taken == [5, 6, 7, 8, 9]
+    for offset in (10, 11):
+        fold.worker.take(offset, b"")
+    assert fold.taken == [5, 6, 7, 8, 9, 10, 11, 12] and fold.failures == []
+
+
+def test_of_what_waits_a_bounded_number_is_kept_and_the_rest_is_missing_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(faust_worker, "AHEAD_MAX", 2)
+    fold = Fold(tmp_path)
+    for offset in (6, 7, 8, 9, 5):
+        fold.worker.take(offset, b"")
+    assert fold.taken == [5, 6, 7]
+    for offset in (10, 8, 9):
+        fold.worker.take(offset, b"")
+    assert fold.taken == [5, 6, 7, 8, 9, 10]
+
+
+def test_a_record_that_cannot_be_applied_ends_it_once_and_nothing_follows(tmp_path: Path) -> None:
+    fold = Fold(tmp_path)
+    fold.worker.take(7, b"")
+
+    def refuse(offset: int, data: bytes) -> None:
+        raise LogBroken(f"planted at {offset}")
+
+    fold.worker._on_record = refuse
+    for offset in (5, 6, 5):
+        fold.worker.take(offset, b"")
+    assert fold.taken == [] and fold.failures == ["planted at 5"]
 
 
 def test_the_app_is_set_up_so_that_a_paused_node_does_not_hold_it(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from events.producer import LogProducer
 from events.topics import COMMANDS_TOPIC
 from processors.log import watch as log_watch
+from processors.log.reader import LogBroken, hole
 from processors.log.watch import LogWatch
 from tests.support.brokers import until
 from tests.support.mock_kafka import mock_kafka
@@ -62,6 +63,31 @@ async def test_what_faust_is_late_with_is_read_directly_and_a_stuck_faust_ends_i
         await until(lambda: follower.taken == [(1, b"b"), (2, b"c")], "the rest is handed over")
         await until(lambda: halts, "a worker that hands over nothing is stuck")
         assert watch.helped == 2 and "it is stuck" in halts[0]
+        await watch.close()
+
+
+async def test_a_hole_of_the_log_itself_ends_it_with_the_way_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(log_watch, "LOOK_EVERY_S", 0.02)
+    halts: list[str] = []
+    with mock_kafka() as kafka:
+        await append(kafka, b"a", b"b", b"c")
+        follower = Follower(1)
+        watch = watch_of(kafka, follower, halts)
+        read = watch._reader.read
+
+        def read_over_a_hole(topic, start, end, take, silence_max_s):  # type: ignore[no-untyped-def]
+            if end > 2:
+                read(topic, start, min(end, 2), take, silence_max_s)
+                raise LogBroken(hole(topic, 2, 3))
+            read(topic, start, end, take, silence_max_s)
+
+        monkeypatch.setattr(watch._reader, "read", read_over_a_hole)
+        watch.start()
+        await until(lambda: halts, "it is noticed")
+        assert follower.taken == [(1, b"b")]
+        assert "has a hole: offset 2 was expected, 3 came; restore" in halts[0]
         await watch.close()
 
 
