@@ -1,7 +1,7 @@
 """The facts that brokers report (DESIGN 7). They are never commands.
 
 Responsible for their shape; field meanings stand in `schemas/broker_events/*.avsc`.
-Refuses to know who reads them: losing one changes no decision.
+Refuses to know their readers: losing one changes no decision.
 """
 
 from typing import get_args

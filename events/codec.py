@@ -143,7 +143,7 @@ def _codec_of(record: Record) -> _Codec | None:
 
 
 def _oldest_codec(outcome: Any) -> _Codec | None:
-    """Return the first released form that holds it: older releases beside us read that one."""
+    """Return the first released form that holds it: older releases beside us read that form."""
     kinds = frozenset(map(type, outcome.changes))
     if outcome.state_digest:
         return _BY_CLASS[Outcome]
@@ -175,7 +175,7 @@ def fingerprint_of(record_or_type: Any) -> str:
 
 def command_decoders() -> dict[bytes, Callable[[bytes], Any]]:
     """Return header -> `decode` for such bytes, of every form of every command, former ones too,
-    for those who looked at it.
+    for readers that looked at it.
     """
     codecs = [*(_BY_CLASS[cls] for cls in COMMANDS), *_FORMER_COMMANDS]
     return {codec.header: partial(_decode_as, codec) for codec in codecs}
@@ -291,7 +291,7 @@ def _earlier_commands(cls: Any) -> tuple[tuple[_Codec, tuple[str, ...]], ...]:
     return tuple((codec, cls.__struct_fields__[len(codec.schema["fields"]) :]) for codec in forms)
 
 
-# Later fields of a command stand at its end and are null or empty where they are not told.
+# Later fields of a command stand at its end and are null or empty where they are not given.
 _NOT_TOLD = (None, ())
 _EARLIER_COMMANDS = {cls: forms for cls in COMMANDS if (forms := _earlier_commands(cls))}
 _FORMER_COMMANDS = [codec for forms in _EARLIER_COMMANDS.values() for codec, _ in forms]

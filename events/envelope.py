@@ -14,7 +14,7 @@ ELECTION_PRIORITY_DEFAULT = 2_147_483_647
 
 
 class Envelope(Struct, frozen=True, gc=False):
-    """Who appended a command, why, in which term, and knowing what (design D1)."""
+    """The appender of a command, its cause, term and knowledge (design D1)."""
 
     command_id: bytes
     cluster_id: str

@@ -1,4 +1,4 @@
-"""A process that was told to stop ends, also when something in it hangs.
+"""A process that was asked to stop ends, also when something in it hangs.
 
 Responsible for: the time a stop may take, the one line that says so when it took longer, and the
 exit code.
@@ -19,9 +19,9 @@ from collections.abc import Callable
 _log = logging.getLogger("regent.process")
 
 STOP_MAX_S = 30.0
-"""From being told to stop until the process has ended."""
+"""From the request to stop until the process has ended."""
 EXIT_STUCK = 71
-"""Told to stop, and could not."""
+"""Asked to stop, and could not."""
 LINE_WITHIN_S = 1.0
 
 

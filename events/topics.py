@@ -41,7 +41,7 @@ _FOR_EVER = {
     "unclean.leader.election.enable": "false",
 }
 
-# A decision that lies in the memory of two nodes only is gone with their power, and nobody is told.
+# A decision that lies in the memory of two nodes only is silently gone with their power.
 _ON_DISK_AT_ONCE = {**_FOR_EVER, FLUSH_SETTING: "1"}
 
 COMMANDS = TopicSpec(COMMANDS_TOPIC, 1, created=_ON_DISK_AT_ONCE, required=_ON_DISK_AT_ONCE)

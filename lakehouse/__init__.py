@@ -19,7 +19,7 @@ def open(
     `cluster` is needed where several clusters land in one place. Raises `NotLanded` when there are
     no tables, `LakehouseError` when there are several clusters and none is named.
     """
-    # Whoever imports a part of this package must not pay for all of it.
+    # An import of one part of this package must not cost all of it.
     from lakehouse.sql.frames import LakeTables
     from lakehouse.tables.lake import open_lake
 

@@ -1,4 +1,4 @@
-"""The errors that the lakehouse tells a person about.
+"""The errors that the lakehouse shows to a person.
 
 Responsible for one line of text with the way out in it.
 Refuses to know exit codes: the command line maps these errors to them.

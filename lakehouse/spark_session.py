@@ -104,7 +104,7 @@ def build_session(
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
 
-    # At INFO it tells of every callback, several a second.
+    # At INFO it logs every callback, several a second.
     logging.getLogger("py4j").setLevel(logging.WARNING)
     conf = SparkConf(loadDefaults=False)
     for name, value in options_of(settings, jars, app_name).items():

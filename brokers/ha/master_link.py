@@ -154,9 +154,9 @@ class MasterLink:
         ]
 
     def _reply(self, broker_id: int, log: LogView) -> MasterHandshake:
-        """A Java slave without a common epoch closes the link and comes back: perhaps all it knows
-        are epochs that ours superseded before the first byte. It is told of those then, in turn
-        with the plain reply that any slave takes.
+        """A Java slave without a common epoch closes the link and comes back: its epochs may all
+        have been superseded by ours before their first byte. The reply then lists those epochs too,
+        in turn with the plain reply that any slave takes.
         """
         superseded: tuple[EpochEntry, ...] = ()
         if broker_id in self._unjoined:

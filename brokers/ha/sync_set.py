@@ -19,14 +19,14 @@ class Proposal:
     members: frozenset[int]
     base_set_epoch: int
     lost: frozenset[int] = frozenset()
-    """Who is proven to hold less than it acknowledged: none of the members."""
+    """Replicas proven to hold less than they acknowledged; none of them is a member."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlaveFacts:
     """One linked slave: acknowledged offset (-1: none on this link), ms it left bytes waiting.
     `has_tables`: it holds a copy of the master's tables, with all that was answered as done (S19);
-    who is a member already is not asked.
+    members are not checked again.
     """
 
     acked: int
@@ -199,9 +199,7 @@ class SyncSet:
         self.went_back.add(broker_id)
 
     def _told_of_losses(self, proposal: Proposal) -> None:
-        """The controller decided this very proposal: only who is still a member has to be named
-        again.
-        """
+        """The controller decided this very proposal: only present members need naming again."""
         self.went_back -= proposal.lost - self.confirmed
 
     def is_as_proposed(self, members: Iterable[int], set_epoch: int) -> bool:
@@ -233,9 +231,9 @@ class SyncSet:
         self, token: int, unfit_at_ms: int | None = None, *, outdated: bool = False
     ) -> None:
         """A definite refusal of this very proposal: it will never be accepted. `unfit_at_ms`: the
-        time now, when perhaps who was to join is to blame (unknown to the controller, not alive for
-        it); of several each is tried alone next. `outdated`: for its base alone, so nothing was
-        said of what it names.
+        time now, when a joiner may be to blame (unknown to the controller, not alive for it); of
+        several each is tried alone next. `outdated`: for its base alone, so nothing was said of
+        what it names.
         """
         proposal = self.proposal
         if proposal is None or proposal.token != token:

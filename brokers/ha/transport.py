@@ -4,7 +4,7 @@ Responsible for: listening, connecting, reading into one buffer, writing each li
 order with a bounded queue. Refuses to know: what the bytes mean, roles, the log but for where a
 range lies.
 
-All on one event loop. Nothing here calls back from inside a call into it: what happened is told
+All on one event loop. Nothing here calls back from inside a call into it: what happened is reported
 from the loop, so the owner's steps never nest.
 """
 
@@ -47,7 +47,7 @@ Resolve = Callable[[int, int], "FileRangeLike | None"]
 
 
 class LinkOwner(Protocol):
-    """Who hears of links. `data` of on_data is valid during the call only."""
+    """The listener for events of links. `data` of on_data is valid during the call only."""
 
     def on_opened(self, link_id: int, *, outbound: bool) -> None: ...
     def on_data(self, link_id: int, data: memoryview) -> None: ...
@@ -218,7 +218,7 @@ class HaTransport:
         try:
             sock, _ = self._listener.accept()
         except OSError as error:
-            # who waits to be accepted makes the listener readable without end
+            # a waiting connection keeps the listener readable, so it is not watched meanwhile
             if error.errno in NO_ROOM:
                 self.loop.remove_reader(self._listener.fileno())
                 self.loop.call_later(ACCEPT_PAUSE_MS / 1000, self._accept)
@@ -287,7 +287,7 @@ class HaTransport:
         return "" if link is None else link.peer
 
     def close_link(self, link_id: int) -> None:
-        """Close without telling the owner, who wants it so."""
+        """Close at the owner's wish, without a call back to it."""
         link = self._links.pop(link_id, None)
         if link is not None:
             link.close()
@@ -301,7 +301,7 @@ class HaTransport:
             self.owner.on_flow(link_id, blocked=blocked)
 
     def close(self) -> None:
-        """Close everything; nobody is told."""
+        """Close everything, without calls back."""
         self.cancel_connect()
         if self._listener is not None:
             self.loop.remove_reader(self._listener.fileno())

@@ -51,7 +51,7 @@ class Introduction:
     """
 
     def proof(self) -> dict[str, str]:
-        """What our controllers know by that it is this broker who speaks under its id."""
+        """Proof to our controllers that this broker speaks under its id."""
         return {CHECK_CODE: self.check_code} if self.check_code else {}
 
     def asks_to_be_told(self) -> dict[str, str]:
@@ -275,15 +275,14 @@ def role_notice(message: RemotingCommand, source: str) -> RoleNotice | None:
         replicas=read_replicas(message),
         at_risk=ext.get("regentAtRisk") == "true",
         source=source,
-        # The controller may be ours and the master a Java broker: that one never tells its HA
-        # address.
+        # The controller may be ours and the master a Java broker, which never names its HA address.
         regent_master="regentMasterHaAddress" in ext,
     )
 
 
 def is_from_controller(message: RemotingCommand, me: Introduction) -> bool:
-    """Whether a 1008 comes from a controller that this start has told its token; a Java controller
-    repeats none.
+    """Whether a 1008 repeats the token that this start gave its controllers; Java controllers
+    repeat none.
     """
     told = message.ext.get(NOTICE_TOKEN, "")
     return me.notice_token != "" and hmac.compare_digest(told.encode(), me.notice_token.encode())

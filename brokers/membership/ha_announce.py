@@ -44,7 +44,7 @@ class Mastership:
 
 
 class Announcements:
-    """Who is to be told now: replicas without a link, early in a mastership."""
+    """Replicas to announce to now: those without a link, early in a mastership."""
 
     def __init__(self) -> None:
         self._epoch: int | None = None
@@ -63,7 +63,7 @@ class Announcements:
 
 
 def announcement(now: Mastership) -> RemotingCommand:
-    """906 with fields: the one who gets it takes them over, in any role."""
+    """906 with fields: its receiver adopts them, in any role."""
     ext = {
         "masterHaAddress": now.ha_address,
         "masterFlushOffset": "0",
@@ -75,7 +75,7 @@ def announcement(now: Mastership) -> RemotingCommand:
 async def run(
     client: RemotingClient, now: Callable[[], Mastership], clock: Clock, period_ms: int = PERIOD_MS
 ) -> None:
-    """For as long as the broker runs. All are told side by side; who cannot be reached is told the
+    """Runs as long as the broker. Announces to all side by side; a replica out of reach gets it
     next time.
     """
     announcements = Announcements()

@@ -56,8 +56,8 @@ class HaLookup:
         except (RemotingError, ValueError) as error:
             _log.info("asking %s for its HA address: %s", master_address, error)
             return
-        # Only who acts as master fills the answer in: nothing is said by one that has not arrived
-        # in its role.
+        # Only an acting master fills the answer in; one that has not arrived in its role leaves it
+        # empty.
         ha_address = answer.ext.get("masterHaAddress")
         if answer.code == ResponseCode.SUCCESS and ha_address:
             self._hand_on(master_address, ha_address, HaAddressSource.MASTER)

@@ -91,7 +91,7 @@ class Membership:
         self.me = replace(me, notice_token=new_command_id())
         self.broker_id: int | None = None
         self.registered = asyncio.Event()
-        # Addresses of the set's replicas by broker id: the newest that any answer told.
+        # Addresses of the set's replicas by broker id, from the newest answer.
         self.replicas: dict[int, str] = {}
         self._files = files
         self._timers = timers
@@ -328,7 +328,7 @@ class Membership:
         )
 
     async def _poll(self) -> None:
-        """The net below the pushes: what a lost 1008 would have told."""
+        """The net below the pushes: polls for what a lost 1008 would have said."""
         while True:
             await asyncio.sleep(self._timers.poll_ms / 1000)
             self.ask(elect=False)

@@ -29,7 +29,7 @@ _log = logging.getLogger("regent.broker.nameservers")
 
 @dataclass(frozen=True, slots=True)
 class RouteEntry:
-    """What a name server is told: the master has id 0, slaves their controller id."""
+    """What is registered at a name server: the master has id 0, slaves their controller id."""
 
     cluster_name: str
     broker_name: str

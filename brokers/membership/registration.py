@@ -29,8 +29,8 @@ class Identity:
     """The permanent identity: one line `cluster#brokerName#id` on disk, then `#code` if the check
     code is known.
 
-    Who tells the check code is who was granted the id. RocketMQ and earlier releases forget it once
-    it is granted.
+    The check code proves that the sender was granted the id. RocketMQ and earlier releases forget
+    it once it is granted.
     """
 
     cluster_name: str
@@ -180,7 +180,7 @@ class Registration:
         """The answer to 1012; `code` None means no answer came."""
         if code != CODE_OK or next_broker_id is None:
             return (Wait(f"1012 answered {code}"),)
-        # RocketMQ reads no further than the address. Nobody shall guess the code: it proves who
+        # RocketMQ reads no further than the address. The code must not be guessable: it proves who
         # speaks under the id.
         check_code = f"{self.address};{wall_ms};{self._current_command_id()}"
         self.temp = TempIdentity(self.cluster_name, self.broker_name, next_broker_id, check_code)

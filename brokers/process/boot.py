@@ -62,7 +62,7 @@ class Boot:
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """What a folder tells of its last user. `abort`: it did not end in order; `abort_this_boot`: it
+    """What a folder shows of its last user. `abort`: it did not end in order; `abort_this_boot`: it
     began after the machine did. `checkpoint`: content mark of the checkpoint, 0 without one.
     `earlier_life`: a file of one is there that is only written after the run marker.
     """
@@ -116,7 +116,7 @@ def judge(
 
 
 def _used_since(marker: dict[str, object], traces: Traces) -> bool:
-    """Whether somebody else opened the store after the orderly end that the marker tells of."""
+    """Whether another broker opened the store after the orderly end that the marker records."""
     return traces.abort or marker.get("checkpoint", traces.checkpoint) != traces.checkpoint
 
 

@@ -21,8 +21,8 @@ NAME = r"^[a-zA-Z0-9_-]{1,120}$"
 
 
 class BrokerConfig(BaseModel):
-    """Addresses are `host:port`; `listen` is bound, `advertise` is what others are told. Times in
-    ms, sizes in bytes.
+    """Addresses are `host:port`; `listen` is bound, `advertise` is the address given to others.
+    Times in ms, sizes in bytes.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -114,7 +114,7 @@ class BrokerConfig(BaseModel):
 
     @property
     def advertised(self) -> str:
-        """The address clients, controllers and name servers are told."""
+        """The address given to clients, controllers and name servers."""
         return self.advertise or self.listen
 
     @property

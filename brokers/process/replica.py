@@ -106,7 +106,7 @@ class LocalReplica:
             and boot.log_end is not None
             and self.store.recovery.end_offset > boot.log_end
         ):
-            # by whom, and how it ended, nothing tells
+            # which process did so, and how it ended, is not recorded
             return replace(boot, clean=False, reason="log_was_changed")
         if boot.clean and self._epoch_file.from_backup:
             return replace(boot, clean=False, reason="epochs_from_backup")
@@ -147,8 +147,8 @@ class LocalReplica:
             self.boot = replace(self.boot, clean=False, reason=reason)
 
     def _begin_held(self) -> None:
-        """What is gone is not held any more: it was told, and the log goes on without it. From here
-        on cuts lower it first.
+        """Lost bytes are not held any more: the loss was reported, and the log goes on without
+        them. From here on a cut lowers the position first.
         """
         held = self._held.held
         if held is not None and held.offset > self.store.log_end:
@@ -288,8 +288,8 @@ class LocalReplica:
                 self._epoch_seen,
             )
         set_epoch = core.set_epoch if core.is_master else -1
-        # Acknowledgements end within records. What is told binds the next start (S15), and that one
-        # cuts a record which came in part.
+        # Acknowledgements end within records. An acknowledged position binds the next start (S15),
+        # and a start cuts a record which came in part.
         confirmed = min(core.confirm_offset, self.store.dispatched_offset)
         return LogPosition(
             core.epochs.newest_epoch, core.log_end, confirmed, core.log.epoch_seen, set_epoch
@@ -334,8 +334,8 @@ class LocalReplica:
             self.driver.log_trimmed()
 
     def flushed(self, end_offset: int) -> asyncio.Future[Flushed]:
-        """When everything below `end_offset`, which is written, is on this disk: one flush for all
-        who wait.
+        """Returns when everything below `end_offset`, which is written, is on this disk: one flush
+        for all waiters.
         """
         if self._group_commit is None:
             self._group_commit = GroupCommit(self.store.flush, self.storage_failed)

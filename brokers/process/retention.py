@@ -103,7 +103,7 @@ class RetentionTask:
             await asyncio.sleep(LOOK_MS / 1000)
 
     def look(self) -> None:
-        """Notes, and tells once, that the store takes no messages or takes them again."""
+        """Notes, and reports once, that the store refuses messages or accepts them again."""
         self._store.full = (
             None
             if self._used_percent() <= self._policy.full_percent

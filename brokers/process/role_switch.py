@@ -76,7 +76,7 @@ class RoleSwitch:
         assert core is not None
         if change.role == "MASTER":
             if not core.is_master or core.master_epoch != change.master_epoch:
-                return  # over already: what came next is told next
+                return  # over already: the next role registers itself
             try:
                 self._service.mastership_begins(change.master_epoch)
             except (LogError, OSError) as error:
@@ -112,7 +112,7 @@ class RoleSwitch:
         }
 
     def holders(self) -> list[str]:
-        """Who else has every confirmed message: the master first, then the other members."""
+        """Other replicas with every confirmed message: the master first, then the other members."""
         found = (
             [self._roles.master_address]
             if self._roles.master_address and not self._roles.serving
@@ -141,7 +141,7 @@ class RoleSwitch:
         return Mastership(epoch, config.advertised, config.ha_advertised, replicas, linked)
 
     def route_entry(self) -> RouteEntry | None:
-        """What name servers are told now; nothing before there is a role, or while this broker is
+        """The present registration at name servers; None without a role, or while this broker is
         fenced.
         """
         current, core, config = self._roles.current, self._core, self._config

@@ -86,7 +86,7 @@ _log = logging.getLogger("regent.broker.upkeep")
 
 
 class Upkeep:
-    """`storage_failed(reason)` is told of a disk that refused; the replica then ends its role.
+    """`storage_failed(reason)` is called when a disk refused; the replica then ends its role.
     `confirmed(offset)` puts messages up to there into their queues. `keep_held` gives what notes
     how far the log was durable, None when not due.
     """
@@ -171,8 +171,8 @@ def store_care(
 
 
 async def repair_what_the_start_found(store: MessageStore, repairs: Repairs) -> None:
-    """Damage that was passed over is told, and fetched from others as soon as there are any; what
-    nobody has after TRIES_MAX tries is left to the look through the log.
+    """Reports damage that was passed over and fetches it from other members as soon as there are
+    any; after TRIES_MAX tries the scrubber is left to find it.
     """
     left = list(store.recovery.damaged)
     for _ in range(TRIES_MAX):

@@ -1,10 +1,10 @@
-"""From which hosts somebody with a known address speaks.
+"""The hosts from which owners of known addresses connect.
 
 Responsible for: the numbers that the names among known addresses stand for, looked up again and
-again: who connects shows a number, and a name may move to another one. Refuses to know: who is
+again: a connection shows a number, and a name may move to another one. Refuses to know: who is
 behind an address, and what he may do.
 
-A host is no proof of who somebody is; it keeps out who comes from elsewhere.
+A host proves no identity; it only keeps out connections from elsewhere.
 """
 
 from __future__ import annotations
@@ -69,5 +69,5 @@ async def _numbers_of(name: str) -> frozenset[str]:
 
 
 def _plain(host: str) -> str:
-    """An IPv4 host as it is told, also where it connected to an IPv6 socket."""
+    """An IPv4 host in its usual form, also where it connected to an IPv6 socket."""
     return host.removeprefix(MAPPED)

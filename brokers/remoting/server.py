@@ -44,9 +44,7 @@ class RemotingServer:
         limits: Limits | None = None,
         has_place: Callable[[str], bool] | None = None,
     ) -> None:
-        """`has_place(peer)`: whether the reserve of connections is there for who comes from that
-        address.
-        """
+        """`has_place(peer)`: whether that address may use the reserve of connections."""
         self._handler = handler
         self._host = host
         self._port = port

@@ -35,7 +35,7 @@ class Admission:
         self.has_tables: Callable[[int], bool] = lambda broker_id: True
 
     def learn(self, registered: Mapping[int, str]) -> None:
-        """Ids and addresses the controller told; empty: it does not tell (a Java controller)."""
+        """Ids and addresses from the controller; empty when it gives none (a Java controller)."""
         if registered:
             self.registered = dict(registered)
             self._at_home = {
@@ -45,7 +45,7 @@ class Admission:
             }
 
     def is_known(self, broker_id: int, members: Collection[int]) -> bool:
-        """Registered, or in the set, or nobody tells who is registered."""
+        """Registered, or in the set, or the registrations are unknown."""
         return not self.registered or broker_id in self.registered or broker_id in members
 
     def refusal(self, broker_id: int, peer: str, members: Collection[int]) -> str | None:
@@ -75,8 +75,8 @@ class Admission:
         members: Collection[int],
         now_ms: int,
     ) -> dict[int, SlaveFacts]:
-        """The linked slaves by id; `counted(link)`: what it acknowledged. Who could become a member
-        is asked for its tables.
+        """The linked slaves by id; `counted(link)`: what it acknowledged. A slave that could become
+        a member is asked for its tables.
         """
         seen = {}
         for link in links:

@@ -65,9 +65,9 @@ class ReplicaDriver:
         clock_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
         flush: Callable[[int, Callable[[bool], None]], None] | None = None,
     ) -> None:
-        """Needs a running event loop; everything is called on it. `flush`: has everything below an
-        offset on this disk and tells; masters hear of nothing else then. None: they hear of what is
-        written.
+        """Needs a running event loop; everything is called on it. `flush`: makes everything below
+        an offset durable and reports it; masters then hear of durable bytes only. None: they hear
+        of written bytes.
         """
         self.core = core
         self._store = store

@@ -25,7 +25,7 @@ class Packet(NamedTuple):
 
 
 class DurableAcks:
-    """`flush(end offset, told)` makes it so and calls `told(whether it is)`, later or at once;
+    """`flush(end offset, told)` makes bytes durable and calls `told(success)`, later or at once;
     `send(link id, data)` writes.
     """
 
@@ -39,7 +39,7 @@ class DurableAcks:
         self._next: Packet | None = None
 
     def send(self, link_id: int, data: bytes, end_offset: int) -> None:
-        """Each packet tells all that the ones before it told: one that still waits is replaced."""
+        """Each packet covers all before it: one that still waits is replaced."""
         packet = Packet(link_id, data, end_offset)
         if self._under_way is not None:
             self._next = packet
@@ -51,8 +51,8 @@ class DurableAcks:
         self._flush(packet.end_offset, partial(self._flushed, packet))
 
     def _flushed(self, packet: Packet, durable: bool) -> None:
-        """What was not flushed is not told; the next packet, if only the next sign of life, tries
-        again.
+        """Bytes that were not flushed are not acknowledged; the next packet, at the latest the next
+        heartbeat, tries again.
         """
         waiting, self._under_way, self._next = self._next, None, None
         if durable:

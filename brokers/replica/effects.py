@@ -142,8 +142,8 @@ class RegisterAgain:
 
 @dataclass(frozen=True, slots=True)
 class AskHaAddress:
-    """Ask who may know where `master_address` takes HA links: itself, the name servers. Answered by
-    `ha_address_told`, if at all.
+    """Ask where `master_address` takes HA links: the master itself and the name servers. Answered
+    by `ha_address_told`, if at all.
     """
 
     master_address: str
@@ -173,7 +173,7 @@ class ReportEvent:
 
 @dataclass(frozen=True, slots=True)
 class AbortWaiters:
-    """Whoever waits for a confirm offset will not get it from this mastership: outcome unknown."""
+    """Waiters for a confirm offset will not get it from this mastership: outcome unknown."""
 
     reason: str
 

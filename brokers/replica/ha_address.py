@@ -14,7 +14,7 @@ from enum import IntEnum
 
 
 class HaAddressSource(IntEnum):
-    """Who says so; a better one is not overruled by a worse one."""
+    """Sources of an address; a better one is not overruled by a worse one."""
 
     GUESS = 0
     NAME_SERVER = 1
@@ -36,7 +36,7 @@ class HaAddress:
         return self._source is HaAddressSource.CONTROLLER
 
     def at(self, now_ms: int) -> str | None:
-        """The address to connect to now, None while it is worth waiting for somebody who knows."""
+        """The address to connect to now, None while a better source may still answer."""
         if self._address is not None:
             return self._address
         return self._guess if now_ms >= self._guess_at_ms else None
@@ -50,6 +50,6 @@ class HaAddress:
         return is_news
 
     def guess_again(self, guess: str | None, guess_at_ms: int) -> None:
-        """The master has another address: what was told of the old one says nothing any more."""
+        """The master has another address: drop what was known of the old one."""
         self._address, self._source = None, HaAddressSource.GUESS
         self._guess, self._guess_at_ms = guess, guess_at_ms

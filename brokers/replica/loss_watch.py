@@ -19,9 +19,9 @@ WHY_ACKNOWLEDGED = "below_its_acknowledgement"
 
 
 class LossWatch:
-    """Offsets are physical, in bytes. Lives as long as the mastership. What a link from one `host`
-    acknowledged binds nobody who links from another one: a stranger's word must not make a replica
-    one that lost data.
+    """Offsets are physical, in bytes. Lives as long as the mastership. An acknowledgement from one
+    `host` does not bind links from another host: a stranger must not make a replica look like one
+    that lost data.
     """
 
     def __init__(self) -> None:
@@ -42,8 +42,8 @@ class LossWatch:
         self, broker_id: int, offset: int, confirmed: int, log_min: int, host: str = ""
     ) -> list[Effect]:
         """The log of a slave that links ends at `offset`. `confirmed`: it held everything below as
-        a member; 0: it is none. Below `log_min` nobody has to hold anything any more: who fell
-        behind that has emptied its log.
+        a member; 0: it is none. Below `log_min` no replica has to hold anything: one that fell
+        behind it has emptied its log.
         """
         acked = self._acked.get((broker_id, host), 0)
         bound, why = (confirmed, WHY_CONFIRMED) if confirmed >= acked else (acked, WHY_ACKNOWLEDGED)
@@ -60,7 +60,7 @@ class LossWatch:
         bound, why, host = self.in_doubt.pop(broker_id, (0, "", ""))
         if not found or offset >= bound:
             return []
-        # from now on it copies anew; the next loss is told again
+        # from now on it copies anew; the next loss is reported again
         self._acked[broker_id, host] = offset
         fields = {
             "lost_broker_id": broker_id,

@@ -103,7 +103,7 @@ class MasterRole:
         return effects
 
     def _introduced(self, link_id: int, slave: SlaveIntroduced, now_ms: int) -> list[Effect]:
-        """Nobody is answered who is not registered; a living link is not pushed out by another one
+        """Only registered replicas are answered; a living link is not pushed out by another one
         under its id.
         """
         peer = self.links[link_id].peer
@@ -136,7 +136,7 @@ class MasterRole:
         return [*effects, SendBytes(link_id, slave.reply), ReportEvent("HaLinkUp", up)]
 
     def _weigh(self, link: MasterLink) -> list[Effect]:
-        """A slave's first word of where its log ends: whoever had more has lost data (S15). In
+        """A slave's first report of its log's end: a replica that had more has lost data (S15). In
         count mode a member need not hold what is confirmed.
         """
         offset, broker_id, link.claimed = link.claimed, link.peer_id, None
@@ -296,7 +296,7 @@ class MasterRole:
 
     def _learn(self, members: Collection[int], set_epoch: int) -> list[Effect]:
         """Take over a decided set. Unless this master proposed it, some replica may have lost bytes
-        that its open link acknowledged (S5): who is not a member has to link anew.
+        that its open link acknowledged (S5): non-members have to link anew.
         """
         own = self.sync.is_as_proposed(members, set_epoch)
         if not self.sync.learn(members, set_epoch) or own:

@@ -1,4 +1,4 @@
-"""Which slaves of one mastership keep up, told once per change.
+"""Which slaves of one mastership keep up, reported once per change.
 
 Responsible for: the events SlaveCaughtUp and SlaveFellBehind. Refuses to know: what follows from
 it; sets, sockets.

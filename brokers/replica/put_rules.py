@@ -81,8 +81,8 @@ _ANSWERS: dict[PutStatus, tuple[int, str | None]] = {
 
 
 def code_of(status: PutStatus, detail: str | None = None) -> tuple[int, str | None]:
-    """(response code, remark). Who is told that a message is stored is told nothing more; `detail`
-    takes the place of the usual words where those say less.
+    """(response code, remark). A success has no remark; `detail` replaces the usual words where
+    those say less.
     """
     code, remark = _ANSWERS[status]
     return code, remark if status in STORED or not detail else detail
@@ -140,8 +140,8 @@ class AckMode:
 
 def admit(reason: str | None, *, waits: bool) -> tuple[int, str | None] | None:
     """The answer to a put that must not be written on a master whose replica says `reason` (None:
-    all is well); None when it may be. Who does not wait for replicas (property WAIT is false) is
-    not refused for want of them.
+    all is well); None when it may be. A send that does not wait for replicas (property WAIT is
+    false) is not refused for want of them.
     """
     if reason is None:
         return None
@@ -163,8 +163,8 @@ def combine(replication: Confirmation, flush: Flushed) -> PutStatus:
 
 
 class BusyGate:
-    """Sheds load as RocketMQ's fast failure does: who waited too long to be written, and who came
-    while an append hung. Times are ms of one monotonic clock.
+    """Sheds load as RocketMQ's fast failure does: sends that waited too long to be written, and
+    sends that came while an append hung. Times are ms of one monotonic clock.
     """
 
     def __init__(

@@ -108,7 +108,7 @@ class SlaveRole:
         return [*effects, ConnectHa(address)]
 
     def _ask_for_address(self, now_ms: int) -> list[Effect]:
-        """Where there is no link, what was told may be wrong by now as well."""
+        """Without a link the known address may be wrong by now as well."""
         if self.ha_address.is_certain or now_ms < self._ask_ha_at_ms:
             return []
         self._ask_ha_at_ms = now_ms + self._config.ask_ha_address_ms

@@ -59,8 +59,8 @@ class RoleTransitions:
         self._ask_elect: bool | None = None  # what is asked while fenced; None: nothing yet
 
     def joins_with_tables(self, has_tables: Callable[[int], bool]) -> None:
-        """Who is asked before a replica is proposed for the set (S19); without this call nobody
-        is.
+        """The check before a replica is proposed for the set (S19); without this call there is
+        none.
         """
         self._admission.has_tables = has_tables
 
@@ -238,7 +238,7 @@ class RoleTransitions:
 
     def _refuse_to_lead(self, now_ms: int) -> list[Effect]:
         """The controllers believe in this log, as when an election at risk was never heard here:
-        without being told otherwise they keep a master that lives and does not lead.
+        unless this is reported, they keep a master that lives and does not lead.
         """
         return [RegisterAgain(), *self._ask(elect=True, now_ms=now_ms)]
 
@@ -288,7 +288,7 @@ class RoleTransitions:
         return self._leave(reason, now_ms) + self._role_effects(source)
 
     def disk_full(self, reason: str, now_ms: int) -> list[Effect]:
-        """A slave parts from its master until there is room; whoever is about to lead must be able
+        """A slave parts from its master until there is room; a replica about to lead must be able
         to write now.
         """
         if self._promotion is not None:
@@ -304,8 +304,8 @@ class RoleTransitions:
         return effects
 
     def outruled(self, epoch: int, now_ms: int) -> list[Effect]:
-        """A mastership above ours exists, perhaps even of this broker: the next answer tells
-        whose.
+        """A mastership above ours exists, perhaps of this broker itself: the next answer names its
+        master.
         """
         effects = self.step_down(f"epoch {epoch} exists", "alter_refused", now_ms)
         return effects + self._ask(elect=False, now_ms=now_ms)

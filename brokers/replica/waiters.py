@@ -1,4 +1,4 @@
-"""Who waits for the confirm offset.
+"""Waiters for the confirm offset.
 
 Responsible for: releasing each waiter once, in offset order, in time or not. Refuses to know:
 messages, links, event loops: a waiter is whatever `release` is called with, time is passed in.

@@ -167,7 +167,7 @@ class AdminRequests(Service):
         self._clock = clock
 
     def serves(self) -> dict[int, Served]:
-        """Every replica tells of itself."""
+        """Every replica answers for itself."""
         return {
             RequestCode.REGENT_PROCESS_STATUS: Served(self.process_status),
             RequestCode.GET_BROKER_EPOCH_CACHE: Served(self._epoch_cache),
@@ -185,8 +185,8 @@ class AdminRequests(Service):
         return request.reply(body=fastjson.dumps(epoch_cache(self._status(), self._epochs())))
 
     def _ha_address(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """906: where a master takes links. Who is none says nothing, and is told nothing: it hears
-        the controller only.
+        """906: where a master takes links. A slave gives no answer and adopts none: it follows the
+        controller only.
         """
         status = self._status()
         if status.role != "MASTER" or request.ext.get("masterHaAddress"):

@@ -125,7 +125,7 @@ class ClientService:
         self._follower.confirmed(confirm_offset)
 
     def _queues_grew(self, grown: list[QueueGrowth]) -> None:
-        """Wake who waits."""
+        """Wake all waiters."""
         for topic, queue_id, max_offset in grown:
             self._changes.dispatched(topic, queue_id)
             self.pulls.dispatched(topic, queue_id, max_offset)
@@ -163,7 +163,7 @@ class ClientService:
         on (4.4).
         """
         if not self._roles.serving:
-            # A slave's tables are its master's; that one is greeted by the same client.
+            # A slave's tables are its master's, which the same client greets, too.
             return
         groups, topics = self._tables.groups, self._tables.topics
         wall_ms = self._clock.wall_ms()

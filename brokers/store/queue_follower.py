@@ -24,8 +24,7 @@ from brokers.store.store import MessageStore
 if TYPE_CHECKING:
     from brokers.store.queues.entry_runs import EntryRuns
 
-# Confirmed bytes that may be not yet readable; beyond it whoever brings more waits (some 10 ms of
-# work).
+# Confirmed bytes that may be not yet readable; beyond it, new ones wait (some 10 ms of work).
 LAG_BYTES_MAX = 8 * 1024 * 1024
 # How long a slave waits for more: a few messages at a time cost ten times as much.
 PATIENCE_MS = 10

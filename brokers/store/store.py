@@ -87,7 +87,7 @@ class MessageStore:
         self.root.mkdir(parents=True, exist_ok=True)
         self._lock = StoreLock(self.root)
         self.spare = Spare(self.root)
-        # whoever remembers how far the log went
+        # for those that remember how far the log went
         self.before_cut: Callable[[int], None] = lambda offset: None
         # why no new message is taken although there may be room (retention)
         self.full: str | None = None

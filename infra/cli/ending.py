@@ -54,7 +54,7 @@ def is_interruption(error: BaseException | None) -> bool:
 
 
 def unforeseen(error: Exception) -> Problem:
-    """An error of the program itself: what, where, and what helps whoever repairs it."""
+    """An error of the program itself: what, where, and what helps to repair it."""
     if os.environ.get(TRACE):
         traceback.print_exc()
     frames = traceback.extract_tb(error.__traceback__)

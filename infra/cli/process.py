@@ -230,7 +230,7 @@ def load_config(verb: str, path: Path | None, given: dict[str, Any]) -> BaseMode
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the process until it ends or is told to stop (SIGTERM, SIGINT: a clean stop, exit code
+    """Run the process until it ends or is asked to stop (SIGTERM, SIGINT: a clean stop, exit code
     0).
     """
     verb = arguments.verb

@@ -1,4 +1,4 @@
-"""How a verb that works again and again is told to stop.
+"""How a verb that works again and again hears the request to stop.
 
 Refuses to know what it does: the verb looks at the event between two pieces of work, so that none
 is cut.

@@ -68,8 +68,8 @@ class Child:
         return f"ended with exit code {code}"
 
     def public(self) -> dict[str, Any]:
-        """The entry in cluster.json. `stamp` tells this process from a later one with the same
-        pid.
+        """The entry in cluster.json. `stamp` distinguishes this process from a later one with the
+        same pid.
         """
         alive = self.process.returncode is None
         config = self.spec.config

@@ -32,8 +32,8 @@ FORMAT = 1
 VERSION_FILE = "regent.json"
 REQUEST_POLL_S = 0.02
 LOOK_S = 0.5
-"""Who only looks whether a cluster runs (`is_running`) has the lock for a moment, on a busy machine
-for a longer one.
+"""A look whether a cluster runs (`is_running`) holds the lock for a moment, on a busy machine for a
+longer one.
 """
 
 

@@ -46,7 +46,7 @@ SPARE_KINDS = ("broker",)
 
 
 class Supervisor:
-    """Runs one plan in one data folder until it is told to stop."""
+    """Runs one plan in one data folder until it is asked to stop."""
 
     def __init__(
         self,

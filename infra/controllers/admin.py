@@ -97,7 +97,7 @@ class ControllerAdmin(ControllerCalls):
     # -- RocketMQ's own requests (RULES 3) -------------------------------------------------
 
     def metadata(self, address: str | None = None) -> dict[str, str]:
-        """1005: who leads, as one controller sees it."""
+        """1005: the leader, as one controller sees it."""
         code = RequestCode.CONTROLLER_GET_METADATA_INFO
         if address is not None:
             return dict(self.ask(address, code).ext)

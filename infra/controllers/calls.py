@@ -157,7 +157,7 @@ class ControllerCalls:
     def ask_any(
         self, code: int, ext: Mapping[str, str] | None = None, body: bytes = b""
     ) -> tuple[str, RemotingCommand]:
-        """The first answer of any controller, and who gave it. Problem when none answers."""
+        """The first answer of any controller, with its address. Problem when none answers."""
         failed = []
         for address in list(self._order):
             try:
@@ -177,8 +177,8 @@ class ControllerCalls:
         good: Sequence[int] = ALL_GOOD,
         what: str,
     ) -> RemotingCommand:
-        """The leader's answer, whoever passes it on; waits a while for somebody to lead. Refused
-        when it is not in `good`.
+        """The leader's answer, through any controller; waits a while for a leader. Refused when it
+        is not in `good`.
         """
         ext = {"regentCommandId": os.urandom(COMMAND_ID_BYTES).hex(), **(ext or {})}
         deadline = time.monotonic() + self._leader_wait_ms / 1000
@@ -246,7 +246,7 @@ class ControllerCalls:
         return [leader] if leader else []
 
     def _in_vain(self, address: str, why: NoAnswer) -> str:
-        """Whoever stayed silent is asked last from now on, so that the wait is paid once."""
+        """A silent controller is asked last from now on, so that the wait is paid once."""
         if why.sent and address in self._order:
             self._order.remove(address)
             self._order.append(address)

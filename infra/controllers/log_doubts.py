@@ -49,7 +49,7 @@ def doubts_behind(folder: Folder, new_id: Callable[[], bytes], wall_ms: int) -> 
     over them.
 
     Rules that cannot doubt are left for the newest ones in the same go: without that a restored log
-    would elect whoever it calls a member. Problem when the fold refuses one.
+    would elect any replica it calls a member. Problem when the fold refuses one.
     """
     first = folder.next_offset
     names = tuple(sorted(name for name, one in folder.state.sets.items() if not one.tombstone))

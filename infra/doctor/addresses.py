@@ -1,4 +1,4 @@
-"""Addresses: what is bound, what others are told, and whether it is reached from here."""
+"""Addresses: what is bound, what is given to others, and whether it is reached from here."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def reasons(addresses: Iterable[str]) -> dict[str, str | None]:
 
 
 def reached(area: str, named: dict[str, str], missing: str = FAIL) -> list[Finding]:
-    """`named`: who -> where. One line for all that are reached, one for each that is not."""
+    """`named`: process -> address. One line for all that are reached, one for each that is not."""
     found = reasons(named.values())
     lost = [
         Finding(

@@ -1,7 +1,7 @@
 """The controllers, and what brokers get from them: who leads, clocks, releases, the sets.
 
-The view is that of a broker on this machine: it asks a controller who leads (1005) and must reach
-whom it is told.
+The view is that of a broker on this machine: it asks a controller for the leader (1005) and must
+reach that address.
 """
 
 from __future__ import annotations
@@ -252,8 +252,8 @@ def sets(document: Document) -> list[Finding]:
 
 
 def brokers(document: Document) -> list[Finding]:
-    """Whether the brokers that are alive are reached at the addresses that clients and slaves are
-    told, and their stores.
+    """Whether living brokers are reached at the addresses given to clients and slaves, and their
+    stores.
     """
     named, asked = {}, {}
     for name, one in document["sets"].items():

@@ -20,7 +20,7 @@ from processors.settings.properties import parse
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One address of a process: where it listens, and where others are told to find it."""
+    """One address of a process: where it listens, and the address given to others."""
 
     owner: str
     listen: str

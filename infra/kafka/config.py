@@ -14,7 +14,7 @@ from infra.processes.ports import split_address
 
 
 class KafkaConfig(BaseModel):
-    """`listen` is bound, `advertise` is what clients are told, `quorum` is for the other nodes (all
+    """`listen` is bound, `advertise` is given to clients, `quorum` is for the other nodes (all
     `host:port`).
     """
 

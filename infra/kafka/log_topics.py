@@ -1,8 +1,8 @@
 """Create the topics of the log in a local Kafka, as safe as its number of nodes allows.
 
 A foreign Kafka's topics are its operator's to make: controllers check them at start and say what is
-missing. Whether it answers at all is asked here first, so that a wrong address is told at once and
-not by a controller that gave up.
+missing. Whether it answers at all is asked here first, so that a wrong address is reported at once
+and not by a controller that gave up.
 """
 
 from __future__ import annotations

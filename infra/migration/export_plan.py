@@ -45,8 +45,7 @@ REQUESTS_MAX = 100_000
 many are a matter of minutes.
 """
 REQUESTS_MOST = 1_000_000
-"""More are not sent, whoever allows them: all of a set's requests are held in memory, and its
-brokers wait.
+"""More are never sent: all of a set's requests are held in memory, and its brokers wait.
 """
 FRESH, DONE, OCCUPIED = "fresh", "done", "occupied"
 
@@ -276,7 +275,7 @@ def verify(goal: Goal, there: JavaSet | None) -> Check:
 def proof(
     name: str, there: JavaSet | None, brokers: Mapping[str, BrokerFacts | None]
 ) -> list[Check]:
-    """Whether brokers may be told the Java controller, asked when ours decide nothing any more."""
+    """Whether brokers may be given the Java controller; asked when ours decide nothing any more."""
     if there is None:
         return [
             Check(

@@ -131,8 +131,8 @@ def drive_requests(goal: Goal, now_ms: int) -> tuple[Ask, ...]:
 
 
 def drive_count(goal: Goal) -> int:
-    """How many `drive_requests` are, told without making them: each moves one number by one, and
-    there may be billions.
+    """The number of `drive_requests`, without making them: each moves one number by one, and there
+    may be billions.
     """
     changes = _changes(goal)
     beats = 2 * (-(-changes // BEAT_EVERY) + 1)
@@ -140,8 +140,8 @@ def drive_count(goal: Goal) -> int:
 
 
 def companion(goal: Goal) -> int:
-    """Who goes in and out of the set in step 3; a set of one borrows the next id, and cleans it
-    away again.
+    """The replica that goes in and out of the set in step 3; a set of one borrows the next id, and
+    cleans it away again.
     """
     return min(2 if goal.master_id == 1 else 1, goal.next_broker_id)
 

@@ -20,7 +20,7 @@ START_LINE = b"start\n"
 
 
 class Watchdog(Protocol):
-    """Who ends process groups when the supervisor cannot."""
+    """The part that ends process groups when the supervisor cannot."""
 
     def add(self, group: int) -> None: ...
     def drop(self, group: int) -> None: ...

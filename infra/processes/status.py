@@ -35,8 +35,8 @@ def ask_once(
     """The process's status, None when it does not answer in time. Opens a connection of its own,
     blocks.
 
-    `sets` False: a controller leaves its broker sets out, or tells that one, which is much less
-    work when there are many.
+    `sets` False: a controller leaves its broker sets out, or gives that one alone, which is much
+    less work when there are many.
     """
     deadline = time.monotonic() + timeout_ms / 1000
     request = _question(sets)

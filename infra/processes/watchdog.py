@@ -1,5 +1,5 @@
-"""The last one to leave: kills every process group it was told of once the supervisor is gone,
-however it went.
+"""The last one to leave: kills every process group it knows of once the supervisor is gone, however
+it went.
 
 Reads `+GROUP` and `-GROUP` lines from stdin, which only the supervisor holds open; end of input
 means it died. Linux's death signal reaches direct children only; this reaches what they started

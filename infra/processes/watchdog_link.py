@@ -11,8 +11,8 @@ import sys
 
 
 class WatchdogLink:
-    """Keeps a watchdog running and told. When the pipe closes, by whatever end of this process, it
-    kills the groups.
+    """Keeps a watchdog running and informed. When the pipe closes, by whatever end of this process,
+    it kills the groups.
     """
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class WatchdogLink:
 
     def _let_go(self) -> None:
         assert self._process is not None and self._process.stdin is not None
-        # what a dead watchdog did not take is told to the next
+        # what a dead watchdog did not read is sent to the next
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
         self._process.wait()

@@ -274,7 +274,7 @@ class WorkloadClient:
             log.debug("offset of queue %d not stored: %s", queue, error)
 
     async def heartbeat(self, client_id: str, *, consumer: bool) -> None:
-        """Tell the master who we are (34). CallFailed when it does not answer."""
+        """Introduce this client to the master (34). CallFailed when it does not answer."""
         subscription = {
             "classFilterMode": False,
             "codeSet": [],

@@ -23,7 +23,7 @@ CORRUPT = -1
 
 
 class Consumer:
-    """Reads until stopped. Its own memory says where it is; the broker is told now and then."""
+    """Reads until stopped. Its own memory says where it is; the broker gets it now and then."""
 
     def __init__(self, client: WorkloadClient, out: Path, queues: int) -> None:
         self._client = client

@@ -56,7 +56,7 @@ def require_set(lake: Lake, broker_name: str) -> None:
 
 
 def unknown_set(lake: Lake, broker_name: str) -> NotLanded:
-    """The error for who has found no decision about a set: it names the known ones."""
+    """The error when no decision about a set was found: it names the known sets."""
     return NotLanded(
         f"no decision about broker set {broker_name} has landed; "
         f"known sets: {', '.join(broker_sets(lake)) or 'none'}"

@@ -1,8 +1,8 @@
-"""What became another one between two moments of the controllers' state.
+"""What changed between two moments of the controllers' state.
 
 Responsible for comparing the two states part by part, and for the decisions that led from one to
 the other.
-Refuses to know where the states come from, and to tell check codes: who reads states need not see
+Refuses to know where the states come from, and to show check codes: readers of states need not see
 them.
 """
 

@@ -64,7 +64,7 @@ def _election(index: int, sources: Sources) -> dict[str, Any]:
 
 
 def _request(command: Row | None) -> dict[str, Any] | None:
-    """Who asked for the election, expecting what, on which evidence."""
+    """The request for the election: its sender, expectation and evidence."""
     if command is None:
         return None
     names = (

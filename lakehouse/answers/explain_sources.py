@@ -1,9 +1,9 @@
 """What is read to explain elections: of a history as long as it may be, only the rows that an
 answer speaks of.
 
-Responsible for which rows of which tables these are. An election is told by what happened between
-the election before it and the one after it: files and groups of rows that hold other offsets and
-other times are not opened. Refuses to know what is made of them (`explain`).
+Responsible for which rows of which tables these are. An election is explained by what happened
+between the election before it and the one after it: files and groups of rows that hold other
+offsets and other times are not opened. Refuses to know what is made of them (`explain`).
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def sources_of(lake: Lake, broker_name: str, epoch: int | None) -> Sources:
 def _about_one(
     lake: Lake, here: Filter, known: Sequence[Row], epoch: int
 ) -> tuple[list[Row], list[Row], Decisions]:
-    """The election that began `epoch` with its neighbours, that one alone, and the decisions that
-    explain it.
+    """The election that began `epoch` with its neighbours, the election alone, and the decisions
+    that explain it.
     """
     won = [row for row in known if row["master_epoch"] is not None]
     at = next(at for at, row in enumerate(won) if row["master_epoch"] == epoch)

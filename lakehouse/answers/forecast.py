@@ -1,8 +1,8 @@
 """What would happen if the master of a set died this second.
 
-Responsible for asking the controllers' own rules who would follow, and who after that one; for how
-long such failovers took so far; for what is at risk. Refuses to know tables, and to guess: what
-nobody told is null.
+Responsible for asking the controllers' own rules for the successor, and for the one after it; for
+how long such failovers took so far; for what is at risk. Refuses to know tables, and to guess: what
+is not known is null.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ OTHER_CAUSES = "other"
 
 @dataclass(frozen=True, slots=True)
 class LastEvidence:
-    """What was last told of one replica. Offsets in bytes, -1 for unknown; ms since 1970-01-01
+    """The last evidence about one replica. Offsets in bytes, -1 for unknown; ms since 1970-01-01
     UTC.
     """
 
     evidence: ReplicaEvidence
     at_ms: int
     source: str
-    """Which record told it."""
+    """The record it comes from."""
 
 
 def forecast(
@@ -65,7 +65,7 @@ def forecast(
 def _succession(
     state: ControllerState, broker_set: BrokerSet, words: Mapping[int, LastEvidence]
 ) -> Iterable[dict[str, Any]]:
-    """Who wins when the master dies, then when that one dies too, until nobody can be elected."""
+    """The winner when the master dies, then when that one dies, until no election succeeds."""
     dead: set[int] = set()
     while broker_set.master_broker_id is not None and broker_set.master_broker_id not in dead:
         dead.add(broker_set.master_broker_id)
@@ -180,7 +180,7 @@ def _risk(
     broker_set: BrokerSet, winner: int | None, words: Mapping[int, LastEvidence]
 ) -> dict[str, Any]:
     """What would be missing. Acknowledged bytes are on every member (S1), so only a master alone
-    in its set risks them; what it has beyond its confirm offset nobody was told to be safe.
+    in its set risks them; bytes beyond its confirm offset were never acknowledged.
     """
     master = words.get(broker_set.master_broker_id or NO_BROKER_ID)
     others = [

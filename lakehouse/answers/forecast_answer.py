@@ -1,7 +1,7 @@
 """The answer to "what if the master died this second?", from the tables.
 
 Responsible for the state as far as it has landed, for the rows that a forecast rests on, for words,
-and for saying what the answer cannot know. Refuses to know who wins (`forecast`).
+and for saying what the answer cannot know. Refuses to know the winner (`forecast`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LIMITS = (
 
 
 def forecast_of(lake: Lake, broker_name: str) -> dict[str, Any]:
-    """Who would lead, how long it would take, what is at risk. Times in ms, sizes in bytes.
+    """The next master, how long it would take, what is at risk. Times in ms, sizes in bytes.
 
     Raises `NotLanded` for a set that is not known, `LakehouseError` when history cannot be read or
     folded.

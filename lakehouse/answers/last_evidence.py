@@ -1,7 +1,7 @@
-"""What was last told of each replica of a set.
+"""The last evidence about each replica of a set.
 
 Responsible for going through commands' evidence, registrations and broker events in the order of
-time, and for keeping what still holds: another start voids what the one before told. Refuses to
+time, and for keeping what still holds: another start voids what the one before reported. Refuses to
 know where rows come from.
 """
 

@@ -36,7 +36,7 @@ NEVER_HEARD = frozenset({"never_seen", "not_heard_yet", "awaited"})
 
 @dataclass(frozen=True, slots=True)
 class Timers:
-    """What decides when a master counts as gone. None: what each broker told when it happened."""
+    """What decides when a master counts as gone. None: what each broker stated when it happened."""
 
     heartbeat_timeout_ms: int | None = None
     probes: bool = True
@@ -93,8 +93,8 @@ class Judged:
     reason: str
     labels: tuple[str, ...] = ()
     behind_bytes: int = 0
-    """How far the winner's log, as last told, lies behind the longest one; 0 unless the election
-    may lose messages.
+    """How far the winner's log, as last reported, lies behind the longest one; 0 unless the
+    election may lose messages.
     """
 
 
@@ -216,15 +216,15 @@ def decided(
 
 
 def behind_bytes(evidence: Sequence[ReplicaEvidence], winner: int) -> int:
-    """How far the winner's log lies behind the longest, as both were last told; 0 when that is not
-    known.
+    """How far the winner's log lies behind the longest, as both were last reported; 0 when that is
+    not known.
     """
     known = {row.broker_id: row.max_offset for row in evidence if row.max_offset >= 0}
     return max(known.values()) - known[winner] if winner in known else 0
 
 
 def _told_timeout(scene: Scene, row: ReplicaEvidence) -> int:
-    """The timeout that a replica told: its silence says it, else it is the default or what fits."""
+    """The timeout of a replica: its silence shows it, else it is the default or what fits."""
     silence = scene.silence_of(row.broker_id, scene.at_ms)
     if silence is not None:
         return silence.timeout_ms
@@ -234,8 +234,8 @@ def _told_timeout(scene: Scene, row: ReplicaEvidence) -> int:
 
 
 def _heard(scene: Scene, broker_set: BrokerSet, at_ms: int, timers: Timers) -> Liveness:
-    """What a controller with these timers would have known at `at_ms`: who was heard went on, but
-    for known silences.
+    """What a controller with these timers would have known at `at_ms`: replicas once heard went on,
+    but for known silences.
     """
     liveness = Liveness()
     for row in scene.evidence:

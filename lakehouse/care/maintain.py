@@ -61,8 +61,8 @@ COMMITS_PER_CHECKPOINT = 50
 """Commits that opening a table reads one by one, at most, after a round of care."""
 AT_ONCE = 1
 ROWS_TOGETHER = 65_536
-"""Rows of a file that a reader takes together or not at all: who asks for one election opens one or
-two such groups.
+"""Rows of a file that a reader takes together or not at all: a question about one election opens
+one or two such groups.
 """
 # What the library takes when it is asked for nothing: with properties of one's own there would be
 # none.

@@ -56,7 +56,7 @@ def _elections(sources: Mapping[str, DataFrame]) -> DataFrame:
 
 def _failover_rates(rows: DataFrame) -> DataFrame:
     window = f.window(EVENT_TIME, "1 hour")
-    # A set of what was asked: small, and whoever is told twice is in it once.
+    # A set of what was asked: small, and a key that comes twice is in it once.
     counted = rows.groupBy("cluster_id", "broker_name", window).agg(
         f.collect_set("asked").alias("asked"),
         f.max("took_ms").alias("took_ms_max"),

@@ -30,7 +30,7 @@ def election_rows(changes: Iterable[SetChange]) -> list[Row]:
 
 
 def refused_rows(changes: Iterable[SetChange]) -> list[Row]:
-    """One row for each record that was refused; a repeat of a refused one is told again."""
+    """One row for each record that was refused; a repeat of a refused one gets a row, too."""
     return [_refused(change) for change in changes if not change.outcome.accepted]
 
 

@@ -80,7 +80,7 @@ def _value(broker_set: BrokerSet, name: str, made: Mapping[str, Any]) -> Any:
 
 
 def _replica(replica: Replica) -> dict[str, Any]:
-    """Check codes stand in `gold/broker_identity` alone: who may read states need not see them."""
+    """Check codes stand in `gold/broker_identity` alone: readers of states need not see them."""
     row = asdict(replica)
     del row["register_check_code"]
     return row

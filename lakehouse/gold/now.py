@@ -90,7 +90,7 @@ def gold_now(
 
 
 def gold_settled(lake: Lake, tables: Sequence[GoldTableSpec]) -> GoldNow | None:
-    """Up to where these tables speak, without their rows, when they hold all that can be told; None
+    """Up to where these tables speak, without their rows, when they hold all that is known; None
     when `gold.now` would fold.
     """
     kept, decisions = _kept(lake, tables)

@@ -1,8 +1,8 @@
 """How far gold has come with each cluster, kept in the lake beside what was merged.
 
 Responsible for one row per cluster: the fold as a snapshot, the carry, and up to where both speak.
-It is written after all tables of a run: whoever dies in between merges the same rows again. Refuses
-to know how rows are made and merged.
+It is written after all tables of a run: a run that dies in between merges the same rows again.
+Refuses to know how rows are made and merged.
 """
 
 from __future__ import annotations

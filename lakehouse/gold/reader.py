@@ -1,8 +1,8 @@
 """Rows of gold tables without Spark, and up to where they speak.
 
 Responsible for saying how far gold is behind what has landed: gold is made every some seconds, and
-whoever asks must know what the answer leaves out. Refuses to know what a table is about, and to
-fold anything.
+a reader must know what the answer leaves out. Refuses to know what a table is about, and to fold
+anything.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def check(lake: Lake, *, from_start: bool = False, now_ms: int | None = None) ->
             kept.keep_alarms(lake, alarms)
         if step.checked != before:
             kept.keep_check(lake, step.checked, now_ms)
-    except LakehouseError as error:  # Who may only read the lake can check it all the same.
+    except LakehouseError as error:  # Read access to the lake is enough for a check.
         report.not_kept = str(error)
     return report
 

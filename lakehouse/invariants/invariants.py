@@ -1,7 +1,7 @@
 """The continuous invariants, as data, and how they are asked.
 
 Responsible for their names, their explanations, for asking them row by row and for what is carried
-from one batch of rows to the next. Refuses to know where rows come from and who is told.
+from one batch of rows to the next. Refuses to know where rows come from and who reads the answer.
 """
 
 from __future__ import annotations

@@ -47,7 +47,9 @@ class BookAndVoices(Struct, frozen=True):
 def one_master_per_epoch(
     book: EpochLedger, subject: str, row: Row
 ) -> tuple[EpochLedger, list[Breach]]:
-    """By the elections, and by what brokers say: who leads an epoch is who was elected in it."""
+    """By the elections, and by what brokers say: the leader of an epoch is the winner of its
+    election.
+    """
     found: list[Breach] = []
     if isinstance(row, Decided):
         for change in changes_of(row, subject):
@@ -140,7 +142,7 @@ def truncations_agree(
     known: BookAndVoices, subject: str, row: Row
 ) -> tuple[BookAndVoices, list[Breach]]:
     """A cut shortens a log, ends it in an elected epoch at or behind its start, and is never made
-    by who leads.
+    by a master.
     """
     found: list[Breach] = []
     claim = claim_of(row) if isinstance(row, Reported) else None
@@ -263,8 +265,8 @@ def _overlap(book: EpochLedger, epoch: int, later: int) -> Iterator[Breach]:
 def _listened(
     known: BookAndVoices, row: Row, claim: Claim | None, kinds: tuple[str, ...]
 ) -> BookAndVoices:
-    """Every event counts: a gap in the sequence may have been a change of role, so then nobody
-    knows who leads.
+    """Every event counts: a gap in the sequence may have been a change of role, so then the master
+    is unknown.
     """
     if not isinstance(row, Reported):
         return known

@@ -31,7 +31,7 @@ from lakehouse.invariants.rows import Breach, Decided, Row, changes_of
 
 
 class Newest(Struct, frozen=True):
-    """The highest number so far, and who it stands for."""
+    """The highest number so far, and its owner."""
 
     number: int = 0
     master: int | None = None
@@ -46,8 +46,8 @@ class Membership(Struct, frozen=True):
 
 
 class GivenIds(Struct, frozen=True):
-    """Who got which id of a set: id -> check code, empty when nobody knows it; ids below `next_id`
-    are gone.
+    """The owners of a set's ids: id -> check code, empty when unknown; ids below `next_id` are
+    gone.
     """
 
     next_id: int = 1
@@ -66,9 +66,7 @@ def terms_grow(known: Newest, _: str, row: Row) -> tuple[Newest, list[Breach]]:
 
 
 def no_decision_by_an_old_term(known: Newest, _: str, row: Row) -> tuple[Newest, list[Breach]]:
-    """What was decided was asked for in the term that held; a repeat is told what was decided
-    before.
-    """
+    """What was decided was asked for in the term that held; a repeat gets the former decision."""
     if not isinstance(row, Decided):
         return known, []
     outcome, command = row.outcome, row.command
@@ -168,8 +166,8 @@ def master_is_in_its_set(
 
 
 def one_broker_per_id(known: GivenIds, subject: str, row: Row) -> tuple[GivenIds, list[Breach]]:
-    """Who has an id is known by its check code; an id that was forgotten is not given away again
-    (S9).
+    """The owner of an id is known by its check code; an id that was forgotten is not given away
+    again (S9).
     """
     found: list[Breach] = []
     for change in _changes(row, subject):
@@ -220,6 +218,6 @@ def _grown(what: str, before: int, now: int) -> Iterator[Breach]:
 
 
 def _imported(what: str, before: int, now: int, *, anew: bool) -> Iterator[Breach]:
-    """It may be told again as long as nobody decided here: so the same epochs say the same."""
+    """It may be stated again while no controller decides here: so equal epochs say the same."""
     if now < before or (anew and now == before):
         yield Breach(f"imported {what} {now} after {before}")

@@ -34,7 +34,8 @@ class Activity:
     """Calls `step(stopped)` every `every_s` seconds until it is stopped; the first time after that
     pause.
 
-    `troubled` is told after each round: the name and why the round failed, or None when it did not.
+    `troubled` is called after each round: the name and why the round failed, or None when it did
+    not.
     """
 
     def __init__(

@@ -75,9 +75,9 @@ def bronze_rows(
 class Share:
     """What one query takes of the silver tables.
 
-    Whoever takes a topic's records into their first table also quarantines those that cannot be
-    read: were that another query's business, a schema that becomes known between the two would lose
-    a record to both.
+    The query that takes a topic's records into their first table also quarantines unreadable ones:
+    were that another query's business, a schema that becomes known between the two would lose a
+    record to both.
     """
 
     takes: Callable[[str, str], bool]

@@ -45,7 +45,7 @@ class SparkConfig(BaseModel):
     """
     spark_conf: dict[str, str] = Field(default_factory=dict)
     """Settings of Spark as it spells them; they win over those of this release. Java shows them to
-    whoever may list processes.
+    all who may list processes.
     """
     java_home: Path | None = None
     """None: `JAVA_HOME` or the `java` on the path."""

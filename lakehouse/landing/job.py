@@ -70,7 +70,7 @@ def start_query(spark: Any, config: LandConfig, name: str, take: Any, trigger_ms
 
 
 async def run(config: LandConfig) -> int:
-    """Land until told to stop (SIGTERM, SIGINT: 0) or until something fails (1).
+    """Land until a request to stop (SIGTERM, SIGINT: 0) or until something fails (1).
 
     What failed stands in the log and in the status file.
     """
@@ -102,8 +102,8 @@ def land(config: LandConfig, stop: threading.Event) -> int:
             _land_alone(config, stop, status, held, own)
         except Exception as error:
             if stop.is_set():
-                # Who stops a whole process group ends the Java process under our feet; appends are
-                # whole or not there, so this is a clean stop too.
+                # A signal to the whole process group ends the Java process under our feet; appends
+                # are whole or not there, so this is a clean stop too.
                 log.info("ended while stopping: %s", type(error).__name__)
                 status.update(ready=False, stage="stopped")
                 return 0

@@ -1,4 +1,4 @@
-"""What the landing job tells Prometheus.
+"""The landing job's metrics for Prometheus.
 
 Responsible for the series' names and meanings, and for the port. Refuses to know how anything was
 counted: the numbers are those of the job's status, apart from the batches, which are counted as

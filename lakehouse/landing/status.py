@@ -57,7 +57,7 @@ class StatusFile:
         self._lock = threading.Lock()
         self._status = LandingStatus(pid=os.getpid())
         self.on_batch: Callable[[str, int, int], None] = lambda which, rows, taken_ms: None
-        """Is told of each batch: which query, its rows, how many ms it took."""
+        """Gets each batch: its query, its rows, how many ms it took."""
 
     @property
     def status(self) -> LandingStatus:

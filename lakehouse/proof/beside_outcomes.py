@@ -109,7 +109,7 @@ class ProvingFold:
 
     @property
     def folder(self) -> Folder:
-        """What the commands gave so far; whoever goes on with it ends this proof."""
+        """What the commands gave so far; going on with it ends this proof."""
         return self._folder
 
     @property

@@ -303,7 +303,7 @@ class _Proof:
         said: Mapping[int, Said],
         states: Mapping[int, bytes],
     ) -> str | None:
-        """Keep what was proven; why not, when that fails: who may only read the lake can still
+        """Keep what was proven; why not, when that fails: read access to the lake is enough to
         verify.
         """
         try:
@@ -326,8 +326,8 @@ def _opens(path: str) -> bool:
 def _records(spark: Any, files: Sequence[str]) -> Any:
     """Records of partition 0.
 
-    Read from the table's files and not through the table: whoever changes a file changes its
-    size too, and the verdict must name a record, not a file.
+    Read from the table's files and not through the table: a changed file has another size, too, and
+    the verdict must name a record, not a file.
     """
     if not files:
         return spark.createDataFrame([], "offset long, value binary")

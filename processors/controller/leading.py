@@ -57,7 +57,7 @@ class Leading:
         self._sorted: list[str] = []
         self._untold: Iterator[str] = iter(())
         self._tell_due_ms: int | None = None
-        """When somebody is to be told next; None when all have been told."""
+        """When the next push is due; None when there is none."""
         self._asked: dict[str, dict[str, None]] = {}
         """Address -> the sets whose masters' ports were asked there without ever having been
         heard.
@@ -93,12 +93,12 @@ class Leading:
         return [fx.Probe(address) for address in wanted]
 
     def refused(self, address: str, gone: Sequence[BrokerKey]) -> list[Effect]:
-        """Nobody listens there any more: the sets of those who did are looked at."""
+        """Nobody listens there any more: look at the sets of the brokers that did."""
         return self.elections({name: None for _, name, _ in gone} | self._asked.pop(address, {}))
 
     def _overruled(self) -> list[Effect]:
-        """A setting in this controller's file counts only when the log begins; whoever edits it
-        later shall know.
+        """A setting in this controller's file counts only when the log begins; an edit later gets a
+        warning.
         """
         state = self._context.state
         others = [
@@ -175,7 +175,7 @@ class Leading:
         return effects
 
     def scan(self, silent: Sequence[BrokerKey]) -> list[Effect]:
-        """Look at the sets of those who just fell silent, and, a part in each tick, at all: the
+        """Look at the sets of replicas that just fell silent, and, a part in each tick, at all: the
         net below the pushes.
 
         RocketMQ's intervals bound how rarely a round begins; the net is finer than their defaults

@@ -103,7 +103,7 @@ class Metrics:
         self.elections: Counter[tuple[str, str, str]] = Counter()
         """(cluster, broker set, result) -> elections."""
         self.applied: Counter[str] = Counter()
-        """Command kind -> records applied since the start, by whoever was active."""
+        """Command kind -> records applied since the start, whichever controller was active."""
         self.refused: Counter[tuple[str, int]] = Counter()
         """(refusal, response code) -> records refused since the start."""
         self.repeated_refusals = 0
@@ -121,7 +121,7 @@ class Metrics:
         self.strange_heartbeats = 0
         """Heartbeats in the name of a registered replica that are not its own."""
         self.strange_requests = 0
-        """Requests of replicas (1001, 1002, 1003) refused because who sent them does not know the
+        """Requests of replicas (1001, 1002, 1003) refused because their sender does not know the
         check code.
         """
         self.unrecorded_refusals = 0
@@ -186,6 +186,6 @@ class RequestMeter:
             self.metrics.request(found[0], status, now_us - found[1])
 
     def closed(self, conn_id: int) -> None:
-        """Whoever asked is gone: no response will be produced."""
+        """The asker is gone: no response will be produced."""
         for request_type, _ in self._open.pop(conn_id, {}).values():
             self.metrics.request(request_type, FAILED, None)

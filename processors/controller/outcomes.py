@@ -81,7 +81,8 @@ class OutcomeBacklog:
 
     def add(self, outcome: Outcome, phases: dict[str, int], hold_until_ms: int) -> None:
         """What has just been applied; not kept without room for it, or for those before it."""
-        # Nothing is missing before the first one: where publishing stands is told before it begins.
+        # Nothing is missing before the first one: where publishing stands is known before it
+        # begins.
         is_next = self.end >= self._applied or self._applied < 0
         if is_next and len(self._entries) < BACKLOG_MAX:
             self._entries.append(_Entry(outcome, phases, hold_until_ms))

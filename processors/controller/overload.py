@@ -15,8 +15,7 @@ UNDER_WAY_MIN = 32
 SLOW_MS = 1_000
 """A command that takes longer says that too many are under way; two fifths of the deadline."""
 QUEUED_MAX_MS = 1_000
-"""A request that could not begin within this time is told that the system is busy, rather than
-answered too late.
+"""A request that could not begin within this time is answered "busy" rather than too late.
 """
 FORGOTTEN_AFTER_MS = 10_000
 """What has not come back by then is not under way any more: the producer has given it up
@@ -90,7 +89,7 @@ DOUBLINGS_MAX = 3
 
 
 class Patience:
-    """Shared by whoever judges; times are monotonic ms."""
+    """Shared by all judges; times are monotonic ms."""
 
     def __init__(self) -> None:
         self._succeeded: deque[int] = deque(maxlen=DOUBLINGS_MAX)

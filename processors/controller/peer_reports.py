@@ -1,4 +1,4 @@
-"""What the other controllers told about themselves: release, rules, ways to reach them.
+"""What the other controllers report about themselves: release, rules, ways to reach them.
 
 Responsible for: the newest word of each configured peer, and for how long it counts as heard.
 Refuses to know: who may lead (`leadership`), and sockets.
@@ -69,7 +69,7 @@ class PeerReports:
 
 
 def networks_text(networks: Mapping[str, str]) -> str:
-    """`network=address;…`, as peers are told it."""
+    """`network=address;…`, as peers get it."""
     return ";".join(f"{network}={address}" for network, address in networks.items())
 
 
@@ -91,7 +91,7 @@ Networks = Iterable[tuple[str, str]]
 
 
 def reachable(networks: Networks | Mapping[str, str], peer: str) -> str | None:
-    """The address for whoever asks from `peer` (host:port); None when no network holds it."""
+    """The address for requests from `peer` (host:port); None when no network holds it."""
     host = _host(peer)
     if host is None:
         return None

@@ -58,8 +58,8 @@ class LogAccess:
         """False when nothing comes any more: neither word of the log's end, nor the records that
         stand before it.
 
-        Who is far behind but comes forward is overloaded and not cut off; that is told only after a
-        long time.
+        A reader far behind that comes forward is overloaded and not cut off; it counts as cut off
+        only after a long time.
         """
         answered_ms = now_ms if self._answered_ms is None else self._answered_ms
         since_ms = now_ms if self._goal is None else self._goal[1]
@@ -226,7 +226,7 @@ class Reads:
         """The log's end; None: not learnt, and then the next question waits for the next tick."""
         context = self._context
         if end_offset is not None and end_offset < self._known_end:
-            # A log never gets shorter: whoever answered is behind and proves nothing. What was
+            # A log never gets shorter: the answering node is behind and proves nothing. What was
             # applied while the answer was on its way says nothing against it: under load that is
             # the rule.
             end_offset = None
@@ -280,7 +280,7 @@ def _all(ready: list[tuple[Waiter, Serve]]) -> list[Effect]:
 
 
 def _one(waiter: Waiter, serve: Serve) -> list[Effect]:
-    """Who asked for what cannot be is told so, and the others are served."""
+    """A question about an impossible place gets an error, and the others are served."""
     try:
         return serve(waiter)
     except BadRequest as error:

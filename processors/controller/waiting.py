@@ -84,7 +84,7 @@ class PendingCommands:
         return self._by_id.get(command_id)
 
     def add(self, pending: PendingCommand) -> None:
-        """A repeat of an id joins those who wait already."""
+        """A repeat of an id joins the present waiters."""
         before = self.take(pending.command_id)
         if before is not None:
             pending.waiters[:0] = before.waiters
@@ -93,7 +93,7 @@ class PendingCommands:
             self._note_hurry(pending, waiter)
 
     def join(self, pending: PendingCommand, waiter: Waiter) -> None:
-        """One more who waits for a command under way."""
+        """One more waiter for a command under way."""
         pending.waiters.append(waiter)
         self._note_hurry(pending, waiter)
 

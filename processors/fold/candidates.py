@@ -43,7 +43,7 @@ class Candidate(Struct, frozen=True, gc=False):
 def assess(
     broker_set: BrokerSet, evidence: Sequence[ReplicaEvidence], asking_id: int = NO_BROKER_ID
 ) -> tuple[Candidate, ...]:
-    """Return every replica of the set with what counts about it; who asks is alive."""
+    """Return every replica of the set with what counts about it; an asking replica is alive."""
     known = by_replica(evidence)
     members = broker_set.sync_state_set
     # Loops here and below: the fold comes by for each replica of each decision, and to begin a
@@ -154,8 +154,8 @@ def awaited_of(
     """Return whom an election at risk waits for: the unclean members, and all that ever were
     members.
 
-    `remembers`: rules 3 and later; before, the unclean members alone. Who is forgotten or has never
-    registered, or will not come back, is not waited for.
+    `remembers`: rules 3 and later; before, the unclean members alone. A replica that is forgotten,
+    never registered, or will not come back is not waited for.
     """
     if not remembers:
         return broker_set.unclean_members

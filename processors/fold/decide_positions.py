@@ -29,9 +29,7 @@ NO_IDS: tuple[int, ...] = ()
 def shown_in(
     before: BrokerSet, candidates: Sequence[Candidate], joined: tuple[int, ...] = NO_IDS
 ) -> tuple[MemberPosition, ...]:
-    """Return the positions after what the evidence of one command showed of members and of who
-    joins.
-    """
+    """Return the positions after what the evidence of one command showed of members and joiners."""
     epoch, known = before.master_epoch, before.positions
     rows: list[MemberPosition] = []
     at, changed = 0, False
@@ -40,7 +38,7 @@ def shown_in(
     for candidate in candidates:
         broker_id = candidate.broker_id
         row = None
-        # Both ascend by id, and who was cleaned has no row any more.
+        # Both ascend by id, and a cleaned replica has no row any more.
         if at < count and known[at].broker_id == broker_id:
             row = known[at]
             at += 1
@@ -95,7 +93,7 @@ def change_of(before: BrokerSet, rows: tuple[MemberPosition, ...]) -> tuple[Posi
 
 
 def is_below(before: BrokerSet, command: RegisterBroker) -> bool:
-    """Return whether a start tells a log that ends before what this id showed to hold."""
+    """Return whether a start reports a log that ends before what this id showed to hold."""
     row = position_of(before.positions, command.broker_id)
     if row is None or command.last_epoch is None or command.end_offset is None:
         return False
@@ -147,8 +145,8 @@ def restarted_unseen(before: BrokerSet, command: RegisterBroker) -> tuple[Positi
 
 
 def gone_back(before: BrokerSet, candidates: Iterable[Candidate]) -> tuple[int, ...]:
-    """Return who restarted without telling a position, is clean, and now shows less than before;
-    ascending.
+    """Return clean replicas that restarted without stating a position and now show less than
+    before; ascending.
     """
     lost = []
     for row in before.positions:

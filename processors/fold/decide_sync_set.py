@@ -56,11 +56,11 @@ def alter_sync_state_set(state: ControllerState, command: AlterSyncStateSet) -> 
 
 
 def _lost(broker_set: BrokerSet, command: AlterSyncStateSet) -> tuple[int, ...]:
-    """Return who counts as unclean from here on, ascending: its master proved that it lost data
-    (S15).
+    """Return the replicas that count as unclean from here on, ascending: its master proved that it
+    lost data (S15).
 
-    Also a former member: it may be remembered. Who never was one, is forgotten, or is unclean
-    already, is none of them: a repeat changes nothing.
+    Also a former member: it may be remembered. Replicas that never were members, are forgotten, or
+    are unclean already are left out: a repeat changes nothing.
     """
     trusted = (*broker_set.sync_state_set, *broker_set.former)
     lost = []

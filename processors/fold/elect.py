@@ -72,8 +72,8 @@ def elect(
 ) -> Election:
     """Choose a master among `candidates`, the answer of `assess`.
 
-    `broker_id` is who asks or is designated, -1 for a controller acting by itself. `wait_is_over`:
-    an election at risk waits for nobody any longer (setting atRiskWaitMs).
+    `broker_id` asks or is designated, -1 for a controller acting by itself. `wait_is_over`: an
+    election at risk does not wait any longer (setting atRiskWaitMs).
     """
     if designate:
         return _elect_designated(broker_set, candidates, broker_id, unclean_allowed, rules)
@@ -146,8 +146,8 @@ def _kept(broker_set: BrokerSet, candidates: tuple[Candidate, ...]) -> Election:
 
 
 def _elect_first(candidates: tuple[Candidate, ...], broker_id: int, *, longest: bool) -> Election:
-    """Before the first election nothing was acknowledged here: whoever is here and asks may have
-    it.
+    """Before the first election nothing was acknowledged here: any living replica that asks may
+    lead.
 
     `longest`: unless another one that reports has more, from before this set was known here. That
     may be missing from an unclean start, and the replica leads only when it is told so (S5).
@@ -217,9 +217,9 @@ def _elect_at_risk(
 ) -> Election:
     """Nobody in the set can be chosen: all of it started unclean (S5), or unclean is allowed.
 
-    Whoever ever was a member may hold what those lost: it is waited for, and the longest of all
-    that are there leads (S14), also without those who were waited for as long as the setting says.
-    Rules 1 and 2 look at the unclean members alone.
+    A former member may hold what those lost: it is waited for, and the longest of all that are
+    there leads (S14), also without those who were waited for as long as the setting says. Rules 1
+    and 2 look at the unclean members alone.
     """
     if unclean_allowed:
         present = [c for c in candidates if _is_present(c)]
@@ -274,7 +274,7 @@ def _won(
 ) -> Election:
     """Return the election won by `winner`; each other verdict is the first rule against it.
 
-    `given_up`: who was waited for until the time for it had passed.
+    `given_up`: replicas that were waited for until their time had passed.
     """
     verdicts = []
     for candidate in candidates:
@@ -299,9 +299,8 @@ def _nobody(
     waiting: tuple[int, ...] = (),
     missing: tuple[int, ...] = (),
 ) -> Election:
-    """Return the election without a winner; `otherwise` is said of those who stood aside.
-
-    `waiting`: who would stand, were it not for the `missing` ones that are waited for.
+    """Return the election without a winner; `otherwise` is the verdict on replicas that stood
+    aside. `waiting`: replicas that would stand, but for the `missing` ones that are waited for.
     """
     verdicts = []
     for candidate in candidates:

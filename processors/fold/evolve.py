@@ -210,7 +210,8 @@ def _with_elected(broker_set: BrokerSet, change: MasterElected) -> BrokerSet:
 
 def _with_altered(broker_set: BrokerSet, change: SyncStateSetAltered) -> BrokerSet:
     unclean = change.unclean_members
-    # Who leaves unclean is unclean from here on: its registration follows in the same decision.
+    # A member that leaves unclean is unclean from here on: its registration follows in the same
+    # decision.
     replicas = broker_set.replicas
     if unclean:
         replicas = tuple(

@@ -73,7 +73,7 @@ class Applied(Struct, frozen=True, gc=False):
 
 Step = tuple[tuple[Any, ...], ControllerState, FirstOutcome | None]
 """What becomes of a record: its outcome up to the digest, the state after it, what its repeats will
-be told.
+get.
 """
 
 
@@ -142,7 +142,7 @@ class Folder:
         return Applied(offset, command, outcome, agrees)
 
     def apply_many(self, offset: int, records: Sequence[bytes]) -> list[int]:
-        """Fold records from `offset` on, for those whose outcomes nobody reads.
+        """Fold records from `offset` on whose outcomes nobody reads.
 
         Returns where the issuer had named another digest than ours. Raises as `apply` does; what
         came before the record that raises has been applied.

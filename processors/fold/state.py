@@ -21,7 +21,7 @@ from processors.fold.rules import (
 
 NO_BROKER_ID = -1
 FIRST_BROKER_ID = 1
-# Java keeps epochs in an int; one above this could not be told to a Java broker.
+# Java keeps epochs in an int; a Java broker could not read one above this.
 EPOCH_MAX = 2_147_483_647
 # How far above all epochs known of a set one from outside may be, and still be believed.
 EPOCH_REACH = 1_000

@@ -34,7 +34,7 @@ ASK_AGAIN_MS = 5_000
 again.
 """
 SETS_MAX = 10_000
-"""Sets that are doubted at once, or were told of; one that is doubted is enough to stop."""
+"""Sets that are doubted at once, or were reported; one that is doubted is enough to stop."""
 
 
 class Ahead(NamedTuple):
@@ -52,8 +52,8 @@ class Ahead(NamedTuple):
 
 
 def ahead_of(broker_set: BrokerSet | None, beat: Heartbeat) -> Ahead | None:
-    """What `beat` tells beyond what is recorded of its set; None when that is nothing, or when its
-    word does not count.
+    """What `beat` knows beyond what is recorded of its set; None when that is nothing, or when it
+    does not count.
     """
     if broker_set is None or not broker_set.has_had_master or broker_set.imported:
         return None
@@ -98,7 +98,7 @@ class LogDoubts:
         return True
 
     def is_news(self, name: str) -> bool:
-        """Whether nobody was told yet that a report of this set is beyond belief."""
+        """Whether the first unbelievable report of this set is still to be logged."""
         if name in self._told or len(self._told) >= SETS_MAX:
             return False
         self._told.add(name)

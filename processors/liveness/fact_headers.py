@@ -27,7 +27,7 @@ class FactHeaders:
         """For a fact about the replica `key`."""
         cluster_name, broker_name, _ = key
         sequence = next(self._sequence)
-        # Who, when and as its how-manieth: nobody else makes that one, and it takes no chance.
+        # Controller, time and count: unique without randomness.
         event_id = sha256(
             (f"{self._controller_id} {wall_ms} {sequence} {key}").encode(errors="replace")
         ).digest()[:16]

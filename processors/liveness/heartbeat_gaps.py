@@ -27,7 +27,7 @@ def is_worth_telling(gap_ms: int, timeout_ms: int) -> bool:
 
 
 class HeartbeatGaps:
-    """What one start of a controller tells of them."""
+    """What one start of a controller records of them."""
 
     def __init__(self, headers: FactHeaders) -> None:
         self._headers = headers

@@ -25,8 +25,8 @@ CALM_MS = 1_000
 
 
 class MassSilence:
-    """One leader's view; who was never heard is silent too: a leader that just took over may be
-    deaf.
+    """One leader's view; replicas that were never heard are silent too: a leader that just took
+    over may be deaf.
     """
 
     def __init__(self) -> None:

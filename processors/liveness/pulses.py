@@ -70,7 +70,7 @@ class Heartbeat(Struct, frozen=True, gc=False):
     Java's do not.
     """
     set_epoch: int = -1
-    """Of its SyncStateSet, told by masters of ours."""
+    """Of its SyncStateSet, sent by masters of ours."""
     notice_token: str | None = None
     """What a 1008 for it is to repeat."""
 
@@ -132,7 +132,7 @@ class Pulse:
             self.confirm_offset = beat.confirm_offset
 
     def starts_anew(self) -> None:
-        """What it told about its log is void, and what it held is expected of it (S15)."""
+        """Its former statement about its log is void, and what it held is expected of it (S15)."""
         self.before = max(self.before, (self.epoch, min(self.confirm_offset, self.max_offset)))
         self.epoch = self.max_offset = self.confirm_offset = -1
         self.is_unshown = True

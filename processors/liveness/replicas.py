@@ -106,8 +106,8 @@ class Liveness:
         now_ms: int,
         notice_token: str | None = None,
     ) -> None:
-        """A registration is a sign of life too; `position` is (last epoch, end offset) if it
-        told.
+        """A registration is a sign of life too; `position` is (last epoch, end offset) if it was
+        stated.
         """
         pulse, _ = self._touch(key, address, incarnation, conn_id, now_ms)
         if pulse is None:
@@ -119,9 +119,7 @@ class Liveness:
         self._watch.keep(pulse)
 
     def starts_anew(self, key: BrokerKey) -> None:
-        """A replica that tells no incarnation registered without its position: it is another
-        start.
-        """
+        """A replica without an incarnation registered without its position: it is another start."""
         pulse = self._pulses.get(key)
         if pulse is not None:
             pulse.starts_anew()
@@ -223,7 +221,7 @@ class Liveness:
         pulse.probes_due_ms.clear()
 
     def tick(self, now_ms: int) -> tuple[list[BrokerKey], list[str]]:
-        """Who fell silent since the last tick, and which addresses to probe again."""
+        """Replicas that fell silent since the last tick, and addresses to probe again."""
         self._forgive_own_stall(now_ms)
         expired: list[BrokerKey] = []
         probes: list[str] = []

@@ -248,7 +248,9 @@ class ElectionTriggers:
 
 
 def _grace_ms(broker_set: BrokerSet, liveness: Liveness) -> int:
-    """A full timeout: the longest that its set tells of, for who was never heard told none."""
+    """A full timeout: the longest known in its set, since a replica that was never heard stated
+    none.
+    """
     keys = (
         (broker_set.cluster_name, broker_set.broker_name, replica.broker_id)
         for replica in broker_set.replicas
@@ -260,7 +262,7 @@ def _grace_ms(broker_set: BrokerSet, liveness: Liveness) -> int:
 def _fingerprint(
     broker_set: BrokerSet, evidence: tuple[ReplicaEvidence, ...]
 ) -> tuple[object, ...]:
-    """What decides whether anybody can be elected; offsets only decide who."""
+    """What decides whether any replica can be elected; offsets only decide which one."""
     return (
         broker_set.master_epoch,
         broker_set.sync_state_set_epoch,

@@ -166,7 +166,7 @@ class EffectRunner:
 
 
 def _send(connection: Connection, response: RemotingCommand) -> None:
-    """Whoever asked gets an answer, also when the one that was meant fits in no frame."""
+    """The asker gets an answer, also when the intended one fits in no frame."""
     try:
         connection.send(response)
     except (ValueError, TypeError) as error:

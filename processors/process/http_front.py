@@ -90,7 +90,7 @@ class HttpFront:
         if self._listener is not None and self._server is not None:
             self._listener.close()
             await self._server.shutdown(CLOSE_WAIT_S)
-            # transports that were told to close do it in the loop's next turn
+            # transports close in the loop's next turn
             await asyncio.sleep(0)
 
     def _protocol(self) -> asyncio.BaseProtocol:

@@ -111,7 +111,7 @@ class Outbound:
         self._metrics = metrics or Metrics()
         self._notices = 0
         self._waiting: dict[str, RemotingCommand] = {}
-        """Address -> the newest notice for it, those who wait longest first."""
+        """Address -> the newest notice for it, the longest wait first."""
         self._peer_client = RemotingClient(
             on_close=self._peer_lost, connect_timeout_ms=PEER_CONNECT_TIMEOUT_MS
         )

@@ -63,8 +63,8 @@ OWN_LABELS = frozenset(
 
 
 class ControllerConfig(BaseModel):
-    """`listen` is the `host:port` that is bound, `advertise` the one brokers and other controllers
-    are told.
+    """`listen` is the `host:port` that is bound, `advertise` the one given to brokers and other
+    controllers.
 
     `http_listen` serves metrics, health and snapshots, and is off when empty; `http_advertise` is
     where others ask. `kafka` is handed to every Kafka client as it is (bootstrap.servers,
@@ -239,7 +239,7 @@ class ControllerConfig(BaseModel):
 
     @property
     def advertised(self) -> str:
-        """The address others are told: `advertise`, else `listen`."""
+        """The address given to others: `advertise`, else `listen`."""
         return self.advertise or self.listen
 
     @property

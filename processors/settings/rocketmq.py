@@ -85,7 +85,7 @@ NOT_SERVED: Mapping[str, str] = {
         "no metrics are sent to it; they are fetched as Prometheus text (http_listen)"
     ),
 }
-"""Whoever sets one of these waits for something that does not come."""
+"""These settings have no effect here."""
 STANDS_FOR: Mapping[str, str] = {
     "controllerDLegerSelfId": "controller_id",
     "controllerDLegerGroup": "cluster_id",
@@ -183,7 +183,7 @@ def _settings(given: Mapping[str, str], done: Translated) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Members:
-    """Who controls together, whichever kernel named them."""
+    """The group of controllers, whichever kernel named them."""
 
     group: str | None
     own: str | None

@@ -1,7 +1,7 @@
 """Outcomes and state to RocketMQ answers (RULES 3, the response side, and 2.2).
 
 Responsible for: the header fields, bodies and remarks of every answer of a controller, and of 1008.
-Refuses to know: why the fold decided as it did, and who waits for the answer.
+Refuses to know: why the fold decided as it did, and the waiter for the answer.
 
 Fields that start with `regent` are extra facts for our own processes; Java ignores them (design
 D11).
@@ -255,9 +255,9 @@ def replica_info(
 
 
 def asked_by_another_start(request: RemotingCommand, broker_set: BrokerSet, broker_id: str) -> bool:
-    """A registration can reach the log late, behind the one of the next start: then who lives is
-    not who is registered, its heartbeats count for nothing, and only its registering again ends
-    that (S5).
+    """A registration can reach the log late, behind the one of the next start: then the living
+    start is not the registered one, its heartbeats count for nothing, and only its registering
+    again ends that (S5).
     """
     if not (broker_id.isascii() and broker_id.isdigit() and len(broker_id) <= _ID_DIGITS_MAX):
         return False

@@ -2,7 +2,7 @@
 
 Responsible for: reading the bodies of 1009, 19004, 19005 and 19006, and building the one command
 each stands for.
-Refuses to know: whether the command will be accepted (the fold), and who may ask.
+Refuses to know: whether the command will be accepted (the fold), and permissions.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def command_id_of(request: RemotingCommand) -> bytes | None:
 def heartbeat_of(request: RemotingCommand) -> Heartbeat:
     """The 904 in `request`. `BadRequest` with 2005 when it names no broker id (RULES 3.1).
 
-    What it tells unreadably counts as not told, as in Java: its sender lives.
+    Unreadable fields count as absent, as in Java: the sender lives.
     """
     ext = request.ext
     fields = Fields(ext)
@@ -101,7 +101,7 @@ def heartbeat_of(request: RemotingCommand) -> Heartbeat:
 def introduction_of(
     command: RegisterBroker,
 ) -> tuple[BrokerKey, str, str | None, tuple[int, int] | None]:
-    """(key, address, incarnation, (last epoch, end offset)) as a registration tells them."""
+    """(key, address, incarnation, (last epoch, end offset)) as a registration states them."""
     position = None
     if command.last_epoch is not None and command.end_offset is not None:
         position = (command.last_epoch, command.end_offset)
@@ -163,7 +163,7 @@ def _heard_before(
     return None, None
 
 
-# What later forms of a command can hold, as it is where nothing is told.
+# What later forms of a command can hold, as it is where nothing is given.
 _LATER_FIELDS: Mapping[type, Mapping[str, object]] = {
     RegisterBroker: {"min_in_sync": None, "heard_epoch": None, "heard_offset": None},
     AlterSyncStateSet: {"lost_members": ()},
@@ -283,8 +283,8 @@ def clean_broker_data(
         broker_name=broker_name,
         broker_ids=_listed_ids(listed) if listed else None,
         clean_living=fields.flag("isCleanLivingBroker"),
-        # Whoever speaks under that id lives, also when another start of it is registered; and
-        # whoever a controller that has only just begun to listen could not hear yet may live.
+        # A sender under that id lives, also when another start of it is registered; and a replica
+        # that a controller which just began to listen could not hear yet may live.
         evidence=tuple(
             structs.replace(row, alive=True) if row.reason in MAY_LIVE else row for row in evidence
         ),

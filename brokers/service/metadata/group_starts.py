@@ -35,7 +35,7 @@ from brokers.service.tables.table_files import TableFiles
 from brokers.service.tables.topics import RETRY_PREFIX
 
 FINDS_ITS_PLACE = frozenset({"CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_TIMESTAMP"})
-# A client asks for one queue after the other: the members are told once for all of them.
+# A client asks for one queue after the other: one message to the members covers all of them.
 QUEUES_TOGETHER_MAX = 1_024
 
 

@@ -52,8 +52,8 @@ class HeldByMembers:
 
     async def until_held(self, tell: Tell) -> bool:
         """Until `tell(ask one member, master epoch)` was True of every member, a bounded time;
-        False when it was not, or the role is lost. It is called anew for who did not take it, and
-        has to tell the present table.
+        False when it was not, or the role is lost. It is called anew for members that did not take
+        it, and must send the present table.
         """
         epoch, deadline = self._roles.current.master_epoch, self._clock.now_ms() + AGREE_TIMEOUT_MS
         holding: set[int] = set()

@@ -33,7 +33,7 @@ class OffsetCopy:
 
     @property
     def tells_changes(self) -> bool:
-        """The last master that answered tells what changed: it may be asked often."""
+        """The last master that answered sends changes only: it may be asked often."""
         return self._line != ""
 
     def is_whole(self, ext: Mapping[str, str]) -> bool:

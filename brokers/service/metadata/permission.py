@@ -1,9 +1,9 @@
 """RocketMQ's brokerPermission: what this broker allows at all, whatever its topics do
 (PROTOCOL 4.3, 4.5).
 
-Responsible for: routes without what is not allowed, and RocketMQ's refusals of who comes all the
-same: sends to order topics (others go elsewhere by the route) and every pull. Refuses to know:
-topics' own permissions, consumer groups.
+Responsible for: routes without what is not allowed, and RocketMQ's refusals of requests that come
+all the same: sends to order topics (others go elsewhere by the route) and every pull. Refuses to
+know: topics' own permissions, consumer groups.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class BrokerPermission:
         self._address = address
 
     def route_text(self) -> TableText:
-        """The topics as name servers are to be told."""
+        """The topics as they are registered at name servers."""
         if self._allowed & PERM_READ_WRITE == PERM_READ_WRITE:
             return self._topics.text()
         allowed = [

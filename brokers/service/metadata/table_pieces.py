@@ -43,8 +43,8 @@ def whole_table(
 
 
 def table_piece(request: RemotingCommand, text: bytes) -> RemotingCommand:
-    """The answer to who asks for pieces: the next one of the text it has begun, else the first one
-    of the present text.
+    """The answer to a replica that asks for pieces: the next one of the text it has begun, else the
+    first one of the present text.
     """
     try:
         start = number(request.ext, FROM)
@@ -74,7 +74,7 @@ class PiecesCopied:
         """The whole text once it is there, None before. `ValueError` when the pieces make no
         text.
         """
-        # a Java master, or one of an earlier release, tells all at once
+        # a Java master, or one of an earlier release, sends all at once
         if BYTES not in answer.ext:
             return answer.body
         try:

@@ -143,7 +143,7 @@ class TopicChanges:
         return await self._held.until_held(self._push)
 
     async def _push(self, ask: Ask, epoch: int) -> bool:
-        """First only what tells equal tables: after a promotion they nearly always are, and may be
+        """First the versions only: after a promotion the tables are nearly always equal, and may be
         large.
         """
         # the present one: what an older one held is in it, or gone since

@@ -23,7 +23,7 @@ HELD_PER_CONNECTION_MAX = 8_192
 @dataclass(slots=True, eq=False)
 class HeldPull:
     """One pull on hold: it reads `offset` of a queue next; `request` is the caller's own, unread
-    here. `asker` tells who asks on that connection, for which group; None: nobody that could ask
+    here. `asker` names the client on that connection and its group; None for one that cannot ask
     twice.
     """
 
@@ -42,7 +42,8 @@ class HeldPulls:
     """All pulls on hold."""
 
     def __init__(self) -> None:
-        # Dictionaries for their order: whoever goes is found without looking through the others.
+        # Dictionaries for their order: a pull that goes is found without looking through the
+        # others.
         self._queues: dict[tuple[str, int], dict[HeldPull, None]] = {}
         self._of_askers: dict[tuple[object, ...], HeldPull] = {}
         self._deadlines: list[tuple[int, int, HeldPull]] = []

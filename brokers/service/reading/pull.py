@@ -43,7 +43,7 @@ LOOKED_AT_TOGETHER_MAX = 256
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A pull on its way: who asked, for what, and which tags count (None: all)."""
+    """A pull on its way: its asker, its place, and the tags that count (None: all)."""
 
     connection: Connection
     request: RemotingCommand
@@ -115,7 +115,7 @@ class PullService(Service):
         )
 
     def dispatched(self, topic: str, queue_id: int, max_offset: int) -> None:
-        """A queue grew: wake who waits for it."""
+        """A queue grew: wake its held pulls."""
         self._in_slices(self.held.dispatched(topic, queue_id, max_offset), self._look_again)
 
     def tick(self, now_ms: int) -> None:
@@ -134,8 +134,8 @@ class PullService(Service):
         return until if until and confirm_offset >= until else None
 
     def caught_up(self) -> None:
-        """All that the old master may have confirmed can be read here: who still waits beyond it is
-        moved back, before more comes that would be missed.
+        """All that the old master may have confirmed can be read here: a pull that still waits
+        beyond it is moved back, before it misses newer messages.
         """
         self._unconfirmed_until = 0
         self._in_slices(self.held.beyond(self._end_of), self._look_again)

@@ -25,7 +25,7 @@ UNDER_WAY_MAX = 32
 
 
 class QueryRequests(Service):
-    """Answered by every replica from what it has confirmed. `refused(bad, found by)` is told of
+    """Answered by every replica from what it has confirmed. `refused(bad, found by)` is called on
     damage.
     """
 

@@ -79,7 +79,7 @@ class Repairs:
         """Begins the repair unless it is under way or was tried just now. True in the end: the
         message is sound.
 
-        A place that is not proven to be a record's start is told only: nothing is ever written
+        A place that is not proven to be a record's start is only reported: nothing is ever written
         there (design S17).
         """
         key = _key(bad.place)
@@ -271,8 +271,8 @@ class Repairs:
 
 
 def _key(place: Place) -> Key:
-    """What tells one damaged message from another: where it lies, or whose slot it is, for all
-    markers of a gap lead to one place.
+    """Identity of a damaged message: where it lies, or its slot, since all markers of a gap lead to
+    one place.
     """
     return (
         (place.offset,)

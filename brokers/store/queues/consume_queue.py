@@ -60,10 +60,10 @@ class ConsumeQueue:
     """One queue. `max_offset` is the slot of the next entry; `last_physical` the message of the
     newest one, -1 without.
 
-    `taken`: slot, place and size of a newer message whose slot another one has; whoever hears of it
-    sets it to None. `lacks_from`: messages from this place of the log on may lack their entry,
-    None: none does that had one. `end_lost`: its newest file had no bytes, so that it may have gone
-    on behind what it has.
+    `taken`: slot, place and size of a newer message whose slot another one has; its reader sets it
+    to None. `lacks_from`: messages from this place of the log on may lack their entry, None: none
+    does that had one. `end_lost`: its newest file had no bytes, so that it may have gone on behind
+    what it has.
     """
 
     __slots__ = (

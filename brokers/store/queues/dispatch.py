@@ -102,7 +102,7 @@ class Dispatcher:
         # While a start reads what was read before: whether the message of a slot, place and size
         # has its entry elsewhere.
         self.misplaced: Callable[[Key, int, int, int], bool] | None = None
-        # messages no queue shows; whoever tells of them takes them out
+        # messages no queue shows; whoever reports them takes them out
         self.hidden: deque[BadRecord] = deque(maxlen=HIDDEN_MAX)
         self.dispatched_offset = 0
         self.last_store_ms = 0
@@ -194,7 +194,7 @@ class Dispatcher:
         """The first part, PIECE_BYTES or `most_bytes`, of a long way to `confirm_offset`; None when
         it is short.
 
-        The key index is not told of its messages: it follows by itself.
+        Its messages are not given to the key index, which follows by itself.
         """
         start, target = self.dispatched_offset, min(confirm_offset, self._log.end_offset)
         if self._pending:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from brokers.store.queues.entry_runs import EntryRuns
 
 COMMAND = (sys.executable, "-m", "brokers.store.queues.entry_worker")
-# Ten times what an answer takes on a slow machine; whoever waits then does the work itself.
+# Ten times what an answer takes on a slow machine; after it the caller does the work itself.
 ANSWER_WITHIN_S = 0.25
 RECEIVE_BYTES = 1 << 18
 # A killed process is gone at once, unless a disk holds it.

@@ -63,8 +63,8 @@ class Between(NamedTuple):
 def where_to_look(
     log: CommitLog, queue: ConsumeQueue, place: Place, confirm_offset: int
 ) -> Between:
-    """Behind the message before it in its queue, in front of the one after it. Nowhere where no
-    message tells its slot.
+    """Behind the message before it in its queue, in front of the one after it. Nowhere when no
+    message shows its slot.
     """
     if place.topic.startswith(LIGHT_QUEUE_PREFIX):
         return Between(0, 0, False)
@@ -342,7 +342,7 @@ def put_right(queue: ConsumeQueue, slot: int, record: Record | None) -> bool:
     if wrong in ([], [right]):
         return False
     count = 1
-    # whoever looked for this one has looked for those like it
+    # the search for this one was one for those like it
     if record is None and wrong[0].size <= 0:
         while count < NOBODYS_MAX and queue.read(slot + count, 1) == wrong:
             count += 1

@@ -29,8 +29,8 @@ _OURS = struct.Struct(">qI4x")
 class Checkpoint:
     """Times in ms since 1970, offsets in bytes; all 0 when nothing is known.
 
-    Log and queues are durable up to `flushed_offset`; None: another broker wrote the file, which
-    tells times only.
+    Log and queues are durable up to `flushed_offset`; None: another broker wrote the file, with
+    times only.
     """
 
     log_ms: int = 0

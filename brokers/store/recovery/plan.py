@@ -37,7 +37,7 @@ class FileFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What an earlier run left word of. Times in ms, offsets in bytes.
+    """What an earlier run recorded. Times in ms, offsets in bytes.
 
     `recovery_ms`: messages stored before it were durable. `flushed_offset`: log and queues are
     durable up to there; None when a broker wrote the checkpoint that tells times only. `same_boot`:
@@ -162,7 +162,7 @@ class Confirmed:
     confirm offset, and those in front of a message that already has its entry (it got it because it
     was confirmed).
 
-    Whoever finds many complete messages at once may pass them by: `passed`.
+    A caller that finds many complete messages at once may pass them by: `passed`.
     """
 
     def __init__(self, walk: Walk, made: Plan, last_dispatched: int) -> None:

@@ -25,7 +25,7 @@ class Asks(Protocol):
 def transfer(
     admin: Asks, document: Mapping[str, Any], name: str, wanted: int | None
 ) -> tuple[dict[str, Any], str]:
-    """The result, and a line that tells it. Problem when nothing was handed over; then the master
+    """The result, and a line that says it. Problem when nothing was handed over; then the master
     serves on.
     """
     one = find_set(document, name)

@@ -1,7 +1,7 @@
 """`regent controller status|sets|set|ids`: what the controllers hold, for people and for machines.
 
-Everything but `status` is read from the leader behind all that was decided when it was asked for,
-whoever is asked.
+Everything but `status` is read from the leader, behind all that was decided when it was asked for;
+any controller may be asked.
 """
 
 from __future__ import annotations
@@ -152,9 +152,7 @@ def status_view(admin: ControllerAdmin) -> dict[str, Any]:
 
 
 def _trouble(one: Document) -> str | None:
-    """What is wrong with a controller; one that does not know who leads can do nothing for
-    brokers.
-    """
+    """What is wrong with a controller; one that knows no leader can do nothing for brokers."""
     if not one["answers"]:
         return f"{one['id']} at {one['address']} does not answer"
     if one["ready"] is False:

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0 when all that has landed is counted, or when told to stop. Problem with the way out."""
+    """0 when all that has landed is counted, or on a stop. Problem with the way out."""
     from lakehouse.errors import LakehouseError
     from lakehouse.gold.aggregate_tables import AGGREGATE_TABLES
     from lakehouse.gold.aggregates_job import AggregatesJob

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0 when gold holds all that has landed, or when told to stop. Problem with the way out."""
+    """0 when gold holds all that has landed, or on a stop. Problem with the way out."""
     from lakehouse.errors import LakehouseError
 
     if arguments.every is not None and arguments.every <= 0:

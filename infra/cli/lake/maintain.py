@@ -50,8 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0 when every table is well, 1 when one could not be cared for; with --every that is told and
-    tried again, and a stop is 0.
+    """0 when every table is well, 1 when one could not be cared for; with --every that is reported
+    and tried again, and a stop is 0.
     """
     from lakehouse.care.maintain import WINDOW_DAYS, WINDOW_DAYS_MIN
 

@@ -13,7 +13,7 @@ ROWS_MAX = 1_000
 
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
-    """The query, and how its answer is told."""
+    """The query, and the format of its answer."""
     add_lake_arguments(parser)
     parser.add_argument(
         "query",
