@@ -11,9 +11,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 
 _log = logging.getLogger("regent.process")
@@ -35,6 +37,7 @@ class LastResort:
         self._limit_s = limit_s
         self._code = code
         self._disarmed = threading.Event()
+        self._until_s = math.inf
         # A bare lock, and the thread is there before: a signal's handler must not wait for a lock
         # that it interrupted.
         self._begun = threading.Lock()
@@ -43,8 +46,14 @@ class LastResort:
 
     def arm(self) -> None:
         """The time runs from the first call."""
+        if self._until_s == math.inf:
+            self.put_off()
         with contextlib.suppress(RuntimeError):
             self._begun.release()
+
+    def put_off(self) -> None:
+        """The stop goes on as it should, and takes its time: it runs from now."""
+        self._until_s = time.monotonic() + self._limit_s
 
     def disarm(self) -> None:
         """It has stopped, or never began to, and the process goes on."""
@@ -53,8 +62,10 @@ class LastResort:
 
     def _watch(self) -> None:
         self._begun.acquire()
-        if not self._disarmed.wait(self._limit_s):
-            self._end()
+        while (left_s := self._until_s - time.monotonic()) > 0:
+            if self._disarmed.wait(left_s):
+                return
+        self._end()
 
     def _end(self) -> None:
         line = threading.Thread(target=self._tell, daemon=True)

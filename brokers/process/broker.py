@@ -33,8 +33,8 @@ from brokers.membership.membership import (
 from brokers.membership.namesrv_client import NameServers
 from brokers.process.config import BrokerConfig
 from brokers.process.event_reporter import EventReporter
-from brokers.process.hand_over import MasterHandOver
-from brokers.process.predecessor import once_free
+from brokers.process.hand_over import HAND_OVERS_MAX, MasterHandOver, StopLimits
+from brokers.process.predecessor import forget_leaving, leaves_in_ms, note_leaving, once_free
 from brokers.process.replica import LocalReplica
 from brokers.process.retention import make_retention
 from brokers.process.role_switch import RoleSwitch
@@ -77,15 +77,18 @@ class StartRefused(Exception):
 
 
 async def run(config: BrokerConfig) -> int:
-    """Run until SIGTERM or SIGINT; the exit code: 71 when the stop hangs. A start that cannot be is
-    logged in one line, code 2.
+    """Run until SIGTERM or SIGINT; a second one ends the wait for clients to go. The exit code: 71
+    when the stop hangs. A start that cannot be is logged in one line, code 2.
     """
-    stopping = asyncio.Event()
+    stopping, hurry = asyncio.Event(), asyncio.Event()
     at_the_latest = LastResort(config.broker_name)
-    on_stop_signals(stopping.set, at_the_latest)
+    on_stop_signals(lambda: (hurry if stopping.is_set() else stopping).set(), at_the_latest)
     broker = None
     try:
-        broker = await once_free(partial(_opened, config))
+        broker = await once_free(
+            partial(_opened, config), stays_ms=partial(leaves_in_ms, config.store_dir)
+        )
+        forget_leaving(config.store_dir)
         await broker.start()
         await broker.run_until(stopping)
     except (
@@ -104,9 +107,11 @@ async def run(config: BrokerConfig) -> int:
         if broker is not None:
             try:
                 if stopping.is_set():
-                    await broker.hand_over.before_stop()
+                    note_leaving(config.store_dir, HAND_OVERS_MAX * config.drain_ms)
+                    await broker.hand_over.before_stop(at_the_latest.put_off, hurry.is_set)
             finally:
                 await broker.stop("asked to" if stopping.is_set() else "failed")
+                forget_leaving(config.store_dir)
         if not stopping.is_set():
             at_the_latest.disarm()
     return EXIT_OK
@@ -249,6 +254,8 @@ class BrokerProcess:
         )
 
     def _hand_over(self) -> MasterHandOver:
+        config = self.config
+        limits = StopLimits(config.hold_without_master_ms, config.route_poll_ms, config.drain_ms)
         return MasterHandOver(
             self.roles,
             self.replica,
@@ -257,7 +264,8 @@ class BrokerProcess:
             self.client,
             self.clock,
             self.service.unfinished,
-            self.config.hold_without_master_ms,
+            lambda: self.service.groups.clients,
+            limits,
             self.reporter.report,
         )
 
@@ -267,6 +275,11 @@ class BrokerProcess:
         """Listen; registration goes on in the background until a controller answers.
         StartRefused.
         """
+        # From the first moment on: without a role yet, requests wait for one, or are passed on.
+        service = self.service
+        guarded = self.switch.permission.guarded(service.handlers(), service.served)
+        for code, handler in guarded.items():
+            self._dispatcher.register(code, handler)
         host, port = split_address(self.config.listen)
         try:
             await self._listen(host, port)
@@ -345,10 +358,6 @@ class BrokerProcess:
         self.tables.left_out.report_to(self.reporter.report)
 
     def _serve(self) -> None:
-        service = self.service
-        guarded = self.switch.permission.guarded(service.handlers(), service.served)
-        for code, handler in guarded.items():
-            self._dispatcher.register(code, handler)
         self._dispatcher.register(RequestCode.NOTIFY_BROKER_ROLE_CHANGED, self._notified)
         hand_over = HandOverRequests(
             self.roles, self.hosts.is_ours, self.hand_over.run, self.shared.copy_whole
@@ -387,6 +396,7 @@ class BrokerProcess:
             self.forwarder,
             self.reporter,
             self.repairs,
+            leaves_in_ms=self.hand_over.leaves_in_ms,
             topics=len(self.tables.topics.configs),
             started_ms=self.started_ms,
         )

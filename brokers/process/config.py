@@ -88,6 +88,11 @@ class BrokerConfig(BaseModel):
     partial_frame_timeout_ms: int = Field(30_000, ge=100)
     ack_timeout_ms: int = Field(3_000, ge=100)
     hold_without_master_ms: int = Field(2_000, ge=0)
+    # How often clients read their route (pollNameServerInterval of stock ones). A former master
+    # that is asked to stop passes on what comes for one such period, and longer while something
+    # comes, but no longer than drain_ms.
+    route_poll_ms: int = Field(30_000, ge=0, le=600_000)
+    drain_ms: int = Field(60_000, ge=0, le=1_200_000)
     ack_wait_shrink_ms: int = Field(1_000, ge=50)
     relink_grace_ms: int = Field(1_000, ge=50)
     ha_heartbeat_ms: int = Field(1_000, ge=50)

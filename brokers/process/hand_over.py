@@ -1,8 +1,9 @@
 """Carrying out a planned hand-over: what `hand_over` decides, done with sockets and time.
 
 Responsible for: holding writes for as long as it takes and never longer, having the target copy
-this broker's tables, asking the controller, handing over before an orderly stop. Refuses to know:
-when a hand-over is wise, what a role change does.
+this broker's tables, asking the controller, handing over before an orderly stop and staying until
+clients have found the new master. Refuses to know: when a hand-over is wise, what a role change
+does.
 """
 
 from __future__ import annotations
@@ -30,14 +31,15 @@ from brokers.service.role.hand_over import (
     candidates,
 )
 from brokers.service.role.hand_over_requests import take_tables
+from brokers.service.role.old_routes import OldRoutes
 from brokers.service.role.role_view import RoleView
 
 LOOK_MS = 2
 PREPARE_MS = 1_000
 LAST_COPY_MS = 300
-# After a hand-over before a stop: clients read a new route meanwhile, and what they still send here
-# is passed on.
-LINGER_QUIET_MS, LINGER_MS = 500, 2_000
+HAND_OVERS_MAX = 3
+"""Before one stop: it may be elected again while it waits for clients to go."""
+SAY_EVERY_MS = 10_000
 
 _log = logging.getLogger("regent.broker.hand_over")
 
@@ -51,9 +53,18 @@ class HandedOver:
     master_epoch: int
 
 
+@dataclass(frozen=True, slots=True)
+class StopLimits:
+    """Settings `hold_without_master_ms`, `route_poll_ms` and `drain_ms`."""
+
+    hold_ms: int
+    route_poll_ms: int
+    drain_ms: int
+
+
 class MasterHandOver:
     """One hand-over at a time. `unfinished()`: sends and topic changes that are not answered
-    yet.
+    yet; `clients()`: connections whose clients introduced themselves.
     """
 
     def __init__(
@@ -65,7 +76,8 @@ class MasterHandOver:
         client: RemotingClient,
         clock: Clock,
         unfinished: Callable[[], int],
-        hold_ms: int,
+        clients: Callable[[], int],
+        limits: StopLimits,
         report: Callable[[str, Mapping[str, object]], None],
     ) -> None:
         self._roles = roles
@@ -75,9 +87,13 @@ class MasterHandOver:
         self._forwarder = forwarder
         self._clock = clock
         self._unfinished = unfinished
+        self._clients = clients
+        self._limits = limits
         self._report = report
+        self.leaves_in_ms: int | None = None
+        """How long a stop still waits for clients with an old route; None without one."""
         # Held requests are given up after `hold_ms`: what remains is for the way to the new master.
-        self._limit_ms = min(LIMIT_MS, hold_ms * 3 // 4)
+        self._limit_ms = min(LIMIT_MS, limits.hold_ms * 3 // 4)
         self._busy = False
 
     async def run(self, wanted: int | None = None) -> HandedOver:
@@ -210,26 +226,49 @@ class MasterHandOver:
             if one.broker_id is not None
         ]
 
-    async def before_stop(self) -> None:
+    async def before_stop(
+        self,
+        still: Callable[[], object] = lambda: None,
+        in_a_hurry: Callable[[], bool] = lambda: False,
+    ) -> None:
         """A master that is asked to stop hands over first, when there is somebody to take over;
-        bounded.
+        then, and as a slave that was the master lately, it stays until clients have read their
+        routes. `still()` is called while it does; `in_a_hurry()` ends it.
         """
-        if not self._roles.serving or self._membership.leader is None:
-            return
-        try:
-            await self.run()
-        except Refused as refused:
-            _log.info("stopping without a hand-over: %s", refused)
-            return
-        await self._linger()
-
-    async def _linger(self) -> None:
-        """Until clients have found the new master: none sent here for a while."""
-        end_ms = self._clock.now_ms() + LINGER_MS
-        quiet_since, passed = self._clock.now_ms(), self._forwarder.forwarded
-        while (now_ms := self._clock.now_ms()) < end_ms:
-            if self._forwarder.writing or self._forwarder.forwarded != passed:
-                quiet_since, passed = now_ms, self._forwarder.forwarded
-            elif now_ms - quiet_since >= LINGER_QUIET_MS:
+        for _ in range(HAND_OVERS_MAX):
+            if self._membership.leader is None or in_a_hurry():
                 return
+            led = self._roles.serving
+            if led:
+                try:
+                    await self.run()
+                except Refused as refused:
+                    _log.info("stopping without a hand-over: %s", refused)
+                    return
+            await self._stay(led, still, in_a_hurry)
+            if not self._roles.serving:
+                return
+
+    async def _stay(
+        self, led: bool, still: Callable[[], object], in_a_hurry: Callable[[], bool]
+    ) -> None:
+        now_ms = self._clock.now_ms()
+        old = OldRoutes(
+            now_ms, led, self._clients(), self._limits.route_poll_ms, self._limits.drain_ms
+        )
+        said_ms = now_ms
+        while not (self._roles.serving or in_a_hurry() or self._membership.leader is None):
+            now_ms = self._clock.now_ms()
+            left_ms = old.left_ms(now_ms, self._forwarder.passed_ms, self._forwarder.waiting)
+            if left_ms <= 0:
+                break
+            self.leaves_in_ms = left_ms
+            if now_ms >= said_ms:
+                _log.info(
+                    "passes on what clients with an old route send, for %.0f s at least",
+                    left_ms / 1000,
+                )
+                said_ms = now_ms + SAY_EVERY_MS
+            still()
             await asyncio.sleep(LOOK_MS / 1000)
+        self.leaves_in_ms = None

@@ -29,6 +29,7 @@ def read_status(
     *,
     topics: int,
     started_ms: int,
+    leaves_in_ms: int | None,
 ) -> BrokerStatus:
     """The status now. Ready: registered, and in a role that serves or forwards."""
     store, core, current = replica.store, replica.core, roles.current
@@ -62,6 +63,7 @@ def read_status(
         start_passed_over=len(store.recovery.damaged),
         topics=topics,
         started_ms=started_ms,
+        leaves_in_ms=leaves_in_ms,
     )
 
 

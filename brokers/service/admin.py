@@ -78,7 +78,8 @@ class BrokerStatus:
     takes no bytes; `records_damaged` are those known now, the other two count since the start.
     `slots_taken`: messages that no queue shows, for others have their slots; `queue_ends_behind`:
     queues of which this slave has seen more than its master; `start_passed_over`: damaged records
-    that the last start found.
+    that the last start found; `leaves_in_ms`: it is asked to stop, and still passes on what clients
+    with an old route send.
     """
 
     ready: bool
@@ -118,6 +119,7 @@ class BrokerStatus:
     events_dropped: int
     topics: int
     started_ms: int
+    leaves_in_ms: int | None = None
 
     @property
     def role_id(self) -> int:

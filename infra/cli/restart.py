@@ -23,6 +23,8 @@ from infra.cluster.running import DemoCluster, SetView
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
 
 LIMIT_S = 60.0
+LEAVES_WITHIN_S = 180.0
+"""A master stays for clients with an old route: for drain_ms at most, a minute by default."""
 
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
@@ -72,7 +74,9 @@ def restart(
         left.remove(name)
         began, pid = time.monotonic(), _process(cluster, name)["pid"]
         end(pid)
-        cluster.wait(f"the restart of {name}", partial(_runs_again, cluster, name, pid), LIMIT_S)
+        cluster.wait(
+            f"the restart of {name}", _Leaving(cluster, name, pid, say).gone, LEAVES_WITHIN_S
+        )
         view = _whole(cluster)
         cluster.wait(f"copying to {name}", partial(_has_everything, cluster, name), LIMIT_S)
         say(
@@ -90,9 +94,27 @@ def _process(cluster: DemoCluster, name: str) -> dict[str, Any]:
     return next(one for one in cluster.processes("broker") if one["name"] == name)
 
 
-def _runs_again(cluster: DemoCluster, name: str, old_pid: int) -> bool:
-    now = _process(cluster, name)
-    return now["state"] == "ready" and now["pid"] not in (None, old_pid)
+class _Leaving:
+    """One broker between the request to stop and its new process."""
+
+    def __init__(
+        self, cluster: DemoCluster, name: str, old_pid: int, say: Callable[[str], None]
+    ) -> None:
+        self._cluster, self._name, self._old_pid, self._say = cluster, name, old_pid, say
+        self._said = False
+
+    def gone(self) -> bool:
+        """The new process is ready. Says once why the old one still stays."""
+        now = _process(self._cluster, self._name)
+        if now["pid"] == self._old_pid and not self._said:
+            status = self._cluster.broker_status(str(now["address"])) or {}
+            if (left_ms := status.get("leaves_in_ms")) is not None:
+                self._said = True
+                self._say(
+                    f"{self._name}: has handed over and passes on what clients with an old route "
+                    f"send, for {left_ms / 1000:.0f} s at least"
+                )
+        return now["state"] == "ready" and now["pid"] not in (None, self._old_pid)
 
 
 def _has_everything(cluster: DemoCluster, name: str) -> bool:

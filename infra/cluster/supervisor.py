@@ -30,6 +30,8 @@ ASK_AGAIN_S = 0.05
 # brokers that only stop; then the landing job has time for their last records
 STOP_GROUPS = (("controller",), ("broker", "namesrv"), ("land",), ("kafka",))
 STOP_GRACE_S = {"broker": 10.0, "land": 20.0, "namesrv": 5.0, "controller": 10.0, "kafka": 15.0}
+# a broker that hands over stays for drain_ms at most, by default a minute, and a while to stop
+HOLD_GRACE_S = 100.0
 # kind, and how long the whole kind may take until it is ready; Spark on a loaded machine takes
 # minutes
 START_ORDER = (
@@ -228,7 +230,9 @@ class Supervisor:
                 child.asked_at = now
                 self._ask(child)
         for path, request in self._folder.pending():
-            self._folder.answer(path, self._serve(request))
+            answer = self._serve(request)
+            if answer is not None:
+                self._folder.answer(path, answer)
         time.sleep(TURN_S)
 
     def _ask(self, child: Child) -> None:
@@ -270,7 +274,8 @@ class Supervisor:
 
     # -- requests ----------------------------------------------------------------------------------
 
-    def _serve(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _serve(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        """The answer; None while there is none yet: it is asked for again in the next turn."""
         action, name = request.get("action"), str(request.get("name", ""))
         try:
             if action == "down":
@@ -282,8 +287,7 @@ class Supervisor:
             if child is None:
                 return {"problem": f"no process {name!r} here"}
             if action == "hold":
-                self._hold(child)
-                return {"done": True}
+                return {"done": True} if self._held(child) else None
             if action == "start":
                 return self._resume(child)
         except Problem as problem:
@@ -297,11 +301,22 @@ class Supervisor:
         self._start(spec)
         return spec.name
 
-    def _hold(self, child: Child) -> None:
-        children.stop(child.process, STOP_GRACE_S[child.spec.kind])
+    def _held(self, child: Child) -> bool:
+        """Ask it to stop and leave it so; False while it has not ended. A master stays for clients
+        with an old route, and the others are served meanwhile.
+        """
+        now = time.monotonic()
+        if child.state != "holding":
+            child.state, child.next_start = "holding", now + HOLD_GRACE_S
+            children.kill_group(child.process.pid, signal.SIGTERM)
+            self._write()
+        if child.process.poll() is None and now < child.next_start:
+            return False
+        children.stop(child.process, 0.0)
         self._watchdog.drop(child.process.pid)
         child.state, child.last_exit = "held", child.process.returncode
         self._write()
+        return True
 
     def _resume(self, child: Child) -> dict[str, Any]:
         if child.state in ("starting", "ready"):

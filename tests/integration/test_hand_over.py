@@ -57,7 +57,7 @@ def unhurried() -> Iterator[None]:
     takes for it.
     """
     with pytest.MonkeyPatch.context() as patched:  # not the one that tests take back
-        for limit in ("DRAIN_MS", "LIMIT_MS", "PREPARE_MS", "LAST_COPY_MS", "LINGER_MS"):
+        for limit in ("DRAIN_MS", "LIMIT_MS", "PREPARE_MS", "LAST_COPY_MS"):
             patched.setattr(hand_over_work, limit, 15_000)
         # Until the new master is in the routes the former one stays in them, so that no producer
         # finds a set without a master.

@@ -381,9 +381,9 @@ def verdict(
     in ms).
     """
     acknowledged = acknowledged_of(rows)
-    ends = [at for _, at in kills[1:]] + [max(row[2] for row in rows) + 1]
+    ends = [*(at for _, at in kills[1:]), max(row[2] for row in rows) + 1]
     outages = [
-        outage_after(rows, name, at, end) for (name, at), end in zip(kills, ends, strict=True)
+        outage_after(rows, name, at, end) for (name, at), end in zip(kills, ends, strict=False)
     ]
     times = sorted(row[2] - row[1] for row in rows if row[3] == "SEND_OK")
     places = {(queue, offset) for _, queue, offset in got}

@@ -168,6 +168,12 @@ SCENARIOS = (
         "client_on_regent",
         "the Java client on Regent's own brokers, master killed twice, default and tuned settings",
     ),
+    Scenario(
+        "stock-restarts",
+        "stock_restarts",
+        "rolling restarts, stops and hand-overs under the Java client with default settings: no "
+        "send fails",
+    ),
 )
 
 
@@ -254,6 +260,9 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument(
         "--kills", type=int, default=2, help=("failover: kills per controller (default 2)")
+    )
+    parser.add_argument(
+        "--times", type=int, default=10, help=("stock-restarts: of each change (default 10)")
     )
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.add_argument(

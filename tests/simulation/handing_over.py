@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from brokers.process.hand_over import MasterHandOver
+from brokers.process.hand_over import MasterHandOver, StopLimits
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Answer
 from brokers.replica.ha_status import HaStatus
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tests.simulation.broker_node import BrokerNode
 
 TABLES_MS = (0, 40)
+ROUTE_POLL_MS = 1_000
 TABLES_FAIL_ONE_IN = 8
 
 
@@ -54,7 +55,8 @@ class HandingOver:
             calls,
             clock,
             unfinished,
-            hold_ms,
+            lambda: 0,
+            StopLimits(hold_ms, ROUTE_POLL_MS, 2 * ROUTE_POLL_MS),
             self._report,
         )  # type: ignore[arg-type]
         self._requests = HandOverRequests(

@@ -74,6 +74,12 @@ class ClientGroups:
         self.consumers: dict[str, ConsumerGroup] = {}
         self.producers: dict[str, dict[int, Channel]] = {}
 
+    @property
+    def clients(self) -> int:
+        """Connections in some group."""
+        of_groups = [one.channels for one in self.consumers.values()] + [*self.producers.values()]
+        return len({connection_id for one in of_groups for connection_id in one})
+
     def on_heartbeat(
         self,
         connection_id: int,

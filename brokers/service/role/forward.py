@@ -69,6 +69,8 @@ class Forwarder:
         self._in_flight_bytes = 0
         self.forwarded = 0
         self.writing = 0
+        self.passed_ms: int | None = None
+        """When a request was passed on last, in ms of the loop's clock."""
 
     @property
     def waiting(self) -> int:
@@ -143,6 +145,7 @@ class Forwarder:
         repeatable: bool,
         writes: bool,
     ) -> RemotingCommand | None:
+        self.passed_ms = int(asyncio.get_running_loop().time() * 1000)
         try:
             return await self._find_and_pass(
                 connection, request, serve, timeout_ms, repeatable, writes

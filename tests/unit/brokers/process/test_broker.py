@@ -44,6 +44,22 @@ async def test_a_taken_port_is_named(tmp_path: Path, controller: ScriptedControl
     await broker.stop("test")
 
 
+async def test_before_it_has_a_role_clients_wait_and_are_never_told_that_it_knows_nothing(
+    tmp_path: Path,
+) -> None:
+    """Code 3 is one that stock clients do not try again."""
+    config = broker_config(tmp_path / "a", ["127.0.0.1:1"], hold_without_master_ms=50)
+    broker, client = await start_broker(config), RemotingClient()
+    try:
+        answer = await call(client, broker, send_request("T", b"too early"))
+        assert answer.code == 14 and "not the master" in str(answer.remark)
+        greeting = RemotingCommand(34, body=fastjson.dumps({"clientID": "c"}))
+        assert (await call(client, broker, greeting)).code == 0
+    finally:
+        await client.close()
+        await broker.stop("test")
+
+
 async def test_a_refused_start_ends_with_code_2(
     tmp_path: Path, controller: ScriptedController, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from brokers.clock import Clock
-from brokers.process.hand_over import MasterHandOver
+from brokers.process.hand_over import MasterHandOver, StopLimits
 from brokers.remoting.calls import CallTimeout
 from brokers.remoting.command import RemotingCommand
 from brokers.replica.effects import RoleChanged
@@ -39,12 +39,15 @@ class Around:
     looked: int = 0
     held_when_asked: list[bool] = field(default_factory=list)
     hold_ms: int = 60_000
+    clients: int = 0
+    route_poll_ms: int = 30_000
 
     def __post_init__(self) -> None:
         self.roles.changed(RoleChanged("MASTER", 3, 1, "h:1", (1, 2, 3), 3))
         self.leader: str | None = "c:1"
         self.replicas = ADDRESSES
-        self.forwarded = self.writing = 0
+        self.waiting = 0
+        self.passed_ms: int | None = None
         self.slaves = tuple(SlaveSeen("", number, True, 100, 100, 0) for number in (2, 3))
         replica = SimpleNamespace(
             store=SimpleNamespace(log_end=100),
@@ -61,7 +64,8 @@ class Around:
             self,
             Clock(),
             lambda: 0,
-            self.hold_ms,
+            lambda: self.clients,
+            StopLimits(self.hold_ms, self.route_poll_ms, 2_500),
             told,
         ]
         self.work = MasterHandOver(*parts)  # type: ignore[arg-type]
@@ -183,10 +187,48 @@ async def test_a_stop_needs_a_controller_and_somebody_to_take_over() -> None:
 
 async def test_after_a_hand_over_a_stop_waits_until_clients_are_quiet() -> None:
     around = Around()
-    around.writing = 1
+    around.waiting = 1
     leaving = asyncio.ensure_future(around.work.before_stop())
     await until(lambda: around.elected, "it was handed over")
     await asyncio.wait((leaving,), timeout=0.05)
     assert around.elected == [2] and not leaving.done()
-    around.writing = 0
+    around.waiting = 0
     await leaving
+
+
+async def test_with_clients_it_waits_for_their_routes_and_a_second_signal_ends_that() -> None:
+    around = Around(clients=1)
+    hurry, seen = asyncio.Event(), 0
+
+    def still() -> None:
+        nonlocal seen
+        seen += 1
+
+    leaving = asyncio.ensure_future(around.work.before_stop(still, hurry.is_set))
+    await until(lambda: seen > 3, "it stays")
+    assert around.work.leaves_in_ms is not None and around.work.leaves_in_ms > 1_500
+    hurry.set()
+    await leaving
+    assert around.work.leaves_in_ms is None
+
+
+async def test_who_was_the_master_lately_stays_too_and_nobody_without_controllers() -> None:
+    around = Around()
+    around.roles.changed(RoleChanged("SLAVE", 4, 2, "h:2", (1, 2), 4))
+    await around.work.before_stop()
+    around.passed_ms = Clock().now_ms()
+    leaving = asyncio.ensure_future(around.work.before_stop())
+    await until(lambda: around.work.leaves_in_ms is not None, "it stays")
+    around.leader = None
+    await leaving
+    assert around.elected == []
+
+
+async def test_elected_again_while_it_waits_it_hands_over_again() -> None:
+    around = Around(clients=1)
+    leaving = asyncio.ensure_future(around.work.before_stop())
+    await until(lambda: around.work.leaves_in_ms is not None, "it stays")
+    around.clients = 0
+    around.roles.changed(RoleChanged("MASTER", 3, 1, "h:1", (1, 2, 3), 3))
+    await leaving
+    assert around.elected == [2, 2] and around.roles.role == "SLAVE"

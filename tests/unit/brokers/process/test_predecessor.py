@@ -2,11 +2,18 @@
 
 import asyncio
 import socket
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from brokers.process.predecessor import once_free
+from brokers.process.predecessor import (
+    LEAVING,
+    forget_leaving,
+    leaves_in_ms,
+    note_leaving,
+    once_free,
+)
 from brokers.remoting.server import RemotingServer
 from brokers.store.store import MessageStore
 
@@ -49,3 +56,26 @@ async def test_what_stays_taken_is_refused_in_the_end_and_another_error_at_once(
         server = RemotingServer(lambda link, request: None, port=held.getsockname()[1])
         with pytest.raises(OSError, match="in use"):
             await once_free(server.start, 50)
+
+
+async def test_a_process_that_left_word_is_waited_for_and_no_longer(tmp_path: Path) -> None:
+    before = MessageStore(tmp_path)
+    note_leaving(tmp_path, 60_000)
+    assert 50_000 < leaves_in_ms(tmp_path) <= 60_000
+
+    async def opened() -> MessageStore:
+        return MessageStore(tmp_path)
+
+    waiting = asyncio.ensure_future(once_free(opened, 1, partial(leaves_in_ms, tmp_path)))
+    await asyncio.wait((waiting,), timeout=0.1)
+    assert not waiting.done()
+    before.close()
+    (await waiting).close()
+    forget_leaving(tmp_path)
+    assert leaves_in_ms(tmp_path) == 0
+
+
+@pytest.mark.parametrize("word", [b"", b"soon", b"-1", b"1", b"\xff" * 64])
+def test_what_is_no_word_or_an_old_one_keeps_nobody_waiting(tmp_path: Path, word: bytes) -> None:
+    (tmp_path / LEAVING).write_bytes(word)
+    assert leaves_in_ms(tmp_path) == 0

@@ -1,0 +1,126 @@
+"""Planned changes under the stock Java client with default settings: brokers restarted in turn, a
+master stopped and started 2 s later, the mastership handed over. No send fails.
+
+Responsible for: one cluster through the `regent` command line, a producer and a push consumer that
+run through all of it.
+Refuses to know: how a former master goes on for clients with an old route.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from infra.problems import Problem
+from tests.interop.java_client import Consumer, Producer, first_message, verdict
+from tests.interop.ledger import LedgerRow
+from tests.interop.stage import Row, Stage
+from tests.support.local_cluster import LocalCluster, regent
+
+TOPIC = "stock-restarts"
+RATE_PER_S = 200
+STOPPED_S = 2.0
+STOP_WITHIN_S = 120.0
+NAMES = {
+    "rolling": "regent restart --rolling",
+    "stopped": "SIGTERM of the master, started 2 s after its end",
+    "handed-over": "regent controller transfer",
+}
+
+
+def run(stage: Stage) -> list[Row]:
+    """Each kind of change as often as --times says."""
+    times = int(stage.options.get("times") or 10)
+    cluster = LocalCluster(stage.work / "cluster")
+    try:
+        stage.client_class_path  # noqa: B018  what needs a compiler is said before anything starts
+        stage.say("starting a cluster: Kafka, two controllers, a name server, three brokers")
+        cluster.up()
+        rows = _under_load(stage, cluster, times)
+        cluster.down()
+    finally:
+        cluster.end()
+    return rows
+
+
+def _under_load(stage: Stage, cluster: LocalCluster, times: int) -> list[Row]:
+    name_server = cluster.name_servers[0]
+    first_message(stage, name_server, TOPIC)
+    consumer = Consumer(stage, name_server, TOPIC, settings={})
+    producer = Producer(stage, name_server, TOPIC, settings={}, rate=RATE_PER_S)
+    parts: dict[str, list[tuple[int, int]]] = {name: [] for name in NAMES}
+    try:
+        for name, change in (
+            ("rolling", _rolling),
+            ("stopped", _stopped),
+            ("handed-over", _handed_over),
+        ):
+            for number in range(1, times + 1):
+                parts[name].append(_once(stage, cluster, producer, change))
+                took_s = (parts[name][-1][1] - parts[name][-1][0]) / 1000
+                stage.say(f"{NAMES[name]}, {number} of {times}: {took_s:.1f} s")
+        ledger = producer.stop()
+        got = consumer.wait_for(ledger)
+    finally:
+        producer.end()
+        consumer.stop()
+    result = verdict("default", ledger, got, [], [*producer.said(), *consumer.said()])
+    stage.documents["stock-restarts"] = result
+    return [_row(name, parts[name], ledger) for name in NAMES] + [
+        Row(
+            "every message, in order",
+            f"{result['acknowledged']} acknowledged, lost {result['lost']}, out of order "
+            f"{result['out_of_order']}, stored twice {result['stored_twice']}",
+            result["lost"] == result["out_of_order"] == 0,
+        )
+    ]
+
+
+def _once(
+    stage: Stage, cluster: LocalCluster, producer: Producer, change: Callable[[LocalCluster], None]
+) -> tuple[int, int]:
+    """From the change until the set is whole again and messages have flowed; ms of the wall
+    clock.
+    """
+    cluster.whole()
+    producer.flows(RATE_PER_S)
+    began_ms = time.time_ns() // 1_000_000
+    change(cluster)
+    cluster.whole()
+    producer.flows(RATE_PER_S)
+    return began_ms, time.time_ns() // 1_000_000
+
+
+def _row(name: str, parts: list[tuple[int, int]], ledger: list[LedgerRow]) -> Row:
+    failed = [
+        row
+        for row in ledger
+        if row[3] != "SEND_OK" and any(began <= row[1] <= ended for began, ended in parts)
+    ]
+    sends = sum(any(began <= row[1] <= ended for began, ended in parts) for row in ledger)
+    text = f"{len(parts)} times, {sends} calls, {len(failed)} failed"
+    if failed:
+        text += f", first {failed[0][3]}"
+    return Row(f"{NAMES[name]}: no failed send", text, not failed)
+
+
+def _rolling(cluster: LocalCluster) -> None:
+    _verb("restart", "--rolling", "--dir", str(cluster.folder.root))
+
+
+def _stopped(cluster: LocalCluster) -> None:
+    view = cluster.set_view("a master", lambda one: one.master_address is not None)
+    name = cluster.view.process_at(str(view.master_address))["name"]
+    cluster.folder.ask({"action": "hold", "name": name}, STOP_WITHIN_S)
+    time.sleep(STOPPED_S)
+    cluster.folder.ask({"action": "start", "name": name}, STOP_WITHIN_S)
+
+
+def _handed_over(cluster: LocalCluster) -> None:
+    _verb("controller", "transfer", "broker-a", "--dir", str(cluster.folder.root))
+
+
+def _verb(*words: str) -> None:
+    done = regent(*words)
+    if done.returncode:
+        raise Problem(f"regent {' '.join(words[:2])}", (done.stderr or done.stdout).strip()[:300])
