@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from brokers.remoting.addresses import split_address
+from brokers.remoting.addresses import ANY_HOSTS, is_loopback, join_address, split_address
 from events.config_file import ConfigError, kafka_texts, load_config
 
 __all__ = ["BrokerConfig", "ConfigError", "load"]
 
+DEFAULT_LISTEN = "127.0.0.1:10911"
 NAME = r"^[a-zA-Z0-9_-]{1,120}$"
 
 
@@ -29,9 +30,10 @@ class BrokerConfig(BaseModel):
 
     cluster_name: str = Field("regent", pattern=NAME)
     broker_name: str = Field("broker-a", pattern=NAME)
-    listen: str = "127.0.0.1:10911"
+    listen: str = DEFAULT_LISTEN
     advertise: str | None = None
-    ha_listen: str = "127.0.0.1:10912"
+    # Without a setting: the host of `listen`, one port above.
+    ha_listen: str = ""
     ha_advertise: str | None = None
     # Slaves of the Java kind ask for topics on listen port - 2 (PROTOCOL 2.11).
     second_listen: bool = True
@@ -117,6 +119,34 @@ class BrokerConfig(BaseModel):
     def _texts(cls, value: object) -> object:
         return kafka_texts(value)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _ha_follows(cls, fields: Any) -> Any:
+        """`ha_listen` where it is not set."""
+        if not isinstance(fields, dict) or fields.get("ha_listen"):
+            return fields
+        try:
+            host, port = split_address(str(fields.get("listen", DEFAULT_LISTEN)))
+        except ValueError:
+            return fields  # `listen` is refused by itself
+        return {**fields, "ha_listen": join_address(host, port + 1)}
+
+    @model_validator(mode="after")
+    def _reachable(self) -> BrokerConfig:
+        """What others are given is an address that they can reach."""
+        for name, given in (("advertise", self.advertised), ("ha_advertise", self.ha_advertised)):
+            if split_address(given)[0] in ANY_HOSTS:
+                raise ValueError(
+                    f"{name} must say where others reach this broker (HOST:PORT): listen names "
+                    "every address"
+                )
+        if is_loopback(self.ha_advertised) and not is_loopback(self.advertised):
+            raise ValueError(
+                f"ha_listen is {self.ha_listen}, which other hosts cannot reach, but this broker "
+                f"is advertised as {self.advertised}: set ha_listen, or ha_advertise"
+            )
+        return self
+
     @property
     def advertised(self) -> str:
         """The address given to clients, controllers and name servers."""
@@ -124,7 +154,12 @@ class BrokerConfig(BaseModel):
 
     @property
     def ha_advertised(self) -> str:
-        return self.ha_advertise or self.ha_listen
+        if self.ha_advertise:
+            return self.ha_advertise
+        host, port = split_address(self.ha_listen)
+        if host not in ANY_HOSTS:
+            return self.ha_listen
+        return join_address(split_address(self.advertised)[0], port)
 
 
 def _checked_address(value: str) -> str:

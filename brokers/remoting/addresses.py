@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 
+ANY_HOSTS = ("0.0.0.0", "::")
+"""Hosts to listen at that name every address of the machine, and can be reached under none."""
+
 
 def address_text(name: object) -> str:
     """Of a socket's name; as good as it goes for other kinds of sockets."""
@@ -33,3 +36,19 @@ def split_address(address: str) -> tuple[str, int]:
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65_535:
         raise ValueError(f"{address!r} is not host:port")
     return host.strip("[]"), int(port)
+
+
+def join_address(host: str, port: int) -> str:
+    """The text of which `split_address` makes these."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def is_loopback(address: str) -> bool:
+    """Whether "host:port" is reached from its own machine only. Names but "localhost" are not
+    looked up.
+    """
+    host = host_of(address)
+    try:
+        return ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -25,6 +25,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from brokers.remoting.descriptors import raise_open_files
+from infra.kafka.client_settings import check_kafka
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
 from infra.processes import logging as process_logging
 
@@ -209,7 +210,10 @@ def load_config(verb: str, path: Path | None, given: dict[str, Any]) -> BaseMode
             EXIT_USAGE,
         )
     try:
-        return load(path, given)
+        config = load(path, given)
+        if kafka := getattr(config, "kafka", None):
+            check_kafka(kafka, type(config).model_fields)
+        return config
     except Problem:
         raise
     except Exception as error:

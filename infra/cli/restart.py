@@ -100,7 +100,10 @@ class _Leaving:
     def __init__(
         self, cluster: DemoCluster, name: str, old_pid: int, say: Callable[[str], None]
     ) -> None:
-        self._cluster, self._name, self._old_pid, self._say = cluster, name, old_pid, say
+        self._cluster = cluster
+        self._name = name
+        self._old_pid = old_pid
+        self._say = say
         self._said = False
 
     def gone(self) -> bool:

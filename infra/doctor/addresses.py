@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from brokers.remoting.addresses import is_loopback
 from infra.doctor.findings import FAIL, OK, Finding
 from infra.doctor.target import Place
 from infra.processes.ports import split_address
 
 CONNECT_TIMEOUT_S = 2.0
 AT_ONCE = 32
-
-
-def is_loopback(address: str) -> bool:
-    """An address that means another machine on every machine."""
-    host = split_address(address)[0].strip("[]")
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def is_any(address: str) -> bool:

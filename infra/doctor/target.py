@@ -72,7 +72,7 @@ class Target:
         ]
         self.places += [
             Place(name, config.listen, config.advertised),
-            Place(f"{name} HA", config.ha_listen, config.ha_advertise or config.ha_listen),
+            Place(f"{name} HA", config.ha_listen, config.ha_advertised),
         ]
         self.folders.append(config.store_dir)
 

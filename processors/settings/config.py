@@ -15,7 +15,7 @@ from typing import Any
 from immutables import Map
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
-from brokers.remoting.addresses import split_address
+from brokers.remoting.addresses import ANY_HOSTS, split_address
 from events.config_file import (
     ConfigError,
     checked,
@@ -44,7 +44,6 @@ __all__ = ["ConfigError", "ControllerConfig", "load"]
 PROPERTIES_SUFFIXES = (".properties", ".conf")
 _NAMES = (*STARTUP_NAMES, *recorded.names())
 _Read = tuple[dict[str, Any], dict[str, str], list[str]]
-ANY_HOSTS = ("0.0.0.0", "::")
 LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,63}")
 OWN_LABELS = frozenset(
     {

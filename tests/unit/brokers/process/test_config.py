@@ -33,7 +33,7 @@ def test_a_file_is_read_and_flags_win(tmp_path: Path) -> None:
         and config.listen == "0.0.0.0:10911"
         and config.advertised == "10.0.0.1:10911"
     )
-    assert config.controllers == ["c1:9878", "c2:9878"] and config.ha_advertised == config.ha_listen
+    assert config.controllers == ["c1:9878", "c2:9878"] and config.ha_advertised == "10.0.0.1:10912"
     assert config.kafka == {
         "bootstrap.servers": "k:9092",
         ("enable.ssl.certificate.verification"): "true",
@@ -72,3 +72,39 @@ def test_what_is_wrong_is_named_in_one_line(tmp_path: Path, text: str, named: st
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="none.toml"):
         load(tmp_path / "none.toml")
+
+
+def config_of(**fields: object) -> BrokerConfig:
+    return load(None, {"store_dir": "s", "controllers": ["c:1"], **fields})
+
+
+@pytest.mark.parametrize(
+    ("fields", "ha"),
+    [
+        ({}, "127.0.0.1:10912"),
+        ({"listen": "10.0.0.1:20911"}, "10.0.0.1:20912"),
+        ({"listen": "[::1]:20911"}, "[::1]:20912"),
+        ({"listen": "0.0.0.0:20911", "advertise": "b-1:20911"}, "b-1:20912"),
+        ({"listen": "0.0.0.0:20911", "advertise": "b-1:80", "ha_listen": "0.0.0.0:5"}, "b-1:5"),
+        ({"listen": "10.0.0.1:1", "ha_listen": "127.0.0.1:2", "ha_advertise": "p:9"}, "p:9"),
+    ],
+)
+def test_where_replicas_link_follows_where_clients_come(fields: dict[str, object], ha: str) -> None:
+    assert config_of(**fields).ha_advertised == ha
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"listen": "0.0.0.0:10911"}, "advertise must say where others reach this broker"),
+        ({"listen": "[::]:10911"}, "advertise must say"),
+        ({"advertise": "0.0.0.0:1"}, "advertise must say"),
+        ({"ha_advertise": "0.0.0.0:1"}, "ha_advertise must say"),
+        ({"listen": "10.0.0.1:1", "ha_listen": "127.0.0.1:2"}, "which other hosts cannot reach"),
+        ({"listen": "h:1", "ha_listen": "localhost:2"}, "set ha_listen, or ha_advertise"),
+        ({"listen": "nowhere"}, "is not host:port"),
+    ],
+)
+def test_an_address_that_nobody_reaches_is_refused(fields: dict[str, object], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        config_of(**fields)
