@@ -36,6 +36,26 @@ class LogReads(Protocol):
     def is_current(self, since_ms: int) -> bool: ...
 
 
+class Namesake:
+    """Another process with this controller's id, at another address. Who claimed before it saw the
+    other one goes on; the later one knows of the other when it claims, and ends when that one
+    claims back: a controller that only moved to another address is not claimed back.
+    """
+
+    def __init__(self) -> None:
+        self.seen = False
+        self._claimed_first: bool | None = None
+
+    def we_claimed(self) -> None:
+        if self._claimed_first is None:
+            self._claimed_first = not self.seen
+
+    def claimed(self) -> bool:
+        """The other one leads; whether this process is the later one."""
+        self.seen = True
+        return self._claimed_first is False
+
+
 class Claims:
     """Silent until `start`: nobody claims before the bulk of the log is folded."""
 
@@ -44,6 +64,7 @@ class Claims:
         self._reads = reads
         self._commands = commands
         self._started_ms: int | None = None
+        self._namesake = Namesake()
 
     @property
     def is_started(self) -> bool:
@@ -54,6 +75,8 @@ class Claims:
         context = self._context
         self._started_ms = context.now_ms
         state = context.state
+        if state.leader_id == context.config.controller_id:
+            self._namesake.seen |= state.leader_address != context.config.address
         context.leadership.note_state(state.term, state.leader_id, False, context.now_ms)
 
     def follow(self, applied: Applied, pending: PendingCommand | None) -> list[Effect]:
@@ -70,11 +93,13 @@ class Claims:
             return []
         if applied.record.envelope.cause == CAUSE_NOT_ABLE:
             context.patience.succeeded(context.now_ms)
-        return self._namesake(applied.record)
+        if own_claim:
+            self._namesake.we_claimed()
+        return self._of_namesake(applied.record)
 
-    def _namesake(self, claim: ClaimLeadership) -> list[Effect]:
+    def _of_namesake(self, claim: ClaimLeadership) -> list[Effect]:
         """Two processes with one name depose each other for ever, and each log looks well: so it is
-        said.
+        said, and the later one ends.
         """
         config = self._context.config
         if (
@@ -83,14 +108,13 @@ class Claims:
             or not self.is_started
         ):
             return []
-        return [
-            fx.Note(
-                "error",
-                f"another process leads as {claim.controller_id}, at {claim.controller_address} "
-                f"(this one is at {config.address}): every controller needs a controller_id of its "
-                "own",
-            )
-        ]
+        reason = (
+            f"another process leads as {claim.controller_id}, at {claim.controller_address} "
+            f"(this one is at {config.address}): every controller needs a controller_id of its own"
+        )
+        if self._namesake.claimed():
+            return [fx.Halt(f"{reason}; that one led before this one: correct controller_id here")]
+        return [fx.Note("error", reason)]
 
     def invited(self, term: int) -> list[Effect]:
         """The leader of `term` steps aside for this controller (an operator's wish)."""

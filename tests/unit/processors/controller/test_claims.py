@@ -176,6 +176,47 @@ def test_a_namesake_that_claims_is_told_by_both_addresses() -> None:
     assert "as c1" in note.text and "elsewhere:9878" in note.text and "c1:9878" in note.text
 
 
+def claim_as_c1(log: Log, rig: Rig, address: str) -> None:
+    context = rig.core._context
+    envelope = context.envelope(bytes([len(log.records)]) * 16, "leader_silent")
+    log.records.append(encode(ClaimLeadership(envelope, context.state.term, "c1", address, "test")))
+
+
+def test_of_two_with_one_name_the_later_one_ends_when_the_other_claims_back() -> None:
+    log = Log()
+    first = Rig("c1", log).lead()
+    claim_as_c1(log, first, "elsewhere:9878")  # the later one began to lead
+    first.catch_up()
+    later = Rig("c1", log, seed=2)
+    later.catch_up()
+    later.lead()
+    assert later.take(fx.Halt) == []
+    claim_as_c1(log, later, "elsewhere:9878")
+    later.catch_up()
+    (halt,) = later.take(fx.Halt)
+    assert "that one led before this one: correct controller_id here" in halt.reason
+
+
+def test_who_led_first_goes_on_however_often_the_other_claims() -> None:
+    log = Log()
+    first = Rig("c1", log).lead()
+    for _ in range(3):
+        claim_as_c1(log, first, "elsewhere:9878")
+        first.catch_up()
+        first.lead()
+    assert first.take(fx.Halt) == [] and first.core.is_active
+
+
+def test_a_controller_that_moved_is_not_its_own_namesake() -> None:
+    log = Log()
+    before = Rig("c1", log).lead()
+    claim_as_c1(log, before, "old:9878")
+    moved = Rig("c1", log, seed=2)
+    moved.catch_up()
+    moved.lead()
+    assert moved.core.is_active and moved.take(fx.Halt) == []
+
+
 def test_a_claim_of_its_own_and_one_of_another_controller_are_no_namesakes() -> None:
     log = Log()
     first = Rig("c1", log).lead()
