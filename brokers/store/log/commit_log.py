@@ -104,13 +104,14 @@ class CommitLog:
 
     def set_recovered_end(self, end: int, flushed: int = 0) -> int:
         """After recovery: the log ends at `end` and is known to be durable up to `flushed`. Wipes
-        what lies behind, which is kept in a file beside the log.
+        what lies behind, which is kept in a file beside the log. At the first file's begin that
+        file stays, as in `truncate`.
 
         Returns how many bytes behind `end` were in use (up to the last one that was not zero).
         """
         if (used := self._used_end(end)) > end:
             cut_bytes.keep(self._directory.parent, self.read, end, used)
-        cut = self._remove_files_from(end)
+        cut = self._remove_files_from(end + (0 < end == self.min_offset))
         self.end_offset = end
         if self._starts and end < self.capacity_end:
             cut = max(cut, self._wipe(end, self.capacity_end))

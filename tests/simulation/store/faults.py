@@ -260,6 +260,9 @@ class Faults:
         if one is None:
             return False
         before = self._ends(replica)
+        # a start may take for confirmed what waited for it when the process was killed
+        for waits in self.realm.ledger.pending:
+            before[waits.key] = max(before.get(waits.key, 0), waits.slot + 1)
         at = one.start + self.world.chance.choice(PLACE_BYTES)
         bit = 1 << self.world.between(0, 7)
         path, position = self._log_place(replica, at)
@@ -281,7 +284,6 @@ class Faults:
         ledger, remembered = self.realm.ledger, replica.opened.ends.remembered
         for key, end in self._ends(replica).items():
             known = [slot + 1 for slot in ledger.acknowledged.get(key, ())]
-            known += [one.slot + 1 for one in ledger.pending if one.key == key]
             if remembered is not None and key in remembered.ends:
                 known.append(remembered.ends[key].slot)
             most = max([before.get(key, 0), *known])

@@ -43,6 +43,22 @@ def test_records_follow_each_other_in_preallocated_files(tmp_path: Path) -> None
     assert contents(tmp_path)[900:1024] == encode_blank(124) + bytes(116)
 
 
+def test_a_log_whose_older_files_have_expired_and_whose_newest_was_cut_goes_on_where_it_was(
+    tmp_path: Path,
+) -> None:
+    log = open_log(tmp_path)
+    for _ in range(4):
+        append(log, 300)
+    for path in log.forget_before(FILE):
+        path.unlink()
+    log.close()
+    (tmp_path / f"{FILE:020d}").write_bytes(bytes(FILE))  # a loss of power took what was in it
+    for _ in range(2):
+        log = open_log(tmp_path)
+        assert (log.min_offset, log.end_offset) == (FILE, FILE)
+        log.close()
+
+
 @pytest.mark.parametrize("left", range(92, 118))
 def test_the_blank_record_at_every_distance_from_the_border(tmp_path: Path, left: int) -> None:
     log = open_log(tmp_path)
