@@ -22,6 +22,8 @@ ALIEN_TIMEOUT_MS = 2_000
 """For the one question that Java controllers answer too."""
 CONTROLLER = "controller"
 Document = Mapping[str, Any]
+LEADER_CHANGES_MAX = 6
+"""Within ten minutes: a restart of every controller makes fewer."""
 
 
 def check(controllers: Mapping[str, str]) -> list[Finding]:
@@ -76,7 +78,36 @@ def _answers(controllers: Mapping[str, str]) -> tuple[list[Finding], list[str]]:
             )
         )
         findings += skew(name, answer.get("wall_ms"), began_ms, now_ms)
+        findings += quarrel(name, answer)
     return findings, living
+
+
+def quarrel(name: str, answer: Document) -> list[Finding]:
+    """What one controller's status says of leaders that it cannot hear, and of leaders that
+    change.
+    """
+    leader, changes = answer.get("leader"), int(answer.get("leader_changes") or 0)
+    if answer.get("leader_unlisted"):
+        return [
+            Finding(
+                "peers",
+                FAIL,
+                f"{leader} leads and is not among the peers of {name}, which cannot hear it and "
+                "deposes it again and again",
+                f'Add to [peers] of {name}: {leader} = "{answer.get("leader_address")}"',
+            )
+        ]
+    if changes < LEADER_CHANGES_MAX:
+        return []
+    return [
+        Finding(
+            "peers",
+            FAIL,
+            f"{name} saw {changes} changes of the leader within ten minutes",
+            "Do all controllers have each other in [peers], and an id of their own? See their logs "
+            "for 'another process leads as' and 'not among the peers'.",
+        )
+    ]
 
 
 def _silent(name: str, address: str) -> Finding:

@@ -65,6 +65,7 @@ class Claims:
         self._commands = commands
         self._started_ms: int | None = None
         self._namesake = Namesake()
+        self._unlisted_named: str | None = None
 
     @property
     def is_started(self) -> bool:
@@ -95,7 +96,23 @@ class Claims:
             context.patience.succeeded(context.now_ms)
         if own_claim:
             self._namesake.we_claimed()
-        return self._of_namesake(applied.record)
+        return [*self._of_namesake(applied.record), *self._of_unlisted(applied.record)]
+
+    def _of_unlisted(self, claim: ClaimLeadership) -> list[Effect]:
+        """A leader that is no configured peer is never heard, so it will be deposed for nothing:
+        it is named once.
+        """
+        leader = self._context.leadership.unlisted_leader
+        if leader is None or leader == self._unlisted_named or not self.is_started:
+            return []
+        self._unlisted_named = leader
+        return [
+            fx.Note(
+                "error",
+                f"{leader} at {claim.controller_address} leads and is not among the peers of "
+                f"{self._context.config.controller_id}: add it to [peers] of every controller",
+            )
+        ]
 
     def _of_namesake(self, claim: ClaimLeadership) -> list[Effect]:
         """Two processes with one name depose each other for ever, and each log looks well: so it is

@@ -36,7 +36,8 @@ def controller_status(
     published_offset: int,
 ) -> RemotingCommand:
     """Offsets count records; `end_offset` is the offset the next record will get, as far as it was
-    learnt.
+    learnt. `leader_unlisted`: it is none of the configured peers; `leader_changes`: within the last
+    ten minutes.
 
     Whoever asks with `sets=false`, as those do who ask often, gets no sets; with `name=SET` that
     one.
@@ -50,6 +51,8 @@ def controller_status(
         "term": state.term,
         "leader": state.leader_id,
         "leader_address": state.leader_address,
+        "leader_unlisted": context.leadership.unlisted_leader is not None,
+        "leader_changes": context.leadership.changes(context.now_ms),
         "cluster_id": state.cluster_id,
         "applied_offset": folder.offset,
         "end_offset": max(end_offset, folder.offset + 1),

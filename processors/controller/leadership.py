@@ -20,6 +20,12 @@ CLAIM_RETRY_MS = 2_000
 CLAIM_MEMORY_MS = 30_000
 SILENCE_DOUBLINGS_MAX = 5
 """Two controllers that cannot hear each other must not depose each other every second."""
+CHANGES_MEMORY_MS = 600_000
+CHANGES_KEPT = 100
+UNLISTED_DOUBLINGS_MAX = 6
+"""A leader that is none of the configured peers cannot be heard: it is deposed once a minute at
+most.
+"""
 OWN_STALL_MS = 500
 CAUSE_NOT_ABLE = "leader_not_able"
 PROBE_AGAIN_MS = (20, 60, 150)
@@ -58,6 +64,8 @@ class Leadership:
         self._unled_ms: int | None = None
         self._claimed_ms: int | None = None
         self._claims: deque[int] = deque(maxlen=SILENCE_DOUBLINGS_MAX + 2)
+        self._changes: deque[int] = deque(maxlen=CHANGES_KEPT)
+        self._unlisted: deque[int] = deque(maxlen=UNLISTED_DOUBLINGS_MAX + 1)
         self._ticked_ms: int | None = None
 
     @property
@@ -76,8 +84,21 @@ class Leadership:
         if term != self._term or leader_id != self._leader_id:
             if self._term >= 0:
                 self._claims.append(now_ms)
+                self._changes.append(now_ms)
             self._term, self._leader_id = term, leader_id
             self._since_ms, self._unled_ms = now_ms, None
+            if self.unlisted_leader is not None:
+                self._unlisted.append(now_ms)
+
+    @property
+    def unlisted_leader(self) -> str | None:
+        """The leader when it is neither this controller nor one of its configured peers."""
+        leader = self._leader_id
+        return None if leader in (None, self._own_id) or leader in self.peers else leader
+
+    def changes(self, now_ms: int) -> int:
+        """How often another claim won within the last CHANGES_MEMORY_MS; at most CHANGES_KEPT."""
+        return sum(1 for at_ms in self._changes if now_ms - at_ms < CHANGES_MEMORY_MS)
 
     def heard(self, peer_id: str, active: bool, able: bool, term: int, now_ms: int) -> None:
         sight = self.peers.get(peer_id)
@@ -128,8 +149,8 @@ class Leadership:
             return None
         sight = self.peers.get(self._leader_id or "")
         if sight is None:  # Nobody, a stranger, or this controller in a former life.
-            if self._leader_id not in (None, self._own_id):
-                return self._silent_since(0, now_ms)
+            if self.unlisted_leader is not None:
+                return self._silent_since(0, now_ms, self._unlisted_limit_ms(now_ms))
             return self._unled(now_ms)
         if sight.gone_ms is not None:
             return sight.gone_ms
@@ -152,15 +173,22 @@ class Leadership:
             self._unled_ms = now_ms
         return self._unled_ms
 
-    def _silent_since(self, heard_ms: int, now_ms: int) -> int | None:
+    def _silent_since(
+        self, heard_ms: int, now_ms: int, silence_ms: int | None = None
+    ) -> int | None:
         last_ms = max(heard_ms, self._since_ms if self._since_ms is not None else now_ms)
-        limit_ms = last_ms + self._silence_limit_ms(now_ms)
+        limit_ms = last_ms + (silence_ms or self._silence_limit_ms(now_ms))
         return limit_ms if now_ms > limit_ms else None
 
     def _silence_limit_ms(self, now_ms: int) -> int:
         recent = sum(1 for at_ms in self._claims if now_ms - at_ms < CLAIM_MEMORY_MS)
         # The first claim of a cluster and one failover are no sign of a quarrel.
         return LEADER_SILENCE_MS << min(max(0, recent - 2), SILENCE_DOUBLINGS_MAX)
+
+    def _unlisted_limit_ms(self, now_ms: int) -> int:
+        """Longer each time: without its heartbeats nothing shows whether it lives."""
+        recent = sum(1 for at_ms in self._unlisted if now_ms - at_ms < CHANGES_MEMORY_MS)
+        return LEADER_SILENCE_MS << min(max(0, recent - 1), UNLISTED_DOUBLINGS_MAX)
 
     def rank(self) -> int:
         """Place in the deterministic order of those who may claim, 0 first."""

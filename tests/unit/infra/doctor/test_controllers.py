@@ -107,3 +107,23 @@ def test_an_address_of_another_kind_of_server_is_a_failure(monkeypatch: pytest.M
     )
     (found,) = controllers.check({"n1": "127.0.0.1:1"})
     assert (found.verdict, found.text) == (FAIL, "n1 at 127.0.0.1:1 is a namesrv")
+
+
+@pytest.mark.parametrize(
+    ("told", "what"),
+    [
+        ({}, ""),
+        ({"leader_changes": 5}, ""),
+        ({"leader_changes": 6}, "c1 saw 6 changes of the leader within ten minutes"),
+        ({"leader_unlisted": True}, "c9 leads and is not among the peers of c1"),
+    ],
+)
+def test_leaders_that_change_and_leaders_that_nobody_listed_fail(
+    told: dict[str, object], what: str
+) -> None:
+    found = controllers.quarrel("c1", {"leader": "c9", "leader_address": "h:9", **told})
+    assert [(one.verdict, one.text.startswith(what)) for one in found] == (
+        [(FAIL, True)] if what else []
+    )
+    if "leader_unlisted" in told:
+        assert found[0].way_out == 'Add to [peers] of c1: c9 = "h:9"'

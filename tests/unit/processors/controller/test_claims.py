@@ -176,6 +176,16 @@ def test_a_namesake_that_claims_is_told_by_both_addresses() -> None:
     assert "as c1" in note.text and "elsewhere:9878" in note.text and "c1:9878" in note.text
 
 
+def test_a_leader_that_is_no_peer_is_named_once() -> None:
+    log = Log()
+    alone = Rig("c1", log).lead()
+    for seed in (2, 3):
+        Rig("c9", log, {"c1": "c1:9878"}, seed=seed).lead()
+        alone.catch_up()
+    (note,) = [one for one in alone.take(fx.Note) if one.level == "error"]
+    assert "c9 at c9:9878 leads and is not among the peers of c1" in note.text
+
+
 def claim_as_c1(log: Log, rig: Rig, address: str) -> None:
     context = rig.core._context
     envelope = context.envelope(bytes([len(log.records)]) * 16, "leader_silent")
@@ -219,7 +229,7 @@ def test_a_controller_that_moved_is_not_its_own_namesake() -> None:
 
 def test_a_claim_of_its_own_and_one_of_another_controller_are_no_namesakes() -> None:
     log = Log()
-    first = Rig("c1", log).lead()
+    first = Rig("c1", log, {"c2": "c2:9878"}).lead()
     Rig("c2", log, {"c1": "c1:9878"}, seed=2).lead()
     first.catch_up()
     assert [one for one in first.take(fx.Note) if one.level == "error"] == []

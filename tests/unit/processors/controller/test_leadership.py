@@ -1,6 +1,7 @@
 """When a claim is due (design D6)."""
 
 from processors.controller.leadership import (
+    CHANGES_MEMORY_MS,
     CLAIM_RETRY_MS,
     CLAIM_STAGGER_MS,
     LEADER_SILENCE_MS,
@@ -138,3 +139,22 @@ def test_since_when_the_leader_says_that_it_leads_no_more_is_known() -> None:
     assert leadership.claim_due(70) and leadership.unled_since_ms == 70
     leadership.heard("c1", active=True, able=True, term=1, now_ms=80)
     assert not leadership.claim_due(90) and leadership.unled_since_ms == 0
+
+
+def test_an_unlisted_leader_is_named_and_deposed_ever_more_seldom() -> None:
+    leadership, now_ms, waits = Leadership("c1", {}), 0, []
+    leadership.note_state(1, "c1", True, now_ms)
+    leadership.tick(now_ms)
+    for term in range(2, 20, 2):
+        leadership.note_state(term, "c9", False, now_ms)
+        assert leadership.unlisted_leader == "c9"
+        began_ms = now_ms
+        while not leadership.claim_due(now_ms):
+            now_ms += 100
+            leadership.tick(now_ms)
+        waits.append(now_ms - began_ms)
+        leadership.note_state(term + 1, "c1", True, now_ms)
+        assert leadership.unlisted_leader is None
+    assert waits[0] < 1_500 and waits[-1] > 60_000 and waits == sorted(waits)
+    assert leadership.changes(now_ms) == 18
+    assert leadership.changes(now_ms + CHANGES_MEMORY_MS) == 0
