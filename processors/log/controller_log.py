@@ -24,7 +24,13 @@ from processors.fold.folder import Folder
 from processors.fold.state_digest import has_state_digest
 from processors.log.faust_worker import FaustWorker
 from processors.log.outcomes import OutcomePublisher, OutcomeRefold
-from processors.log.reader import LogReader, LogUnreachable, check_first_record
+from processors.log.reader import (
+    GroupInUse,
+    LogBroken,
+    LogReader,
+    LogUnreachable,
+    check_first_record,
+)
 from processors.log.snapshots import SnapshotFolder
 from processors.log.start import StartFold, patiently
 from processors.log.start_notes import StartNotes
@@ -157,13 +163,19 @@ class ControllerLog:
         )
         reader = self._reader
         assert reader is not None
-        await self._in_thread(
-            lambda: patiently(
-                lambda: reader.commit_start(group, COMMANDS_TOPIC, folder.next_offset),
-                self._config.kafka_wait_ms / 1000,
-                lambda: self._closing,
+        try:
+            await self._in_thread(
+                lambda: patiently(
+                    lambda: reader.commit_start(group, COMMANDS_TOPIC, folder.next_offset),
+                    self._config.kafka_wait_ms / 1000,
+                    lambda: self._closing,
+                )
             )
-        )
+        except GroupInUse as error:
+            raise LogBroken(
+                f"{error}: another process runs as controller {self._config.controller_id}; every "
+                "controller needs a controller_id of its own"
+            ) from None
         self._producer = LogProducer(
             {**IN_COMPANY, **kafka}, COMMANDS_TOPIC, loop, stall_ms=STALL_MS, on_fatal=self._on_halt
         )

@@ -24,6 +24,13 @@ BATCH_RECORDS = 1_000
 SILENCE_MAX_S = 30.0
 """Bulk reading gives up when no record came for this long."""
 PARTITION = 0
+MEMBER_THERE = (
+    KafkaError.UNKNOWN_MEMBER_ID,
+    KafkaError.ILLEGAL_GENERATION,
+    KafkaError.REBALANCE_IN_PROGRESS,
+    KafkaError.NON_EMPTY_GROUP,
+)
+"""Answers to a commit from outside a group that somebody is in."""
 FETCH_WAIT_MS = 20
 NEW_CLIENT_AFTER_S = 3.0
 """A client that was once told of a cluster without nodes (an overloaded one fences its only node)
@@ -41,6 +48,10 @@ one that stands still: no read could be proven current until that one went on.
 
 class LogUnreachable(Exception):
     """Kafka did not answer in time; asking again may help."""
+
+
+class GroupInUse(LogUnreachable):
+    """The group has a member: one of a process that died shortly before, or of one that lives."""
 
 
 class LogBroken(Exception):
@@ -137,13 +148,14 @@ class LogReader:
 
     def commit_start(self, group: str, topic: str, offset: int) -> None:
         """Make `offset` the place where the group `group` (without members) begins. Raises
-        LogUnreachable.
+        LogUnreachable; GroupInUse when it has a member.
         """
         consumer = self._consumer_of(group)
         try:
             consumer.commit(offsets=[TopicPartition(topic, PARTITION, offset)], asynchronous=False)
         except KafkaException as error:
-            raise LogUnreachable(f"the start offset of {group}: {error.args[0].str()}") from None
+            kind = GroupInUse if error.args[0].code() in MEMBER_THERE else LogUnreachable
+            raise kind(f"the start offset of {group}: {error.args[0].str()}") from None
         finally:
             consumer.close()
 
