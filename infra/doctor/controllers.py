@@ -277,8 +277,29 @@ def sets(document: Document) -> list[Finding]:
                     f"{way_out} show(s) more.",
                 )
             )
+        findings += strength(name, one)
     return findings or [
         Finding("sets", OK, f"{len(living)} broker set(s), each with a living master")
+    ]
+
+
+def strength(name: str, one: Document) -> list[Finding]:
+    """Registered replicas that are not in sync: what the set still has to lose."""
+    out = [
+        replica["id"]
+        for replica in one["replicas"]
+        if replica["registered"] and replica["id"] not in one["sync_state_set"]
+    ]
+    if not out or one["master"] is None:
+        return []
+    return [
+        Finding(
+            "sets",
+            WARN,
+            f"{name}: replica(s) {', '.join(map(str, out))} not in sync, "
+            f"{len(one['sync_state_set'])} are",
+            f"Start what does not run ('regent controller set {name}'); a learner stays out.",
+        )
     ]
 
 
@@ -295,4 +316,25 @@ def brokers(document: Document) -> list[Finding]:
                 ]
                 if replica["ha_address"]:
                     named[f"{name}/{replica['id']} HA"] = replica["ha_address"]
-    return [*addresses.reached("brokers", named), *stores.check(asked)]
+    return [*shared(document), *addresses.reached("brokers", named), *stores.check(asked)]
+
+
+def shared(document: Document) -> list[Finding]:
+    """Addresses that two living replicas give as their own: requests reach one of them."""
+    owners: dict[str, list[str]] = {}
+    for name, one in document["sets"].items():
+        for replica in one["replicas"]:
+            for place in ("address", "ha_address") if replica["alive"] else ():
+                if replica[place]:
+                    owners.setdefault(replica[place], []).append(f"{name}/{replica['id']}")
+    return [
+        Finding(
+            "brokers",
+            FAIL,
+            f"{address} is the address of {' and '.join(names)}: requests reach one of them",
+            "Give each broker addresses of its own (listen and ha_listen, or advertise and "
+            "ha_advertise), and start it again.",
+        )
+        for address, names in sorted(owners.items())
+        if len(names) > 1
+    ]

@@ -32,9 +32,37 @@ def check(brokers: Mapping[str, str]) -> list[Finding]:
     return findings
 
 
+def refusals(name: str, status: Mapping[str, Any]) -> list[Finding]:
+    """Why a broker takes no messages now. A slave's replica refuses sends as it should: it passes
+    them on.
+    """
+    findings = []
+    if (disk := status.get("store_refusal")) is not None:
+        findings.append(
+            Finding(
+                AREA,
+                FAIL,
+                f"{name} takes no messages onto its disk: {disk}",
+                "Make room, or look at the disk; the broker's log says since when.",
+            )
+        )
+    elif status.get("role") == "MASTER" and (reason := status.get("write_refusal")) is not None:
+        broker_set = status.get("broker_name")
+        findings.append(
+            Finding(
+                AREA,
+                FAIL,
+                f"{name} is master and refuses sends: {reason}",
+                f"'regent controller set {broker_set}' names the replicas that are not in sync: "
+                "start them, or see their logs.",
+            )
+        )
+    return findings
+
+
 def told_by(name: str, status: Mapping[str, Any]) -> list[Finding]:
     """Of one broker."""
-    findings = []
+    findings = refusals(name, status)
     if damaged := status["records_damaged"]:
         way_out = (
             "They are fetched once another member that has them runs; the broker's log and its "
@@ -43,7 +71,7 @@ def told_by(name: str, status: Mapping[str, Any]) -> list[Finding]:
         findings.append(
             Finding(
                 AREA,
-                WARN,
+                FAIL,
                 f"{name} holds {damaged} damaged message(s), which are not served",
                 way_out,
             )

@@ -127,3 +127,17 @@ def test_leaders_that_change_and_leaders_that_nobody_listed_fail(
     )
     if "leader_unlisted" in told:
         assert found[0].way_out == 'Add to [peers] of c1: c9 = "h:9"'
+
+
+def test_replicas_that_are_out_of_sync_warn() -> None:
+    one = broker_set(
+        replicas=[replica(1), replica(2), replica(3)], sync_state_set=[1, 2], repeated_refusals=[]
+    )
+    (found,) = controllers.sets(document(sets={"a": one}))
+    assert found.verdict == WARN and found.text == "a: replica(s) 3 not in sync, 2 are"
+
+
+def test_one_address_of_two_replicas_fails() -> None:
+    one = broker_set(replicas=[replica(1), replica(2, address="h:1"), replica(3, alive=False)])
+    (found,) = controllers.shared(document(sets={"a": one}))
+    assert found.verdict == FAIL and found.text.startswith("h:1 is the address of a/1 and a/2")

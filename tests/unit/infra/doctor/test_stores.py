@@ -23,7 +23,7 @@ SOUND = {
 @pytest.mark.parametrize(
     ("field", "verdict", "text"),
     [
-        ("records_damaged", WARN, "a/1 holds 3 damaged message(s)"),
+        ("records_damaged", FAIL, "a/1 holds 3 damaged message(s)"),
         ("start_passed_over", WARN, "a/1's last start passed over 3 damaged"),
         ("queue_ends_behind", FAIL, "a/1 has seen more of 3 queue(s) than its master"),
         ("slots_taken", FAIL, "a/1 has 3 message(s) that no queue shows"),
@@ -34,6 +34,26 @@ def test_each_kind_of_damage_is_a_finding_with_a_way_out(
 ) -> None:
     (one,) = stores.told_by("a/1", {**SOUND, field: 3})
     assert one.verdict == verdict and one.text.startswith(text) and one.way_out
+
+
+@pytest.mark.parametrize(
+    ("told", "text"),
+    [
+        ({"role": "SLAVE", "write_refusal": "a slave"}, None),
+        ({"role": "MASTER", "write_refusal": None, "store_refusal": None}, None),
+        (
+            {"role": "MASTER", "write_refusal": "1 of 2 replicas are in sync"},
+            "a/1 is master and refuses sends: 1 of 2 replicas are in sync",
+        ),
+        ({"role": "SLAVE", "store_refusal": "disk is full"}, "a/1 takes no messages onto its disk"),
+    ],
+)
+def test_a_master_that_refuses_sends_and_a_disk_that_takes_nothing_fail(
+    told: dict[str, object], text: str | None
+) -> None:
+    found = stores.told_by("a/1", {**SOUND, "broker_name": "a", **told})
+    assert [one.verdict for one in found] == ([] if text is None else [FAIL])
+    assert text is None or (found[0].text.startswith(text) and found[0].way_out)
 
 
 def test_sound_stores_are_told_as_such_and_those_of_an_older_release_too() -> None:
