@@ -28,6 +28,8 @@ USUAL = (
     "ssl.key.location",
     "ssl.key.password",
 )
+# The library looks at names and values, connects to nothing, and says nothing by itself.
+NOTHING_TO_ASK = {"bootstrap.servers": "", "log_level": 0}
 NO_SUCH = "No such configuration property: "
 
 
@@ -44,7 +46,7 @@ def check_kafka(kafka: Mapping[str, object], ours: Iterable[str]) -> None:
             whole = f"{name}.{next(iter(value), '')}"
             raise ConfigError(f'kafka.{name}: names with dots are quoted here: "{whole}" = ...')
     try:
-        Producer({**kafka, "bootstrap.servers": ""})
+        Producer({**kafka, **NOTHING_TO_ASK})
     except KafkaException as error:
         said = error.args[0].str()
         name = said.removeprefix(NO_SUCH).strip('"') if said.startswith(NO_SUCH) else ""

@@ -227,9 +227,13 @@ class QueueEnds:
         return Remembered(log_min, ends)
 
     def hold(self, queues: ConsumeQueues) -> None:
-        """The log is emptied and copied anew, maybe from a place behind what these queues have."""
+        """The log is emptied and copied anew, maybe from a place behind what these queues have. The
+        next checkpoint writes it: until then nothing on the disk says so.
+        """
         for key, queue in queues:
-            self.floors[key] = max(queue.max_offset, self.floors.get(key, 0))
+            if queue.max_offset > self.floors.get(key, 0):
+                self.floors[key] = queue.max_offset
+                self._noted += 1
 
     def taken(self, queues: ConsumeQueues, *, at_once: bool) -> dict[Key, QueueEnd] | None:
         """What a checkpoint that begins now should write; None: not this time. `at_once`: the last

@@ -136,6 +136,23 @@ def test_ends_that_another_replica_tells_are_a_floor_and_are_written_with_the_ne
     assert not ends.unsaved
 
 
+def test_what_an_emptied_log_leaves_behind_is_written_with_the_next_checkpoint(
+    tmp_path: Path,
+) -> None:
+    """Else a member that copied its log anew forgets with its power where queues go on."""
+    queues = open_queues(tmp_path / "queues")
+    fill(queues, range(3))
+    ends = QueueEnds(tmp_path)
+    ends.hold(queues)
+    assert ends.unsaved and ends.floors == {("T", 0): 3}
+    ends.note(queues, {("T", 0): 3})
+    taken = ends.taken(queues, at_once=False)
+    assert taken is not None
+    ends.write(Remembered(300, taken))
+    ends.hold(queues)
+    assert not ends.unsaved
+
+
 def test_what_consumers_have_read_counts_where_the_log_has_no_message_of_a_queue(
     tmp_path: Path,
 ) -> None:
