@@ -52,7 +52,7 @@ def render(view: Mapping[str, Any]) -> list[str]:
                 str(one["pid"] or "-"),
                 one["address"] or "-",
                 state,
-                one["role"] or "-",
+                _role_text(one["role"]),
                 str(one["restarts"]),
             )
         )
@@ -91,12 +91,28 @@ def render(view: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def _role_text(role: Mapping[str, Any]) -> str:
+    """ "master id 1", "active term 3"."""
+    words = [str(role.get("kind") or "-")]
+    words += [
+        f"{word} {role[word] if role[word] is not None else '?'}"
+        for word in ("id", "term")
+        if word in role
+    ]
+    return " ".join(words)
+
+
 def _store_lines(name: str, status: Mapping[str, Any]) -> list[str]:
     lines = (
         [f"{name} takes no messages: {status['store_refusal']}"]
         if status.get("store_refusal")
         else []
     )
+    if (left_ms := status.get("leaves_in_ms")) is not None:
+        lines.append(
+            f"{name} is asked to stop, and stays {left_ms / 1000:.0f} s at least for clients with "
+            "an old route"
+        )
     damaged = status.get("records_damaged")
     lines += (
         [f"{name} holds {damaged} damaged messages that no other replica could replace yet"]

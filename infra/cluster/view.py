@@ -60,15 +60,21 @@ def _process(known: Mapping[str, Any], answer: Mapping[str, Any] | None) -> dict
     return shown
 
 
-def role_of(kind: str, answer: Mapping[str, Any] | None) -> str:
-    """One word or two on what the process is doing."""
+def role_of(kind: str, answer: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What the process is doing: `kind`, with a controller's `term`, with a broker's `id` and
+    `epoch`. Empty where that is not known.
+    """
     if answer is None:
-        return ""
+        return {}
     if kind == "controller":
-        return f"{answer.get('role', '')} term {answer.get('term', '?')}"
+        return {"kind": answer.get("role"), "term": answer.get("term")}
     if kind == "broker":
-        return f"{str(answer.get('role', '')).lower()} id {answer.get('broker_id', '?')}"
-    return ""
+        return {
+            "kind": str(answer.get("role", "")).lower(),
+            "id": answer.get("broker_id"),
+            "epoch": answer.get("master_epoch"),
+        }
+    return {}
 
 
 def active_controller(processes: list[dict[str, Any]]) -> dict[str, Any] | None:

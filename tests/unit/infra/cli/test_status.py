@@ -8,7 +8,7 @@ PROCESS = {
     "pid": 7,
     "address": "h:1",
     "answers": True,
-    "role": "master id 1",
+    "role": {"kind": "master", "id": 1, "epoch": 3},
     "restarts": 0,
 }
 VIEW = {
@@ -142,3 +142,10 @@ def test_a_broker_with_a_full_disk_or_damaged_messages_is_named() -> None:
     ) in text and "broker-a-2 passed over 4 damaged records" in text
     assert "broker-a-2 has seen more of 5 queues than its master" in text
     assert "broker-a-1 takes" not in text and "broker-a-1 holds" not in text
+
+
+def test_a_broker_that_is_asked_to_stop_says_how_long_it_stays() -> None:
+    found = cli_status._store_lines("broker-a-1", {"leaves_in_ms": 31_400})
+    assert found == [
+        "broker-a-1 is asked to stop, and stays 31 s at least for clients with an old route"
+    ]

@@ -35,7 +35,7 @@ def test_a_brokers_own_offsets_are_newer_than_its_last_heartbeat() -> None:
 
 def test_nobody_who_answers_means_no_sets() -> None:
     assert view.sets_of([{"kind": "controller", "status": None}]) == {}
-    assert view.role_of("controller", None) == ""
+    assert view.role_of("controller", None) == {}
 
 
 def test_a_cluster_without_a_landing_job_has_no_lag() -> None:
