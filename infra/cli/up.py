@@ -153,6 +153,11 @@ def supervise(folder: DataFolder, arguments: argparse.Namespace) -> int:
             f"cluster {identity['cluster_id']} in {folder.root}, {java}, jars in "
             f"{kafka_jars.parent}"
         )
+        if options.replicas == 1:
+            _say(
+                "one replica: it serves alone and MAY LOSE what it has acknowledged, with its disk "
+                "or its power; use --replicas 3"
+            )
         supervisor = Supervisor(folder, plan, options, _say, lambda kind: _before(kind, plan))
         return supervisor.run()
     finally:

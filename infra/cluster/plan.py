@@ -51,6 +51,11 @@ class ClusterOptions:
     land: bool = True
     places: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
+    @property
+    def min_in_sync(self) -> int:
+        """Copies that an acknowledgement needs: two, and of a single replica its own."""
+        return 1 if self.replicas == 1 else 2
+
     def check(self) -> None:
         """Problem when the numbers make no cluster."""
         # none: controllers and a name server for brokers that others run
@@ -164,7 +169,15 @@ def make_plan(
         )
     for number in range(1, options.replicas + 1):
         plan.append(
-            _broker(folder, number, ports, advertised, (name_server.config["listen"],), kafka)
+            _broker(
+                folder,
+                number,
+                ports,
+                advertised,
+                (name_server.config["listen"],),
+                kafka,
+                options.min_in_sync,
+            )
         )
     return ClusterPlan(
         tuple(_placed(spec, options) for spec in plan),
@@ -193,6 +206,7 @@ def broker_spec(
             plan.controllers,
             plan.name_servers,
             plan.kafka,
+            options.min_in_sync,
         ),
         options,
     )
@@ -302,6 +316,7 @@ def _broker(
     controllers: tuple[str, ...],
     name_servers: tuple[str, ...],
     kafka: dict[str, str],
+    min_in_sync: int,
 ) -> ProcessSpec:
     name = f"{BROKER_SET}-{number}"
     # Java slaves ask for topics two ports below the one that is advertised
@@ -321,7 +336,7 @@ def _broker(
         "name_servers": list(name_servers),
         "commit_log_file_bytes": COMMIT_LOG_FILE_BYTES,
         "consume_queue_file_entries": CONSUME_QUEUE_FILE_ENTRIES,
-        "min_in_sync_replicas": 2,
+        "min_in_sync_replicas": min_in_sync,
         "all_ack": True,
         "kafka": kafka,
         **OWN_DISK,

@@ -130,3 +130,13 @@ def test_a_process_with_a_place_of_its_own_is_bound_told_and_started_there(tmp_p
     assert all(address.startswith("127.0.0.1:") for address in (*one.listens, *made.name_servers))
     again = cluster_plan.broker_spec(DataFolder(tmp_path), ClusterOptions(places=places), made, 2)
     assert (again.config, again.prefix) == (two.config, two.prefix)
+
+
+@pytest.mark.parametrize(("replicas", "copies"), [(1, 1), (2, 2), (3, 2)])
+def test_an_acknowledgement_needs_two_copies_and_of_one_replica_its_own(
+    tmp_path: Path, replicas: int, copies: int
+) -> None:
+    made = plan(tmp_path, replicas=replicas)
+    assert [one.config["min_in_sync_replicas"] for one in made.of_kind("broker")] == (
+        replicas * [copies]
+    )
