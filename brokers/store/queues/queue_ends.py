@@ -138,11 +138,11 @@ class QueueEnds:
         self.place(queues)
 
     def settle_cut(self, queues: ConsumeQueues, to_offset: int) -> None:
-        """The log was cut there. No queue goes back to where it was remembered in front of that: a
-        damaged entry may have looked like one of a message that was cut.
+        """The log was cut there. No queue goes back in front of where it was remembered, if its
+        newest message is still in the log: a damaged entry may have looked like one of a message
+        that was cut.
         """
-        if self.remembered is not None and self.remembered.offset <= to_offset:
-            self._note_lost(queues, to_offset)
+        self._note_lost(queues, to_offset)
 
     def _note_lost(self, queues: ConsumeQueues, log_end: int) -> None:
         """Where the newest message is in the log and its entry is not there, the slots up to it are

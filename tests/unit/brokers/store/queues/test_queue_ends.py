@@ -100,6 +100,22 @@ def test_a_queue_with_messages_keeps_them_and_has_markers_of_lost_entries_or_a_f
     assert ends.floors == ({} if slot <= 8 else {("T", 0): slot})
 
 
+@pytest.mark.parametrize(
+    ("to_offset", "end"), [(701, 8), (700, 3)], ids=["its message stays", "its message is cut"]
+)
+def test_a_cut_takes_no_slot_of_a_message_in_front_of_it_though_its_entry_looked_cut(
+    tmp_path: Path, to_offset: int, end: int
+) -> None:
+    """What was remembered may have been taken behind the cut: store world, seed 918648763."""
+    queues = open_queues(tmp_path / "queues")
+    fill(queues, range(3))
+    ends = QueueEnds(tmp_path)
+    ends.write(Remembered(1200, {("T", 0): QueueEnd(8, 700)}))
+    ends.settle_cut(queues, to_offset)
+    queue = queues.get("T", 0)
+    assert queue is not None and queue.max_offset == end
+
+
 def test_it_is_not_written_with_every_checkpoint(tmp_path: Path) -> None:
     ends, queues = QueueEnds(tmp_path), open_queues(tmp_path / "queues")
     due = [ends.taken(queues, at_once=False) is not None for _ in range(2 * CHECKPOINTS_BETWEEN)]
