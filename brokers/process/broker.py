@@ -31,7 +31,9 @@ from brokers.membership.membership import (
     RegistrationRefused,
 )
 from brokers.membership.namesrv_client import NameServers
+from brokers.process.beats import Beats
 from brokers.process.config import BrokerConfig
+from brokers.process.disk_watch import DiskHandOver, DiskWatch
 from brokers.process.event_reporter import EventReporter
 from brokers.process.hand_over import HAND_OVERS_MAX, MasterHandOver, StopLimits
 from brokers.process.predecessor import forget_leaving, leaves_in_ms, note_leaving, once_free
@@ -59,7 +61,7 @@ from brokers.service.reading.repair import Repairs
 from brokers.service.role.forward import Forwarder
 from brokers.service.role.hand_over_requests import HandOverRequests
 from brokers.service.role.role_view import RoleView
-from brokers.service.role.services import declared, handlers_of
+from brokers.service.role.services import declared, handlers_of, never_old
 from brokers.service.tables.table_files import TableFiles
 from brokers.service.tables.topics import system_topics
 from brokers.store.files.errors import LogError
@@ -140,6 +142,8 @@ class BrokerProcess:
         self.tables = TableFiles(config.store_dir)
         self.roles = RoleView()
         self.client = RemotingClient()
+        self.disk = DiskWatch(config.store_dir)
+        self.beats = Beats()
         boot = self.replica.boot
         self.reporter = EventReporter(
             config.kafka, config.cluster_name, config.broker_name, boot.incarnation, self.clock
@@ -151,6 +155,9 @@ class BrokerProcess:
         self.membership = self._membership()
         self._make_service()
         self.hand_over = self._hand_over()
+        self.disk_care = DiskHandOver(
+            self.disk, config.disk_timeout_ms, lambda: self.roles.serving, self.hand_over.for_disk
+        )
         self.admin = AdminRequests(
             self.status,
             lambda: self.replica.epochs,
@@ -222,6 +229,7 @@ class BrokerProcess:
             self.replica.storage_failed,
             self.service.confirmed,
             self.replica.keep_held_job,
+            self.disk.asks,
         )
         self.retention = make_retention(config, self.replica, self.clock, self.reporter.report)
 
@@ -280,6 +288,7 @@ class BrokerProcess:
         guarded = self.switch.permission.guarded(service.handlers(), service.served)
         for code, handler in guarded.items():
             self._dispatcher.register(code, handler)
+        self._dispatcher.never_old |= never_old(service.served)
         host, port = split_address(self.config.listen)
         try:
             await self._listen(host, port)
@@ -299,6 +308,8 @@ class BrokerProcess:
         self.name_servers.start()
         self._tasks += [self.replica.failed(), self.membership.failed()]
         self._spawn(self.membership.register())
+        self.disk.start()
+        self._spawn(self.beats.run(lambda: not self.disk_care.stuck))
 
     async def _listen(self, host: str, port: int) -> None:
         limits = Limits(partial_frame_ms=self.config.partial_frame_timeout_ms)
@@ -360,7 +371,11 @@ class BrokerProcess:
     def _serve(self) -> None:
         self._dispatcher.register(RequestCode.NOTIFY_BROKER_ROLE_CHANGED, self._notified)
         hand_over = HandOverRequests(
-            self.roles, self.hosts.is_ours, self.hand_over.run, self.shared.copy_whole
+            self.roles,
+            self.hosts.is_ours,
+            self.hand_over.run,
+            self.shared.copy_whole,
+            self.disk_care.refusal,
         )
         self._dispatcher.register(RequestCode.REGENT_HAND_OVER, hand_over.serve)
         for work in (
@@ -373,6 +388,7 @@ class BrokerProcess:
             self.upkeep.save_offsets_every(self.config.offsets_persist_ms),
             self.upkeep.make_good_every(MAKE_GOOD_MS),
             self.switch.watch(),
+            self.disk_care.run(),
             self.retention.run(),
             ha_announce.run(self.client, self.switch.mastership, self.clock),
         ):
@@ -419,6 +435,8 @@ class BrokerProcess:
 
     async def stop(self, reason: str) -> None:
         """In order (see the module); harmless after a start that failed half way."""
+        self.beats.close()
+        self.disk.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -95,6 +95,9 @@ class BrokerConfig(BaseModel):
     # comes, but no longer than drain_ms.
     route_poll_ms: int = Field(30_000, ge=0, le=600_000)
     drain_ms: int = Field(60_000, ge=0, le=1_200_000)
+    # A flush, or a byte written beside the log, that the disk has not answered for this long: the
+    # master hands over. 0: never.
+    disk_timeout_ms: int = Field(3_000, ge=0, le=600_000)
     ack_wait_shrink_ms: int = Field(1_000, ge=50)
     relink_grace_ms: int = Field(1_000, ge=50)
     ha_heartbeat_ms: int = Field(1_000, ge=50)

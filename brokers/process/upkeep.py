@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager, nullcontext
 
 from brokers.process.config import BrokerConfig
 from brokers.process.scrubber import Scrubber
@@ -88,7 +89,7 @@ _log = logging.getLogger("regent.broker.upkeep")
 class Upkeep:
     """`storage_failed(reason)` is called when a disk refused; the replica then ends its role.
     `confirmed(offset)` puts messages up to there into their queues. `keep_held` gives what notes
-    how far the log was durable, None when not due.
+    how far the log was durable, None when not due. `asks_disk()` is entered around each flush.
     """
 
     def __init__(
@@ -98,12 +99,14 @@ class Upkeep:
         storage_failed: Callable[[str], None],
         confirmed: Callable[[int], None] = lambda offset: None,
         keep_held: Callable[[], Callable[[], None] | None] = lambda: None,
+        asks_disk: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._store = store
         self._tables = tables
         self._storage_failed = storage_failed
         self._confirmed = confirmed
         self._keep_held = keep_held
+        self._asks_disk = asks_disk
         self._room_wanted: str | None = None
 
     async def flush_every(self, period_ms: int) -> None:
@@ -111,9 +114,10 @@ class Upkeep:
         while True:
             await asyncio.sleep(period_ms / 1000)
             try:
-                await asyncio.to_thread(self._store.checkpoint_job())
-                if (job := self._keep_held()) is not None:
-                    await asyncio.to_thread(job)
+                with self._asks_disk():
+                    await asyncio.to_thread(self._store.checkpoint_job())
+                    if (job := self._keep_held()) is not None:
+                        await asyncio.to_thread(job)
                 self._note_room(None)
             except DiskFull as error:
                 # the log is durable; the older checkpoint only costs reading at the next start

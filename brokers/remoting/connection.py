@@ -9,10 +9,13 @@ client.py).
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import itertools
 import logging
+import struct
+import termios
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping
 
 from brokers.remoting.addresses import address_text, split_address
 from brokers.remoting.calls import (
@@ -66,6 +69,7 @@ _log = logging.getLogger("regent.remoting")
 _ids = itertools.count(1)
 _NUMBER_TAKEN = "a request of this number is under way on this connection"
 _BUSY = "[OVERLOAD]system busy, too many requests in flight"
+_OLD = "this process stood still, and the request may be older than that: send it again"
 REMARK_CHARACTERS_MAX = 4_096
 
 
@@ -80,7 +84,9 @@ class Connection(asyncio.Protocol):
         on_open: Callable[[Connection], None],
         on_close: Callable[[Connection], None],
         pauses_reading: bool,
+        on_read: Callable[[float], None] | None = None,
     ) -> None:
+        """`on_read(now)`: before bytes are served, in s of the loop."""
         self.id = next(_ids)
         self.peer = self.local = ""
         self.attributes: dict[str, object] = {}
@@ -88,7 +94,10 @@ class Connection(asyncio.Protocol):
         self._handler, self._limits = handler, limits
         self._express: Mapping[int, TakeExpress] = getattr(handler, "express", {})
         self._in_express = 0  # held too, but not by number
-        self._on_open, self._on_close = on_open, on_close
+        self._on_open, self._on_close, self._on_read = on_open, on_close, on_read
+        self._never_old: Container[int] = getattr(handler, "never_old", ())
+        # Bytes still to be read that may have come while this process stood still.
+        self._old_bytes = self._old_marks = 0
         # Only one side may stop reading when the other does not: two that do wait for each other
         # for ever.
         self._pauses_reading = pauses_reading
@@ -213,6 +222,11 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._last_read = self._loop.time()
+        if self._on_read is not None:
+            marks = self._old_marks
+            self._on_read(self._last_read)
+            if self._old_marks != marks:  # these bytes have left the socket
+                self._old_bytes += len(data)
         self._outbox.collect()
         try:
             commands = self._decoder.feed(data)
@@ -221,9 +235,12 @@ class Connection(asyncio.Protocol):
             return
         if commands or self._decoder.partial_bytes <= len(data):
             self._frame_started = self._last_read
+        old = self._old_bytes > 0 and self._read_old(len(data))
         for command in commands:
             if command.flag & FLAG_RESPONSE:
                 self._calls.resolve(command)
+            elif old and command.code in self._never_old:
+                self._refuse_old(command)
             elif self._pauses_reading and self._outbox.paused:
                 self._waiting.append(command)
             elif command.flag or not self._offer_express(command):
@@ -232,6 +249,36 @@ class Connection(asyncio.Protocol):
             self._refuse(self._decoder.failure)
         if not self.closed:
             self._outbox.flush()
+
+    def may_be_old(self) -> None:
+        """This process stood still until now: what the socket holds may have come meanwhile, and a
+        frame of which a part was read is as old.
+        """
+        transport = self._transport
+        found = transport.get_extra_info("socket") if transport is not None else None
+        if self.closed or found is None:
+            return
+        there = fcntl.ioctl(found.fileno(), termios.FIONREAD, struct.pack("i", 0))
+        self._old_marks += 1
+        self._old_bytes = max(struct.unpack("i", there)[0], 1 if self._decoder.partial_bytes else 0)
+        waiting, self._waiting = self._waiting, deque()
+        for request in waiting:
+            if request.code in self._never_old:
+                self._refuse_old(request)
+            else:
+                self._waiting.append(request)
+
+    def _read_old(self, count: int) -> bool:
+        """That many bytes were read. A frame that began among old ones is old as a whole."""
+        left = self._old_bytes - count
+        self._old_bytes = max(left, 1 if self._decoder.partial_bytes else 0)
+        return True
+
+    def _refuse_old(self, request: RemotingCommand) -> None:
+        if not request.flag & FLAG_ONEWAY:
+            self._outbox.write(
+                encode_start(request.reply(ResponseCode.SERVICE_NOT_AVAILABLE, remark=_OLD))
+            )
 
     def _refuse(self, error: FrameError) -> None:
         if isinstance(error, TlsRefused) and self._transport is not None and not self.closed:

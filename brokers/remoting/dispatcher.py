@@ -16,11 +16,15 @@ from brokers.remoting.connection import Answer, Connection, Express, Handler, Ta
 class Dispatcher:
     """Handler that finds the handler of a request's code; a code nobody has is answered with 3
     (1.6).
+
+    `never_old`: requests of these codes are refused when they may have lain in a socket while this
+    process stood still.
     """
 
     def __init__(self, handlers: Mapping[int, Handler] | None = None) -> None:
         self._handlers: dict[int, Handler] = {}
         self.express: dict[int, TakeExpress] = {}
+        self.never_old: set[int] = set()
         for code, handler in (handlers or {}).items():
             self.register(code, handler)
 

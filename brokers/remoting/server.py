@@ -16,6 +16,7 @@ from brokers.remoting.descriptors import connections_within
 from brokers.remoting.dispatcher import Dispatcher
 from brokers.remoting.limits import CLOSE_WAIT_MS, Limits
 from brokers.remoting.silence import SilenceSweeper
+from brokers.remoting.standstill import Standstill
 
 __all__ = ["Dispatcher", "RemotingServer"]
 
@@ -57,11 +58,13 @@ class RemotingServer:
         self._connections: dict[int, Connection] = {}
         self._server: asyncio.Server | None = None
         self._sweeper: SilenceSweeper | None = None
+        self._standstill: Standstill | None = None
         self._stopping = False
 
     async def start(self) -> None:
         """Listen. Raises OSError when the address cannot be bound."""
         loop = asyncio.get_running_loop()
+        self._standstill = Standstill(self._connections.values)
         self._server = await loop.create_server(
             self._protocol, self._host, self._port, backlog=ACCEPT_BACKLOG
         )
@@ -86,6 +89,8 @@ class RemotingServer:
             self._server.close()
         if self._sweeper is not None:
             self._sweeper.stop()
+        if self._standstill is not None:
+            self._standstill.stop()
         open_ones = tuple(self._connections.values())
         for connection in open_ones:
             connection.close("the server is stopping")
@@ -107,12 +112,14 @@ class RemotingServer:
             await asyncio.sleep(0)
 
     def _protocol(self) -> Connection:
+        assert self._standstill is not None
         return Connection(
             self._handler,
             self._limits,
             on_open=self._opened,
             on_close=self._closed,
             pauses_reading=True,
+            on_read=self._standstill.reads,
         )
 
     def _opened(self, connection: Connection) -> None:
@@ -126,6 +133,8 @@ class RemotingServer:
             connection.abort("too many connections")
             return
         self._connections[connection.id] = connection
+        if self._standstill is not None:
+            self._standstill.accepted(connection)
         if self._on_open is not None:
             self._on_open(connection)
 

@@ -30,6 +30,8 @@ from infra.processes import children
 
 DETACH_TIMEOUT_S = 900.0
 POLL_S = 0.1
+CHANGEABLE = ("land", "watchdog_ms")
+"""Options that a folder may be given anew."""
 
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
@@ -73,6 +75,15 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
         default=None,
         help="land the log in Delta tables; --no-land: no Spark (default: land)",
     )
+    parser.add_argument(
+        "--watchdog-ms",
+        type=int,
+        metavar="MS",
+        help=(
+            "a broker that stands still for this long is ended and started anew (default 2000; "
+            "0: none is)"
+        ),
+    )
     parser.add_argument("--detach", action="store_true", help="return when everything answers")
     parser.add_argument("--places", type=Path, help=argparse.SUPPRESS)
     parser.add_argument(
@@ -97,7 +108,7 @@ def options_of(arguments: argparse.Namespace, stored: dict[str, Any] | None) -> 
     if arguments.places:
         given["places"] = read_places(arguments.places)
     for name, value in given.items():
-        if stored is not None and name != "land" and stored.get(name) != value:
+        if stored is not None and name not in CHANGEABLE and stored.get(name) != value:
             raise Problem(
                 f"the data folder was made with {name.replace('_', '-')} {stored.get(name)}, not "
                 f"{value}",

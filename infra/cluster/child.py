@@ -59,6 +59,10 @@ class Child:
     # where the output of this start begins in its file
     output_from: int = 0
     policy: RestartPolicy = field(default_factory=RestartPolicy)
+    # when this start was heard of last; None: never yet
+    beat_at: float | None = None
+    # how many times the usual limit it may be silent
+    patience: int = 1
 
     def how_it_ended(self) -> str:
         """In words."""

@@ -18,6 +18,7 @@ from infra.problems import EXIT_USAGE, Problem
 from infra.processes.ports import pick_block
 
 REPLICAS_MAX = 9
+WATCHDOG_MS_MIN, WATCHDOG_MS_MAX = 1_000, 600_000
 CONTROLLERS_MAX = 9
 BROKER_SET = "broker-a"
 CLUSTER_NAME = "regent"
@@ -50,6 +51,7 @@ class ClusterOptions:
     kafka: Mapping[str, str] = field(default_factory=dict)
     land: bool = True
     places: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    watchdog_ms: int = 2_000
 
     @property
     def min_in_sync(self) -> int:
@@ -74,6 +76,12 @@ class ClusterOptions:
         if self.kafka_nodes not in (1, 3):
             raise Problem(
                 f"--kafka-nodes {self.kafka_nodes} is no choice", "Use 1 or 3.", EXIT_USAGE
+            )
+        if self.watchdog_ms and not WATCHDOG_MS_MIN <= self.watchdog_ms <= WATCHDOG_MS_MAX:
+            raise Problem(
+                f"--watchdog-ms {self.watchdog_ms} is out of range",
+                f"Use {WATCHDOG_MS_MIN} to {WATCHDOG_MS_MAX}, or 0: nobody is ended.",
+                EXIT_USAGE,
             )
         if self.base_port and not 1024 <= self.base_port <= 65_000:
             raise Problem(

@@ -28,6 +28,11 @@ def is_ready(spec: ProcessSpec, plan: ClusterPlan, pid: int) -> bool:
     return bool(answer and answer.get("ready"))
 
 
+def answers(spec: ProcessSpec) -> bool:
+    """It says anything at all."""
+    return status.ask_once(spec.address or "", ASK_TIMEOUT_MS, sets=False) is not None
+
+
 def has_identity(spec: ProcessSpec) -> bool:
     """A broker knows its id. It may still wait for others: a set whose last master is not up yet
     has none.

@@ -17,10 +17,12 @@ from infra.cluster import plan as cluster_plan
 from infra.cluster import readiness, toml_text
 from infra.cluster.child import Child
 from infra.cluster.data_folder import DataFolder
+from infra.cluster.hung import HungWatch
 from infra.cluster.plan import ClusterOptions, ClusterPlan, ProcessSpec
 from infra.problems import EXIT_DONE, Problem
 from infra.processes import children
 from infra.processes.ports import require_free
+from infra.processes.pulses import Pulses
 from infra.processes.spares import Spares
 from infra.processes.watchdog_link import WatchdogLink
 
@@ -43,8 +45,9 @@ START_ORDER = (
 )
 LOG_LINES_SHOWN = 5
 OUTPUT_BYTES_MAX = 1024 * 1024
-# kinds whose place clients wait at: a spare process takes it over at once
-SPARE_KINDS = ("broker",)
+# kinds whose place clients wait at: a spare process takes it over at once, also when they only
+# stand still
+SPARE_KINDS = WATCHED_KINDS = ("broker",)
 
 
 class Supervisor:
@@ -69,6 +72,8 @@ class Supervisor:
         self._stop_reason: str | None = None
         self._watchdog = WatchdogLink()
         self._spares = Spares(self._watchdog)
+        self._pulses = Pulses()
+        self._hung = HungWatch(options.watchdog_ms, self._pulses, readiness.answers)
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -184,7 +189,9 @@ class Supervisor:
         if output.exists() and output.stat().st_size > OUTPUT_BYTES_MAX:
             output.unlink()
         written = output.stat().st_size if output.exists() else 0
-        process = self._spares.begin(spec.name) or children.spawn(self._command(spec), output)
+        process = self._spares.begin(spec.name) or children.spawn(
+            self._command(spec), output, self._environ(spec)
+        )
         self._watchdog.add(process.pid)
         child = self._children.setdefault(spec.name, Child(spec, process, time.monotonic()))
         child.process, child.started_at, child.state, child.output_from = (
@@ -193,6 +200,7 @@ class Supervisor:
             "starting",
             written,
         )
+        child.beat_at = None
         self._write()
 
     def _command(self, spec: ProcessSpec) -> list[str]:
@@ -209,12 +217,17 @@ class Supervisor:
             command += ["--log-file", str(self._folder.log_of(spec.name))]
         return command
 
+    def _environ(self, spec: ProcessSpec) -> dict[str, str] | None:
+        watched = spec.kind in WATCHED_KINDS and self._options.watchdog_ms
+        return self._pulses.environ(self._options.watchdog_ms) if watched else None
+
     def _prepare_spare(self, spec: ProcessSpec) -> None:
         if spec.kind in SPARE_KINDS:
             self._spares.prepare(
                 spec.name,
                 [*self._command(spec), "--wait-for-start"],
                 self._folder.output_of(spec.name),
+                self._environ(spec),
             )
 
     # -- one turn ----------------------------------------------------------------------------------
@@ -229,6 +242,10 @@ class Supervisor:
             elif child.state == "starting" and now - child.asked_at >= ASK_AGAIN_S:
                 child.asked_at = now
                 self._ask(child)
+        for child in self._hung.look(self._children.values()):
+            silent_s, child.beat_at = self._hung.silent_s(child), None
+            self._say(f"{child.spec.name} stands still for {silent_s:.1f} s: ending it")
+            children.kill_group(child.process.pid)
         for path, request in self._folder.pending():
             answer = self._serve(request)
             if answer is not None:
@@ -344,6 +361,7 @@ class Supervisor:
         self._state = "stopped"
         self._write()
         self._watchdog.close()
+        self._pulses.close()
 
     # -- what others see ---------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ Refuses to know when a spare is needed and what it runs.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -35,14 +35,20 @@ class Spares:
         self._watchdog = watchdog
         self._waiting: dict[str, subprocess.Popen[bytes]] = {}
 
-    def prepare(self, name: str, command: Sequence[str], output: Path) -> None:
+    def prepare(
+        self,
+        name: str,
+        command: Sequence[str],
+        output: Path,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
         """Have a spare for `name`; one that waits already is kept, a dead one replaced."""
         waiting = self._waiting.get(name)
         if waiting is not None and waiting.poll() is None:
             return
         if waiting is not None and waiting.stdin is not None:
             waiting.stdin.close()
-        spare = children.spawn(command, output, wants_input=True)
+        spare = children.spawn(command, output, environ, wants_input=True)
         self._watchdog.add(spare.pid)
         self._waiting[name] = spare
 

@@ -167,7 +167,8 @@ class Forwarder:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._hold_ms / 1000
         give_up = loop.time() + timeout_ms / 1000
-        while not connection.closed:
+        # Behind `give_up` nobody waits: this process may have stood still.
+        while not connection.closed and loop.time() <= give_up:
             if self._roles.serves(writes=writes):
                 answer = serve(connection, request)
                 return (

@@ -41,7 +41,8 @@ def take_tables(master_epoch: int) -> RemotingCommand:
 
 class HandOverRequests:
     """`hand_over(target)` raises Refused; `copy_tables(master address, epoch)` is the slave's
-    copying of all tables, None when it has them, else why not.
+    copying of all tables, None when it has them, else why not. `unfit()`: why this replica must not
+    lead, None when it may.
     """
 
     def __init__(
@@ -50,11 +51,13 @@ class HandOverRequests:
         is_ours: Callable[[str], bool],
         hand_over: Callable[[int | None], Awaitable[Outcome]],
         copy_tables: Callable[[str, int], Awaitable[str | None]],
+        unfit: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._roles = roles
         self._is_ours = is_ours
         self._hand_over = hand_over
         self._copy_tables = copy_tables
+        self._unfit = unfit
 
     def serve(self, connection: Connection, request: RemotingCommand) -> Answer:
         """Handler of 19012."""
@@ -91,6 +94,8 @@ class HandOverRequests:
             return request.reply(
                 ResponseCode.SYSTEM_ERROR, remark=(f"it follows nobody in epoch {epoch}")
             )
+        if (unfit := self._unfit()) is not None:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=unfit)
         try:
             refusal = await self._copy_tables(master, epoch)
         except OSError as error:

@@ -35,7 +35,8 @@ class Moves(Enum):
 class Served:
     """How the requests of one code are served.
 
-    `writes`: not during a hand-over. `repeatable`: asking the master twice does no harm.
+    `writes`: not during a hand-over, and not when its client may have given up on it since
+    (`brokers.remoting.standstill`). `repeatable`: asking the master twice does no harm.
     `timeout_ms`: how long the master's answer is waited for. `express`: takes the usual requests
     together (`brokers.remoting.connection.Express`).
     """
@@ -86,6 +87,11 @@ def declared(services: Iterable[Service]) -> dict[int, Served]:
 def handlers_of(served: Mapping[int, Served], forwarder: Forwarder) -> dict[int, Handler]:
     """Request code to handler, as the declarations say."""
     return {code: _handler(one, forwarder) for code, one in served.items()}
+
+
+def never_old(served: Mapping[int, Served]) -> set[int]:
+    """The request codes that are refused when they may be old."""
+    return {code for code, one in served.items() if one.writes}
 
 
 def _handler(served: Served, forwarder: Forwarder) -> Handler:

@@ -1,0 +1,108 @@
+"""A disk that does not answer, and the master that hands over for it."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from brokers.process.disk_watch import AGAIN_S, HAND_OVER_S, PROBE_NAME, DiskHandOver, DiskWatch
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_the_oldest_question_counts_and_an_error_is_an_answer(tmp_path: Path) -> None:
+    clock = Clock()
+    disk = DiskWatch(tmp_path, clock)
+    assert disk.silent_s == 0
+    with disk.asks():
+        clock.now += 2
+        with disk.asks():
+            clock.now += 1
+            assert disk.silent_s == 3
+        assert disk.silent_s == 3
+    assert disk.silent_s == 0
+    with pytest.raises(OSError), disk.asks():
+        raise OSError("refused")
+    clock.now += 5
+    assert disk.silent_s == 0
+
+
+def test_the_probe_writes_one_byte_and_leaves_no_descriptor(tmp_path: Path) -> None:
+    disk = DiskWatch(tmp_path)
+    disk.probe()
+    disk.probe()
+    assert (tmp_path / PROBE_NAME).read_bytes() == b"."
+    with pytest.raises(OSError):
+        DiskWatch(tmp_path / "absent").probe()
+    assert DiskWatch(tmp_path / "absent").silent_s == 0
+
+
+def test_it_asks_by_itself_and_ends(tmp_path: Path) -> None:
+    before = threading.active_count()
+    disk = DiskWatch(tmp_path)
+    disk.start()
+    asked = threading.Event()
+    while not (tmp_path / PROBE_NAME).exists():
+        asked.wait(0.02)
+    disk.stop()
+    while threading.active_count() > before:
+        asked.wait(0.02)
+
+
+class Master:
+    def __init__(self, tmp_path: Path, timeout_ms: int = 3_000) -> None:
+        self.clock, self.leads = Clock(), True
+        self.disk = DiskWatch(tmp_path, self.clock)
+        self.reasons: list[str] = []
+        self.care = DiskHandOver(
+            self.disk, timeout_ms, lambda: self.leads, self.hand_over, self.clock
+        )
+
+    async def hand_over(self, reason: str) -> None:
+        self.reasons.append(reason)
+
+
+async def test_a_master_hands_over_once_the_disk_was_silent_for_too_long(tmp_path: Path) -> None:
+    one = Master(tmp_path)
+    with one.disk.asks():
+        one.clock.now += 3.0
+        await one.care.look()
+        assert one.reasons == [] and one.care.refusal() is None
+        one.clock.now += 0.1
+        await one.care.look()
+        await one.care.look()
+        assert one.reasons == ["the disk has not answered for 3.1 s"]
+        assert one.care.refusal() == "the disk has not answered for 3.1 s here"
+        one.clock.now += AGAIN_S - 0.1
+        await one.care.look()
+        assert len(one.reasons) == 1
+        one.clock.now += 0.2
+        await one.care.look()
+        assert len(one.reasons) == 2
+    assert one.care.refusal() is None
+
+
+async def test_a_slave_does_not_and_one_that_cannot_is_stuck(tmp_path: Path) -> None:
+    one = Master(tmp_path)
+    one.leads = False
+    with one.disk.asks():
+        one.clock.now += 3.1 + HAND_OVER_S
+        await one.care.look()
+        assert one.reasons == [] and not one.care.stuck
+        one.leads = True
+        assert one.care.stuck
+    assert not one.care.stuck
+
+
+async def test_without_a_limit_nobody_hands_over(tmp_path: Path) -> None:
+    one = Master(tmp_path, timeout_ms=0)
+    with one.disk.asks():
+        one.clock.now += 1000
+        await one.care.look()
+        assert one.reasons == [] and not one.care.stuck and one.care.refusal() is None
