@@ -11,6 +11,7 @@ import os
 import signal
 import time
 import uuid
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -140,8 +141,8 @@ def kill_controller(cluster: DemoCluster, load: Load, label: str) -> dict[str, A
 
 
 def pause_slave(cluster: DemoCluster, load: Load, label: str) -> dict[str, Any]:
-    """Stop a slave's process without ending it: it leaves the set, sending goes on; continued, it
-    comes back.
+    """Stop a slave's process without ending it: it leaves the set, sending goes on; the supervisor
+    ends what stands still, and its successor comes back.
     """
     before = require_view(cluster)
     masters = cluster.process_at(before.master_address or "")
@@ -159,7 +160,8 @@ def pause_slave(cluster: DemoCluster, load: Load, label: str) -> dict[str, Any]:
         left_s = time.monotonic() - began
         wait_calm(cluster, load)
     finally:
-        os.kill(victim["pid"], signal.SIGCONT)
+        with suppress(ProcessLookupError):  # the supervisor ended it
+            os.kill(victim["pid"], signal.SIGCONT)
     cluster.wait_for_view(
         f"{victim['name']} back in the SyncStateSet",
         lambda view: set(before.in_sync) <= set(view.in_sync),

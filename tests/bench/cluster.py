@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -285,4 +285,5 @@ def paused(pid: int) -> Iterator[int]:
     try:
         yield at
     finally:
-        os.kill(pid, signal.SIGCONT)
+        with suppress(ProcessLookupError):  # its supervisor ended what stood still
+            os.kill(pid, signal.SIGCONT)

@@ -63,7 +63,9 @@ def _play_group(
         place = places.setdefault(name, {})
         place["prefix"] = [*place.get("prefix", ()), *starter(home)]
     (home / "places.json").write_text(json.dumps(places))
-    cluster = LocalCluster(home / "regent", *flags(network, home / "places.json"))
+    # What stands still here wakes again: the lines are about who wakes.
+    words = (*flags(network, home / "places.json"), "--watchdog-ms", "0")
+    cluster = LocalCluster(home / "regent", *words)
     try:
         progress.say(cluster.up().rstrip())
         stage = BrokerStage(cluster, home, network)

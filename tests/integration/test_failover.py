@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,20 +51,22 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
         made.end()
 
 
-def kill_master(cluster: LocalCluster, workload: Workload) -> tuple[SetView, SetView]:
-    """`kill -9` the master; a new epoch begins, messages flow, the killed one is back in the
-    set.
+def lose_master(
+    cluster: LocalCluster, workload: Workload, blow: signal.Signals = signal.SIGKILL
+) -> tuple[SetView, SetView]:
+    """`kill -9` the master, or let it stand still for ever: a new epoch begins, messages flow, and
+    it, or the process in its place, is back in the set.
     """
     before = cluster.whole()
     name = cluster.view.process_at(before.master_address or "")["name"]
-    pid = cluster.kill(name)
+    pid = cluster.strike(name, blow)
     after = cluster.set_view(
         "a master is elected",
         lambda view: view.master_id is not None and view.master_epoch > before.master_epoch,
     )
     wait_until(lambda: cluster.restarted(name, pid), f"{name} runs again")
     whole = cluster.whole()
-    assert before.master_id in whole.in_sync, "the killed master rejoined the SyncStateSet"
+    assert before.master_id in whole.in_sync, "the old master rejoined the SyncStateSet"
     workload.flows(CALM, "messages flow after the election")
     return before, after
 
@@ -91,15 +94,16 @@ def test_nothing_acknowledged_is_lost_while_masters_and_controllers_are_killed(
         cluster.whole()
         workload.start()
         workload.flows(CALM, "messages flow")
-        first = kill_master(cluster, workload)
+        first = lose_master(cluster, workload)
         kill_controller(cluster, workload)
-        second = kill_master(cluster, workload)
+        second = lose_master(cluster, workload)
+        third = lose_master(cluster, workload, signal.SIGSTOP)
         ledger = workload.stop()
     finally:
         workload.end()
 
-    epochs = [view.master_epoch for view in (*first, *second)]
-    assert epochs[0] < epochs[1] == epochs[2] < epochs[3], (
+    epochs = [view.master_epoch for view in (*first, *second, *third)]
+    assert epochs[0] < epochs[1] == epochs[2] < epochs[3] == epochs[4] < epochs[5], (
         f"epochs grow with each election only: {epochs}"
     )
     stored = workload.read_back()
@@ -108,7 +112,7 @@ def test_nothing_acknowledged_is_lost_while_masters_and_controllers_are_killed(
     assert len(ledger.acknowledged) >= 4 * CALM
     assert (result.lost, result.misplaced, result.out_of_order, result.never_sent) == ((), 0, 0, 0)
     assert_replicas_equal(cluster)
-    assert_history_is_whole(cluster, elections=3, claims=2)
+    assert_history_is_whole(cluster, elections=4, claims=2)
 
 
 def assert_replicas_equal(cluster: LocalCluster) -> None:

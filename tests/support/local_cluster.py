@@ -140,9 +140,15 @@ class LocalCluster:
 
     def kill(self, name: str) -> int:
         """`kill -9` one process; gives its pid."""
-        return self.kill_all([name])[name]
+        return self.strike(name, signal.SIGKILL)
 
-    def kill_all(self, names: Sequence[str]) -> dict[str, int]:
+    def strike(self, name: str, blow: signal.Signals) -> int:
+        """Send one process a signal; gives its pid."""
+        return self.kill_all([name], blow)[name]
+
+    def kill_all(
+        self, names: Sequence[str], blow: signal.Signals = signal.SIGKILL
+    ) -> dict[str, int]:
         """`kill -9` of these, as near to one instant as can be; the pids of those that lived, by
         name.
         """
@@ -154,7 +160,7 @@ class LocalCluster:
         }
         for pid in pids.values():
             with suppress(ProcessLookupError):  # it has just ended by itself
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, blow)
         return pids
 
     def kill_supervisor(self) -> set[int]:
