@@ -174,6 +174,11 @@ SCENARIOS = (
         "rolling restarts, stops and hand-overs under the Java client with default settings: no "
         "send fails",
     ),
+    Scenario(
+        "stock-pauses",
+        "stock_pauses",
+        "the master stands still for good (SIGSTOP) under the Java client with default settings",
+    ),
 )
 
 
@@ -262,7 +267,7 @@ def parse() -> argparse.Namespace:
         "--kills", type=int, default=2, help=("failover: kills per controller (default 2)")
     )
     parser.add_argument(
-        "--times", type=int, default=10, help=("stock-restarts: of each change (default 10)")
+        "--times", type=int, default=10, help=("stock-*: of each change (default 10)")
     )
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.add_argument(
