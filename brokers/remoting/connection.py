@@ -94,7 +94,8 @@ class Connection(asyncio.Protocol):
         self._handler, self._limits = handler, limits
         self._express: Mapping[int, TakeExpress] = getattr(handler, "express", {})
         self._in_express = 0  # held too, but not by number
-        self._on_open, self._on_close, self._on_read = on_open, on_close, on_read
+        self._on_open, self._on_close = on_open, on_close
+        self._on_read = on_read
         self._never_old: Container[int] = getattr(handler, "never_old", ())
         # Bytes still to be read that may have come while this process stood still.
         self._old_bytes = self._old_marks = 0

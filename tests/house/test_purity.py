@@ -59,6 +59,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
     "brokers": ("clock",),
     "brokers/remoting": (
         "calls", "client", "connection", "known_hosts", "outbox", "server", "silence",
+        "standstill",
     ),
     "brokers/store": ("queue_follower", "store", "trimming"),
     "brokers/store/log": (
@@ -83,7 +84,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
         "held_by_members", "joiner_tables", "queue_end_copy", "sync", "topic_changes",
     ),
     "lakehouse": ("spark_session",),
-    "lakehouse/tables": ("commit_lock", "lake"),
+    "lakehouse/tables": ("commit_lock", "lake", "landed_end"),
     "lakehouse/gold": ("aggregates", "aggregates_job", "job", "merge_spark"),
     "lakehouse/invariants": ("check",),
     "lakehouse/proof": ("verify",),
