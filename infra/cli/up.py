@@ -219,17 +219,9 @@ def _before(kind: str, plan: ClusterPlan) -> None:
 def _words(arguments: argparse.Namespace) -> list[str]:
     """The same flags again for the child, without --detach."""
     words = ["--dir", str(arguments.dir.absolute()), "--purpose", arguments.purpose]
-    for name in (
-        "replicas",
-        "controllers",
-        "kafka_nodes",
-        "host",
-        "advertise_host",
-        "base_port",
-        "places",
-    ):
+    for name in ClusterOptions.__dataclass_fields__:
         value = getattr(arguments, name, None)
-        if value is not None:
+        if value is not None and name not in ("kafka", "land"):
             words += [f"--{name.replace('_', '-')}", str(value)]
     for entry in arguments.kafka or ():
         words += ["--kafka", entry]

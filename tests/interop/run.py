@@ -179,6 +179,11 @@ SCENARIOS = (
         "stock_pauses",
         "the master stands still for good (SIGSTOP) under the Java client with default settings",
     ),
+    Scenario(
+        "stock-wakes",
+        "stock_pauses:wakes",
+        "the master stands still and wakes later; nobody ends it meanwhile",
+    ),
 )
 
 

@@ -1,4 +1,5 @@
-"""A master that stands still (SIGSTOP, for good) under the stock Java client with default settings.
+"""A master that stands still (SIGSTOP) under the stock Java client with default settings: it is
+replaced, or, with nobody who ends it, wakes when another one has led for a while.
 
 Responsible for: one cluster through the `regent` command line, a producer and a push consumer that
 run through all of it.
@@ -7,9 +8,12 @@ Refuses to know: who notices, and what takes its place.
 
 from __future__ import annotations
 
+import os
 import signal
 import statistics
 import time
+from collections.abc import Callable
+from typing import Any
 
 from tests.interop.java_client import Consumer, Producer, first_message, verdict
 from tests.interop.stage import Row, Stage
@@ -22,38 +26,12 @@ CALM_S = 11
 MEDIAN_MS_MAX, LONGEST_MS_MAX = 3_000, 6_000
 
 
+Strike = Callable[[LocalCluster, Producer], tuple[str, int]]
+
+
 def run(stage: Stage) -> list[Row]:
     """As often as --times says, whoever is the master then."""
-    times = int(stage.options.get("times") or 10)
-    cluster = LocalCluster(stage.work / "cluster")
-    try:
-        stage.client_class_path  # noqa: B018  what needs a compiler is said before anything starts
-        stage.say("starting a cluster: Kafka, two controllers, a name server, three brokers")
-        cluster.up()
-        rows = _under_load(stage, cluster, times)
-        cluster.down()
-    finally:
-        cluster.end()
-    return rows
-
-
-def _under_load(stage: Stage, cluster: LocalCluster, times: int) -> list[Row]:
-    name_server = cluster.name_servers[0]
-    first_message(stage, name_server, TOPIC)
-    consumer = Consumer(stage, name_server, TOPIC, settings={})
-    producer = Producer(stage, name_server, TOPIC, settings={}, rate=RATE_PER_S)
-    pauses = []
-    try:
-        for number in range(1, times + 1):
-            pauses.append(_pause(cluster, producer))
-            stage.say(f"{number} of {times}: {pauses[-1][0]} stood still and was replaced")
-        ledger = producer.stop()
-        got = consumer.wait_for(ledger)
-    finally:
-        producer.end()
-        consumer.stop()
-    result = verdict("default", ledger, got, pauses, [*producer.said(), *consumer.said()])
-    stage.documents["stock-pauses"] = result
+    result = _measured(stage, _pause)
     outages = [max(one["rto_ms"], one["longest_gap_ms"]) for one in result["outages"]]
     median, longest = statistics.median(outages), max(outages)
     figures = ", ".join(f"{one / 1000:.2f}" for one in outages)
@@ -63,13 +41,56 @@ def _under_load(stage: Stage, cluster: LocalCluster, times: int) -> list[Row]:
             f"median {median / 1000:.2f} s, longest {longest / 1000:.2f} s ({figures})",
             median <= MEDIAN_MS_MAX and longest <= LONGEST_MS_MAX,
         ),
-        Row(
-            "every message, in order",
-            f"{result['acknowledged']} acknowledged, lost {result['lost']}, out of order "
-            f"{result['out_of_order']}, stored twice {result['stored_twice']}",
-            result["lost"] == result["out_of_order"] == 0,
-        ),
+        _in_order(result),
     ]
+
+
+def wakes(stage: Stage) -> list[Row]:
+    """What lay in the socket of the old master is not stored behind what came later."""
+    return [_in_order(_measured(stage, _wake, "--watchdog-ms", "0"))]
+
+
+def _measured(stage: Stage, strike: Strike, *flags: str) -> dict[str, Any]:
+    cluster = LocalCluster(stage.work / "cluster", *flags)
+    try:
+        stage.client_class_path  # noqa: B018  what needs a compiler is said before anything starts
+        stage.say("starting a cluster: Kafka, two controllers, a name server, three brokers")
+        cluster.up()
+        result = _under_load(stage, cluster, strike)
+        cluster.down()
+    finally:
+        cluster.end()
+    return result
+
+
+def _under_load(stage: Stage, cluster: LocalCluster, strike: Strike) -> dict[str, Any]:
+    times = int(stage.options.get("times") or 10)
+    name_server = cluster.name_servers[0]
+    first_message(stage, name_server, TOPIC)
+    consumer = Consumer(stage, name_server, TOPIC, settings={})
+    producer = Producer(stage, name_server, TOPIC, settings={}, rate=RATE_PER_S)
+    pauses = []
+    try:
+        for number in range(1, times + 1):
+            pauses.append(strike(cluster, producer))
+            stage.say(f"{number} of {times}: {pauses[-1][0]} stood still")
+        ledger = producer.stop()
+        got = consumer.wait_for(ledger)
+    finally:
+        producer.end()
+        consumer.stop()
+    result = verdict("default", ledger, got, pauses, [*producer.said(), *consumer.said()])
+    stage.documents["stock-pauses"] = result
+    return result
+
+
+def _in_order(result: dict[str, Any]) -> Row:
+    return Row(
+        "every message, in order",
+        f"{result['acknowledged']} acknowledged, lost {result['lost']}, out of order "
+        f"{result['out_of_order']}, stored twice {result['stored_twice']}",
+        result["lost"] == result["out_of_order"] == 0,
+    )
 
 
 def _pause(cluster: LocalCluster, producer: Producer) -> tuple[str, int]:
@@ -80,6 +101,24 @@ def _pause(cluster: LocalCluster, producer: Producer) -> tuple[str, int]:
     at_ms = time.time_ns() // 1_000_000
     pid = cluster.strike(name, signal.SIGSTOP)
     wait_until(lambda: cluster.restarted(name, pid), f"{name} was replaced")
+    cluster.whole()
+    producer.flows(RATE_PER_S * CALM_S)
+    return name, at_ms
+
+
+def _wake(cluster: LocalCluster, producer: Producer) -> tuple[str, int]:
+    """It wakes when another master has led for a while, with the client's sends in its socket."""
+    before = cluster.whole()
+    producer.flows(RATE_PER_S * CALM_S)
+    name = cluster.view.process_at(str(before.master_address))["name"]
+    at_ms = time.time_ns() // 1_000_000
+    pid = cluster.strike(name, signal.SIGSTOP)
+    cluster.set_view(
+        "another master",
+        lambda view: view.master_id is not None and view.master_epoch > before.master_epoch,
+    )
+    producer.flows(RATE_PER_S * CALM_S)
+    os.kill(pid, signal.SIGCONT)
     cluster.whole()
     producer.flows(RATE_PER_S * CALM_S)
     return name, at_ms

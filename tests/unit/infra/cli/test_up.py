@@ -43,10 +43,33 @@ def test_the_child_of_detach_gets_the_same_flags() -> None:
         "--kafka",
         "bootstrap.servers=k:1",
         "--no-land",
+        "--watchdog-ms",
+        "0",
     ]
     again = up._words(parsed(*words, "--detach"))
     assert up.options_of(parsed(*again), None) == up.options_of(parsed(*words), None)
     assert "--detach" not in again
+
+
+def test_every_option_of_a_cluster_reaches_the_child_of_detach() -> None:
+    arguments = parsed()
+    for name in ClusterOptions.__dataclass_fields__:
+        if name not in ("kafka", "land"):
+            setattr(arguments, name, "17")
+    words = up._words(arguments)
+    for name in set(ClusterOptions.__dataclass_fields__) - {"kafka", "land"}:
+        assert words[words.index(f"--{name.replace('_', '-')}") + 1] == "17"
+
+
+@pytest.mark.parametrize("wrong", [999, 600_001, -1])
+def test_a_watchdog_that_cannot_be_is_wrong_usage(wrong: int) -> None:
+    with pytest.raises(Problem, match="--watchdog-ms"):
+        ClusterOptions(watchdog_ms=wrong).check()
+
+
+def test_a_folder_may_get_another_watchdog() -> None:
+    stored = asdict(ClusterOptions(watchdog_ms=2_000))
+    assert up.options_of(parsed("--watchdog-ms", "0"), stored).watchdog_ms == 0
 
 
 def test_leftovers_of_a_crash_are_named_with_the_way_out(tmp_path: Path) -> None:
