@@ -69,6 +69,15 @@ VERBS: dict[str, Verb] = {
             "regent doctor --controller 10.0.0.1:9878 --json",
         ),
     ),
+    "topics": Verb(
+        "infra.cli.topics",
+        "make or check the topics of the log in a Kafka of yours",
+        (
+            "regent topics create --kafka bootstrap.servers=k1:9092,k2:9092,k3:9092",
+            "regent topics check --config controller.toml",
+            "regent topics create --kafka bootstrap.servers=k1:9092 --print",
+        ),
+    ),
     "restart": Verb(
         "infra.cli.restart",
         "brokers of the cluster anew, one after the other: a master hands over first, no send "

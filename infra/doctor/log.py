@@ -53,10 +53,17 @@ def check(
             f"{len(cluster.brokers)} node(s) at {where}, cluster {cluster.cluster_id}, client "
             f"librdkafka {libversion()[0]}",
         )
-        topics = _topics(admin, cluster, local_cluster, accept_unflushed)
+        fit = _topics(
+            admin,
+            cluster,
+            where,
+            few_copies=local_cluster,
+            self_made=local_cluster,
+            accept_unflushed=accept_unflushed,
+        )
         return [
             nodes,
-            *topics,
+            *fit,
             *_times(kafka, cluster),
             *(lost(kafka, folders) if COMMANDS_TOPIC in cluster.topics else []),
         ]
@@ -76,8 +83,23 @@ def check(
         ]
 
 
+def topics(kafka: Mapping[str, str], *, few_copies: bool) -> list[Finding]:
+    """The topics alone; `few_copies`: fewer than three are as wished. KafkaException,
+    processors.log.topics.TopicsUnfit.
+    """
+    admin = AdminClient({**LOG_CLIENT_SETTINGS, **kafka})
+    cluster = admin.list_topics(timeout=ASK_TIMEOUT_S)
+    return _topics(admin, cluster, kafka["bootstrap.servers"], few_copies=few_copies)
+
+
 def _topics(
-    admin: AdminClient, cluster: ClusterMetadata, local_cluster: bool, accept_unflushed: bool
+    admin: AdminClient,
+    cluster: ClusterMetadata,
+    where: str,
+    *,
+    few_copies: bool,
+    self_made: bool = False,
+    accept_unflushed: bool = False,
 ) -> list[Finding]:
     findings = []
     there = [spec for spec in TOPICS if spec.name in cluster.topics]
@@ -85,21 +107,19 @@ def _topics(
     for spec in TOPICS:
         if spec not in there:
             way_out = (
-                ("The first controller makes it.")
-                if local_cluster
-                else f"Create it: {topic_check.recipe([spec])}"
+                "The first controller makes it."
+                if self_made
+                else f"regent topics create --kafka bootstrap.servers={where}"
             )
             findings.append(
-                Finding(
-                    "topics", WARN if local_cluster else FAIL, f"{spec.name} is not there", way_out
-                )
+                Finding("topics", WARN if self_made else FAIL, f"{spec.name} is not there", way_out)
             )
             continue
         problems = topic_check.unfit(
             spec,
             cluster.topics[spec.name],
             reported[spec.name],
-            local_cluster or spec is BROKER_EVENTS,
+            few_copies or spec is BROKER_EVENTS,
             accept_unflushed,
         )
         findings += [
