@@ -70,7 +70,7 @@ VERBS: dict[str, Verb] = {
         ),
     ),
     "topics": Verb(
-        "infra.cli.topics",
+        "infra.doctor.topics",
         "make or check the topics of the log in a Kafka of yours",
         (
             "regent topics create --kafka bootstrap.servers=k1:9092,k2:9092,k3:9092",

@@ -12,6 +12,7 @@ from typing import Any
 
 from infra.cli import process
 from infra.cluster.data_folder import DataFolder
+from infra.doctor.landing import LandingPlace
 from infra.problems import EXIT_USAGE, Problem
 from processors.nameserver.config import EMBED
 from processors.settings.config import PROPERTIES_SUFFIXES
@@ -40,6 +41,7 @@ class Target:
     name_servers: list[str] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
     folders: list[Path] = field(default_factory=list)
+    landing: LandingPlace | None = None
 
     def take_controller(self, config: Any) -> None:
         """What a controller's configuration says."""
@@ -76,10 +78,15 @@ class Target:
         ]
         self.folders.append(config.store_dir)
 
+    def take_landing(self, config: Any, start: str) -> None:
+        """What a landing job's configuration says; `start`: the command that starts the job."""
+        self.kafka = self.kafka or dict(config.kafka)
+        self.landing = LandingPlace(Path(config.work_dir or config.checkpoint_dir), start)
+
 
 def of_file(path: Path) -> Target:
-    """A controller's, a broker's or a name server's configuration file; Problem when it is none of
-    these.
+    """The configuration file of a controller, a broker, a name server or a landing job; Problem
+    when it is none of these.
     """
     target, kind = Target(), kind_of(path)
     config: Any = process.load_config(kind, path, {})
@@ -87,6 +94,8 @@ def of_file(path: Path) -> Target:
         target.take_controller(config)
     elif kind == "namesrv":
         target.take_name_server(config)
+    elif kind == "land":
+        target.take_landing(config, f"regent land --config {path}")
     else:
         target.take_broker(path.stem, config)
     return target
@@ -110,6 +119,8 @@ def kind_of(path: Path) -> str:
         raise Problem(f"configuration {path}: {error}", "Correct it.", EXIT_USAGE) from None
     if EMBED in found or "enable_controller_in_namesrv" in found:
         return "namesrv"
+    if "checkpoint_dir" in found:
+        return "land"
     return "broker" if "store_dir" in found or "broker_name" in found else "controller"
 
 
@@ -122,6 +133,9 @@ def of_folder(folder: DataFolder) -> Target:
     for path in sorted(folder.config.glob("*.toml")):
         if kind_of(path) == "broker":
             target.take_broker(path.stem, process.load_config("broker", path, {}))
+    if options.get("land", True) and (land := folder.config_of("land")).exists():
+        config = process.load_config("land", land, {})
+        target.take_landing(config, f"regent up --dir {folder.root}")
     if not target.controllers:
         raise Problem(
             f"{folder.root} has no configuration yet",

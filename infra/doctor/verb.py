@@ -13,7 +13,7 @@ from pathlib import Path
 from infra.cluster.data_folder import DataFolder
 from infra.cluster.flags import add_dir
 from infra.controllers.admin import parse_addresses
-from infra.doctor import addresses, controllers, log, machine, target
+from infra.doctor import addresses, controllers, landing, log, machine, target
 from infra.doctor.findings import FAIL, Finding, render, verdict_of
 from infra.doctor.target import Target
 from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, Problem
@@ -87,6 +87,7 @@ def examine(what: Target) -> list[Finding]:
             "name servers",
             lambda: addresses.reached("name servers", {one: one for one in what.name_servers}),
         ),
+        ("landing", lambda: landing.check(what.landing)),
     ]
     if what.kafka or what.places:
         checks.insert(

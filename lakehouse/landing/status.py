@@ -109,11 +109,13 @@ class StatusFile:
 
 
 def read_status(directory: Path) -> LandingStatus | None:
-    """The landing job's last word, None if there is none."""
+    """The landing job's last word, None if there is none. ValueError: these are no such words."""
     try:
         values = json.loads((directory / STATUS_FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
+    if not isinstance(values, dict):
+        raise ValueError(f"{STATUS_FILE} holds no status")
     known = LandingStatus.__dataclass_fields__
     return LandingStatus(**{name: value for name, value in values.items() if name in known})
 

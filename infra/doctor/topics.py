@@ -1,7 +1,4 @@
-"""`regent topics create|check`: the topics that controllers rest on, in a Kafka that others run.
-
-A local cluster makes its own. Refuses to know what the topics hold.
-"""
+"""`regent topics create|check`: the topics that controllers rest on, in a Kafka that others run."""
 
 from __future__ import annotations
 
