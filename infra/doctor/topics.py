@@ -1,4 +1,7 @@
-"""`regent topics create|check`: the topics that controllers rest on, in a Kafka that others run."""
+"""`regent topics create|check`: the topics that controllers rest on, in a Kafka that others run.
+
+A local cluster makes its own. Refuses to know what the topics hold.
+"""
 
 from __future__ import annotations
 

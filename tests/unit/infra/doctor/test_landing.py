@@ -58,6 +58,7 @@ def test_a_landing_job_s_configuration_is_known(tmp_path: Path) -> None:
     path = tmp_path / "land.toml"
     path.write_text(
         f'tables = "{tmp_path}/tables"\ncheckpoint_dir = "{tmp_path}/work"\n'
+        f'jars_dir = "{tmp_path}"\n'
         '[kafka]\n"bootstrap.servers" = "k:9092"\n'
     )
     found = target.of_file(path)
