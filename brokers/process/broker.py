@@ -156,7 +156,7 @@ class BrokerProcess:
         self._make_service()
         self.hand_over = self._hand_over()
         self.disk_care = DiskHandOver(
-            self.disk, config.disk_timeout_ms, lambda: self.roles.serving, self.hand_over.for_disk
+            self.disk, config.disk_timeout_ms, lambda: self.roles.serving, self.hand_over.once
         )
         self.admin = AdminRequests(
             self.status,

@@ -91,10 +91,10 @@ class DiskHandOver:
         disk: DiskWatch,
         timeout_ms: int,
         leads: Callable[[], bool],
-        hand_over: Callable[[str], Awaitable[None]],
+        hand_over: Callable[[], Awaitable[None]],
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`hand_over(reason)` tries it once, and raises nothing."""
+        """`hand_over()` tries it once, and raises nothing."""
         self._disk = disk
         self._timeout_s = timeout_ms / 1000
         self._leads = leads
@@ -130,6 +130,5 @@ class DiskHandOver:
         if not (self.hangs and self._leads()) or self._now_s() < self._not_before_s:
             return
         self._not_before_s = self._now_s() + AGAIN_S
-        reason = self._reason()
-        _log.error("%s: this master hands over", reason)
-        await self._hand_over(reason)
+        _log.error("%s: this master hands over", self._reason())
+        await self._hand_over()

@@ -28,6 +28,8 @@ FLUSH_AT_END_MS = 2_000
 
 _RECORDS = {record.__name__: record for record in BROKER_EVENTS}
 _log = logging.getLogger("regent.broker.events")
+# What the client library says while Kafka is away, many times a second.
+_client_log = logging.getLogger("regent.broker.events.client")
 
 
 class EventReporter:
@@ -51,7 +53,9 @@ class EventReporter:
         self._incarnation = incarnation
         self._clock = clock
         self._sequence = 0
-        self._producer = None if kafka is None else Producer(producer_settings(kafka), logger=_log)
+        self._producer = (
+            None if kafka is None else Producer(producer_settings(kafka), logger=_client_log)
+        )
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:

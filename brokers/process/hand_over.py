@@ -96,9 +96,9 @@ class MasterHandOver:
         self._limit_ms = min(LIMIT_MS, limits.hold_ms * 3 // 4)
         self._busy = False
 
-    async def run(self, wanted: int | None = None, because: str = "") -> HandedOver:
+    async def run(self, wanted: int | None = None) -> HandedOver:
         """Hand over to `wanted`, or to the best member. Refused when that cannot be, or was not;
-        then this broker serves on. `because`: why, if nobody asked for it.
+        then this broker serves on.
         """
         if self._busy:
             raise Refused("a hand-over is under way already")
@@ -107,7 +107,7 @@ class MasterHandOver:
         self._busy = True
         epoch, asked_ms = self._roles.current.master_epoch, self._clock.now_ms()
         try:
-            done = await self._run(wanted, asked_ms, because)
+            done = await self._run(wanted, asked_ms)
         except Refused as refused:
             target = -1 if wanted is None else wanted
             self._tell("Refused", target, epoch, asked_ms, reason=str(refused))
@@ -118,10 +118,9 @@ class MasterHandOver:
         self._tell("Completed", done.master_id, epoch, asked_ms, new_master_epoch=done.master_epoch)
         return done
 
-    async def _run(self, wanted: int | None, asked_ms: int, because: str) -> HandedOver:
+    async def _run(self, wanted: int | None, asked_ms: int) -> HandedOver:
         target = await self._prepared(wanted)
-        why = {"reason": because} if because else {}
-        self._tell("Begun", target, self._roles.current.master_epoch, asked_ms, **why)
+        self._tell("Begun", target, self._roles.current.master_epoch, asked_ms)
         one = await self._hand_over(target)
         self._roles.drain(False)
         if one.stage is not Stage.DONE:
@@ -227,10 +226,10 @@ class MasterHandOver:
             if one.broker_id is not None
         ]
 
-    async def for_disk(self, reason: str) -> None:
-        """Try it once, because this master's disk does not answer."""
+    async def once(self) -> None:
+        """Try it; a refusal is logged."""
         try:
-            await self.run(because=reason)
+            await self.run()
         except Refused as refused:
             _log.error("not handed over: %s", refused)
 

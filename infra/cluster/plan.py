@@ -77,6 +77,13 @@ class ClusterOptions:
             raise Problem(
                 f"--kafka-nodes {self.kafka_nodes} is no choice", "Use 1 or 3.", EXIT_USAGE
             )
+        for flag, host in (("host", self.host), ("advertise-host", self.advertise_host)):
+            if host is not None and (":" in host or not host.strip()):
+                raise Problem(
+                    f"--{flag} {host!r} is no IPv4 address and no name of a host",
+                    "RocketMQ's addresses have no place for IPv6: use one of these.",
+                    EXIT_USAGE,
+                )
         if self.watchdog_ms and not WATCHDOG_MS_MIN <= self.watchdog_ms <= WATCHDOG_MS_MAX:
             raise Problem(
                 f"--watchdog-ms {self.watchdog_ms} is out of range",

@@ -21,7 +21,7 @@ LINE = "%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s"
 # libraries that report every reconnect at INFO
 QUIET = ("aiokafka", "faust", "mode", "kafka", "py4j", "asyncio")
 # these say the same many times a second while Kafka is away
-REPEATING = (*QUIET, "regent.controller.log")
+REPEATING = (*QUIET, "regent.controller.log", "regent.broker.events.client")
 EVERY_S = 10.0
 KINDS_MAX = 1_000
 

@@ -1,7 +1,12 @@
 """Broker events: encoded, bounded, and never in the way."""
 
+import asyncio
+
+import pytest
+
 from brokers.clock import Clock
 from brokers.process.event_reporter import EventReporter, producer_settings
+from infra.processes.logging import Sparing
 from tests.support.brokers import free_port
 
 
@@ -26,6 +31,25 @@ async def test_a_kafka_that_is_not_there_blocks_nobody_and_losses_are_counted() 
     assert reporter.reported + reporter.dropped == 11_000 and reporter.dropped >= 1_000
     await reporter.close()
     assert reporter.dropped == 11_000
+
+
+async def test_what_the_client_says_while_kafka_is_away_is_said_now_and_then(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    reporter = EventReporter(
+        {"bootstrap.servers": f"127.0.0.1:{free_port()}"}, "C", "b", "i", Clock()
+    )
+    reporter.start()
+    said: list = []
+    async with asyncio.timeout(60):
+        while len(said) < 4:
+            await asyncio.sleep(0.05)
+            said = [one for one in caplog.records if one.name.startswith("regent.broker.events")]
+    await reporter.close()
+    sparing = Sparing(lambda: 0.0)
+    passed = [one for one in said if sparing.filter(one)]
+    assert {one.name for one in said} == {"regent.broker.events.client"}
+    assert 0 < len(passed) < len(said)
 
 
 async def test_a_fact_that_fits_no_schema_is_dropped_and_counted() -> None:

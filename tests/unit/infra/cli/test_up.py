@@ -67,6 +67,13 @@ def test_a_watchdog_that_cannot_be_is_wrong_usage(wrong: int) -> None:
         ClusterOptions(watchdog_ms=wrong).check()
 
 
+@pytest.mark.parametrize("name", ["host", "advertise_host"])
+@pytest.mark.parametrize("wrong", ["::1", "[::1]", "fe80::1%eth0", "127.0.0.1:80", ""])
+def test_a_host_that_no_client_could_use_is_wrong_usage(name: str, wrong: str) -> None:
+    with pytest.raises(Problem, match=f"--{name.replace('_', '-')} .* is no IPv4 address"):
+        ClusterOptions(**{name: wrong}).check()
+
+
 def test_a_folder_may_get_another_watchdog() -> None:
     stored = asdict(ClusterOptions(watchdog_ms=2_000))
     assert up.options_of(parsed("--watchdog-ms", "0"), stored).watchdog_ms == 0
