@@ -308,7 +308,8 @@ class BrokerProcess:
         self.name_servers.start()
         self._tasks += [self.replica.failed(), self.membership.failed()]
         self._spawn(self.membership.register())
-        self.disk.start()
+        if self.config.disk_timeout_ms:
+            self.disk.start()
         self._spawn(self.beats.run(lambda: not self.disk_care.stuck))
 
     async def _listen(self, host: str, port: int) -> None:

@@ -18,7 +18,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from events.producer import LOG_CLIENT_SETTINGS
-from events.topics import PRODUCTION_IN_SYNC_MIN, PRODUCTION_REPLICATION_MIN, TOPIC_NAMES, TOPICS
+from events.topics import PRODUCTION_REPLICATION_MIN, TOPIC_NAMES
 from infra.cli.process import table_of
 from infra.doctor import log, target
 from infra.doctor.findings import FAIL, render, verdict_of
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.only_print and arguments.action == "check":
         raise Problem("topics check prints no commands", "Leave --print out.", EXIT_USAGE)
     kafka = _settings(arguments)
-    wanted = topics_wanted(arguments.replication)
+    wanted = log_topics.wanted(arguments.replication)
     if arguments.only_print:
         lines = commands(kafka["bootstrap.servers"], wanted)
         print(json.dumps({"commands": lines}, indent=1) if arguments.json else "\n".join(lines))
@@ -110,20 +110,6 @@ def _settings(arguments: argparse.Namespace) -> dict[str, str]:
             EXIT_USAGE,
         )
     return kafka
-
-
-def topics_wanted(replication: int) -> list[NewTopic]:
-    """Every topic with that many copies; from three on a record is safe when two have it."""
-    in_sync = PRODUCTION_IN_SYNC_MIN if replication >= PRODUCTION_REPLICATION_MIN else 1
-    return [
-        NewTopic(
-            spec.name,
-            num_partitions=spec.partitions,
-            replication_factor=replication,
-            config={**spec.created, "min.insync.replicas": str(in_sync)},
-        )
-        for spec in TOPICS
-    ]
 
 
 def commands(bootstrap: str, wanted: list[NewTopic]) -> list[str]:

@@ -18,22 +18,12 @@ from infra.kafka import server
 from infra.problems import Problem
 from processors.log import topics as topic_check
 
-IN_SYNC_OF_THREE = 2
 REACH_TIMEOUT_S = 10.0
 
 
 def wanted(nodes: int) -> list[NewTopic]:
-    """Every topic with one replica per node; with three nodes a record is safe when two have it."""
-    in_sync = str(IN_SYNC_OF_THREE if nodes >= 3 else 1)
-    return [
-        NewTopic(
-            spec.name,
-            num_partitions=spec.partitions,
-            replication_factor=nodes,
-            config={**spec.created, "min.insync.replicas": in_sync},
-        )
-        for spec in topics.TOPICS
-    ]
+    """Every topic with one replica per node."""
+    return topic_check.wanted(topics.TOPICS, nodes)
 
 
 def create(kafka: Mapping[str, str], nodes: int) -> list[str]:

@@ -228,10 +228,10 @@ def _wait_for_creation(
         time.sleep(CREATED_POLL_S)
 
 
-def _create(admin: AdminClient, specs: Sequence[TopicSpec], nodes: int) -> None:
-    replication = PRODUCTION_REPLICATION_MIN if nodes >= PRODUCTION_REPLICATION_MIN else 1
-    in_sync = PRODUCTION_IN_SYNC_MIN if replication > 1 else 1
-    asked = [
+def wanted(specs: Sequence[TopicSpec], replication: int) -> list[NewTopic]:
+    """The topics with that many copies; from three on a record is safe when two have it."""
+    in_sync = PRODUCTION_IN_SYNC_MIN if replication >= PRODUCTION_REPLICATION_MIN else 1
+    return [
         NewTopic(
             spec.name,
             num_partitions=spec.partitions,
@@ -240,6 +240,11 @@ def _create(admin: AdminClient, specs: Sequence[TopicSpec], nodes: int) -> None:
         )
         for spec in specs
     ]
+
+
+def _create(admin: AdminClient, specs: Sequence[TopicSpec], nodes: int) -> None:
+    replication = PRODUCTION_REPLICATION_MIN if nodes >= PRODUCTION_REPLICATION_MIN else 1
+    asked = wanted(specs, replication)
     for name, future in admin.create_topics(asked, request_timeout=CREATE_TIMEOUT_S).items():
         try:
             future.result(CREATE_TIMEOUT_S)

@@ -8,11 +8,12 @@ import pytest
 
 from events.topics import TOPICS
 from infra.doctor import topics
+from infra.kafka import log_topics
 
 
 @pytest.mark.parametrize(("replication", "in_sync"), [(1, "1"), (2, "1"), (3, "2"), (5, "2")])
 def test_each_topic_has_what_is_required_of_it(replication: int, in_sync: str) -> None:
-    wanted = {one.topic: one for one in topics.topics_wanted(replication)}
+    wanted = {one.topic: one for one in log_topics.wanted(replication)}
     assert set(wanted) == {spec.name for spec in TOPICS}
     for spec in TOPICS:
         one = wanted[spec.name]
@@ -21,7 +22,7 @@ def test_each_topic_has_what_is_required_of_it(replication: int, in_sync: str) -
 
 
 def test_the_printed_commands_say_the_same() -> None:
-    wanted = topics.topics_wanted(3)
+    wanted = log_topics.wanted(3)
     for line, topic in zip(topics.commands("k1:9092", wanted), wanted, strict=True):
         words = shlex.split(line)
         assert words[words.index("--topic") + 1] == topic.topic
