@@ -16,6 +16,8 @@ from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Answer, Connection, Handler
 from brokers.service.clients.groups import ClientGroups
 from brokers.service.clients.requests import ClientRequests
+from brokers.service.delivery.delay_service import DelayDelivery
+from brokers.service.delivery.send_back import RetryRules, SendBack
 from brokers.service.metadata.kept_requests import KeptRequests
 from brokers.service.metadata.offset_requests import OffsetRequests
 from brokers.service.metadata.shared_tables import SharedTables
@@ -23,9 +25,10 @@ from brokers.service.metadata.topic_requests import TopicRequests
 from brokers.service.reading.pull import PullService
 from brokers.service.reading.query_requests import QueryRequests
 from brokers.service.reading.repair import Repairs
-from brokers.service.role.forward import Forwarder
+from brokers.service.role.forward import Forwarder, Serve
 from brokers.service.role.role_view import RoleView
 from brokers.service.role.services import Service, declared, handlers_of
+from brokers.service.sending.own_puts import OwnPuts
 from brokers.service.sending.send import SendService, SendTerms
 from brokers.service.tables.topics import RETRY_PREFIX, TopicConfig, name_refusal
 from brokers.store.log.integrity import BadRecord
@@ -65,7 +68,12 @@ class ClientService:
         self.clients = ClientRequests(
             self.groups, clock, self.ensure_groups, tables.groups.notify_enabled, self._queue_exists
         )
+        repair = _nothing_to_repair if repairs is None else repairs.wanted
+        self.puts = OwnPuts(store, roles, clock, terms)
         soon = lambda act: asyncio.get_running_loop().call_soon(act)  # noqa: E731
+        self.delivery = DelayDelivery(store, tables.kept, self.puts, clock, repair, soon)
+        locks = self.clients.locks
+        retries = RetryRules(tables.groups, lambda group: locks.holds_any(group, clock.now_ms()))
         self.pulls = PullService(
             store, tables, self.groups, clock, soon, repairs, lambda: roles.serves(writes=True)
         )
@@ -78,13 +86,16 @@ class ClientService:
             not_serving=self._not_serving,
             create_topic=changes.on_first_send,
             unheld_topics=changes.unheld,
+            retried=retries.destination,
         )
         self._offsets = OffsetRequests(store, tables, clock, roles, shared.held, self.groups)
         self._services: tuple[Service, ...] = (
             self.sends,
             self.pulls,
             self.clients,
-            QueryRequests(store, _nothing_to_repair if repairs is None else repairs.wanted),
+            QueryRequests(store, repair),
+            self.delivery,
+            self._send_back(repair),
             self._offsets,
             TopicRequests(tables, changes, shared.groups),
             KeptRequests(tables.kept, store, clock),
@@ -93,6 +104,19 @@ class ClientService:
         self.served = declared(self._services)
         """Request code to how it is served."""
         changes.found(store.queue_ids())
+
+    def _send_back(self, repair: Callable[[BadRecord, str], object]) -> SendBack:
+        return SendBack(
+            self._store,
+            self._tables,
+            self.puts,
+            known=self.ensure_groups,
+            hold=self._changes.put,
+            unheld=self._changes.unheld,
+            repair=repair,
+            leads=lambda: self._roles.serves(writes=True),
+            not_serving=self._passed_on,
+        )
 
     @property
     def queue_ends_behind(self) -> int:
@@ -104,11 +128,14 @@ class ClientService:
         return handlers_of(self.served, self._forwarder)
 
     def _not_serving(self, connection: Connection, request: RemotingCommand) -> Answer:
-        return self._forwarder.handle(connection, request, self.sends.serve, writes=True)
+        return self._passed_on(connection, request, self.sends.serve)
+
+    def _passed_on(self, connection: Connection, request: RemotingCommand, serve: Serve) -> Answer:
+        return self._forwarder.handle(connection, request, serve, writes=True)
 
     def unfinished(self) -> int:
         """Sends and changes of topics that were begun and are not answered yet."""
-        return self.sends.waiting + self._changes.under_way
+        return self.sends.waiting + self.puts.waiting + self._changes.under_way
 
     def _queue_exists(self, topic: str, queue_id: int) -> bool:
         config = self._tables.topics.get(topic)

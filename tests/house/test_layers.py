@@ -33,7 +33,7 @@ LEVELS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("brokers/service/tables", "brokers/service/role"),
         ("brokers/service/clients",),
         ("brokers/service/sending",),
-        ("brokers/service/reading", "brokers/service/metadata"),
+        ("brokers/service/reading", "brokers/service/metadata", "brokers/service/delivery"),
         ("brokers/service",),
         ("brokers/membership",),
         ("brokers/process",),

@@ -78,7 +78,8 @@ SHELLS: dict[str, tuple[str, ...]] = {
     "brokers/service/tables": ("kept_for_java", "table_files", "table_writer"),
     "brokers/service/role": ("forward", "role_view"),
     "brokers/service/clients": ("requests",),
-    "brokers/service/sending": ("send",),
+    "brokers/service/sending": ("own_puts", "send"),
+    "brokers/service/delivery": ("delay_service", "send_back"),
     "brokers/service/reading": ("cold_reads", "repair"),
     "brokers/service/metadata": (
         "held_by_members", "joiner_tables", "queue_end_copy", "sync", "topic_changes",

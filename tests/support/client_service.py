@@ -128,13 +128,17 @@ class Desk:
         mastership = Mastership(
             lambda: self.leads,
             lambda: self.refusal,
-            lambda end: None,
+            self._grew,
             self._confirmation,
             self.storage_failures.append,
             self.flushed,
         )
         host = host_bytes("127.0.0.1", 10911)
         return SendTerms(mastership, "c", host, 3_000, UniqueKeys(host[:4], 1, 2))
+
+    def _grew(self, log_end: int) -> None:
+        if self.confirm_at_once:
+            self.service.confirmed(log_end)
 
     def _confirmation(self, end_offset: int, _timeout_ms: int) -> asyncio.Future[Confirmation]:
         future: asyncio.Future[Confirmation] = asyncio.get_running_loop().create_future()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
 
 LOCK_EXPIRES_MS = 60_000
 LOCKS_MAX = 200_000
@@ -26,7 +25,7 @@ class QueueLocks:
 
     def __init__(self) -> None:
         self._locks: dict[tuple[str, Queue], tuple[str, int, int]] = {}
-        self._of_groups: Counter[str] = Counter()
+        self._of_groups: dict[str, set[Queue]] = {}
         self._of_connections: Counter[int] = Counter()
         self._expire_at_ms: int | None = None
 
@@ -53,7 +52,7 @@ class QueueLocks:
                     if self._is_full(group, connection_id):
                         continue
                 self._drop(key)
-                self._of_groups[group] += 1
+                self._of_groups.setdefault(group, set()).add(queue)
                 self._of_connections[connection_id] += 1
             self._locks[key] = (client_id, now_ms, connection_id)
             held.append(queue)
@@ -65,10 +64,17 @@ class QueueLocks:
             if owner is not None and owner[0] == client_id:
                 self._drop((group, queue))
 
+    def holds_any(self, group: str, now_ms: int) -> bool:
+        """Whether a client of this group holds a queue now."""
+        return any(
+            now_ms - self._locks[group, queue][1] <= LOCK_EXPIRES_MS
+            for queue in self._of_groups.get(group, ())
+        )
+
     def _is_full(self, group: str, connection_id: int) -> bool:
         return (
             len(self._locks) >= LOCKS_MAX
-            or self._of_groups[group] >= LOCKS_PER_GROUP_MAX
+            or len(self._of_groups.get(group, ())) >= LOCKS_PER_GROUP_MAX
             or self._of_connections[connection_id] >= LOCKS_PER_CONNECTION_MAX
         )
 
@@ -85,11 +91,11 @@ class QueueLocks:
         owner = self._locks.pop(key, None)
         if owner is None:
             return
-        counters: tuple[tuple[Counter[Any], object], ...] = (
-            (self._of_groups, key[0]),
-            (self._of_connections, owner[2]),
-        )
-        for counter, one in counters:
-            counter[one] -= 1
-            if not counter[one]:
-                del counter[one]
+        group, queue = key
+        queues = self._of_groups[group]
+        queues.discard(queue)
+        if not queues:
+            del self._of_groups[group]
+        self._of_connections[owner[2]] -= 1
+        if not self._of_connections[owner[2]]:
+            del self._of_connections[owner[2]]

@@ -2,7 +2,8 @@
 (PROTOCOL 2.11).
 
 Responsible for: asking 21, 43, 201, 19015, 45, 402, 61 and 60 every few seconds and at once after a
-change of master; offsets of a master of our own kind much more often, and only what changed.
+change of master; offsets of a master of our own kind much more often, and only what changed, and
+how far it has delivered delayed messages.
 Refuses to know: what the tables are for.
 """
 
@@ -85,7 +86,7 @@ class MetadataSync:
         return self._roles.master_address, self._roles.current.master_epoch
 
     async def _rest(self, followed: tuple[str | None, int]) -> None:
-        """Until the next round, or another master; meanwhile offsets alone."""
+        """Until the next round, or another master; meanwhile offsets, and places of deliveries."""
         left_ms = self._period_ms
         while left_ms > 0 and self._followed == followed:
             await self._roles.wait_change(min(left_ms, OFFSETS_PERIOD_MS))
@@ -97,7 +98,8 @@ class MetadataSync:
                 and self._followed == followed
                 and self._offset_copy.tells_changes
             ):
-                await self._copied(RequestCode.GET_ALL_CONSUMER_OFFSET, master, epoch)
+                for code in _OFTEN:
+                    await self._copied(code, master, epoch)
 
     async def copy_from(self, master: str, epoch: int) -> str | None:
         """One round; what cannot be read is left for the next one. None when all is copied, else
@@ -202,6 +204,8 @@ _OWN = (
     RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
     RequestCode.REGENT_QUEUE_ENDS,
 )
+# What moves all the time, and what a new master repeats that lacks it.
+_OFTEN = (RequestCode.GET_ALL_CONSUMER_OFFSET, RequestCode.GET_ALL_DELAY_OFFSET)
 _PAGE: Mapping[int, Mapping[str, str]] = {
     RequestCode.GET_ALL_TOPIC_CONFIG: {"topicSeq": "0", "maxTopicNum": "2147483647"},
     RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: {"groupSeq": "0", "maxGroupNum": "2147483647"},

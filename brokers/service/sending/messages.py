@@ -12,13 +12,15 @@ from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.remoting.fields import FORWARDED_FOR
+from brokers.service.sending.delayed import as_stored
 from brokers.service.sending.request import (
     MARK_POP,
+    MARK_TRANSACTION,
     REGION_ID,
     SendRequest,
+    has_property,
     joined_properties,
     stored_properties,
-    unserved_kind,
 )
 from brokers.service.sending.usual import UsualSend
 from brokers.store.log.batch_units import decode_batch
@@ -39,7 +41,9 @@ class MessageMaker:
     def messages(
         self, connection: Connection, request: RemotingCommand, send: SendRequest, queue_id: int
     ) -> list[MessageFields]:
-        """In the order of the batch. RecordError, ValueError: not storable."""
+        """In the order of the batch, a delayed one in the form in which it waits. RecordError,
+        ValueError: not storable.
+        """
         born_host = _born_host(connection, request)
         if send.batch or request.code == RequestCode.SEND_BATCH_MESSAGE:
             # As RocketMQ does, and its recorded log shows: what the request carries goes behind
@@ -47,8 +51,8 @@ class MessageMaker:
             common = stored_properties(send.properties, self._added)
             units = decode_batch(request.body)
             for unit in units:
-                if refused := unserved_kind(unit.properties.decode("utf-8", "replace"), 0):
-                    raise ValueError(refused.remark)
+                if has_property(unit.properties.decode("utf-8", "replace"), MARK_TRANSACTION):
+                    raise ValueError("a transaction message cannot be one of a batch")
             return [
                 MessageFields(
                     send.topic,
@@ -68,17 +72,19 @@ class MessageMaker:
         if MARK_POP in properties:
             properties = _without(properties, MARK_POP)
         return [
-            MessageFields(
-                send.topic,
-                queue_id,
-                request.body,
-                stored_properties(properties, self._added),
-                send.born_ms,
-                born_host,
-                self._store_host,
-                send.flag,
-                send.sys_flag,
-                send.reconsume_times,
+            as_stored(
+                MessageFields(
+                    send.topic,
+                    queue_id,
+                    request.body,
+                    stored_properties(properties, self._added),
+                    send.born_ms,
+                    born_host,
+                    self._store_host,
+                    send.flag,
+                    send.sys_flag,
+                    send.reconsume_times,
+                )
             )
         ]
 

@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from brokers.remoting.codes import ResponseCode
-from brokers.remoting.fields import I32_MAX, I64_MAX, I64_MIN, flag, number, text
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.fields import I32_MAX, I64_MAX, I64_MIN, flag, number, number_or_none, text
+from brokers.service.sending.delayed import TIMER_REQUESTS, asked_level
 from brokers.service.tables.topics import (
     NOT_WRITABLE_BY_CLIENTS,
     RETRY_PREFIX,
@@ -24,14 +26,15 @@ from brokers.store.log.properties import PROPERTIES_BYTES_MAX
 from brokers.store.log.records import BODY_BYTES_MAX, SYS_FLAG_TRANSACTION_MASK
 
 REGION_ID = "DefaultRegion"
-TIMER_PROPERTIES = ("TIMER_DELIVER_MS", "TIMER_DELAY_MS", "TIMER_DELAY_SEC")
 # Properties by which a message is something else than one for now.
 MARK_TRANSACTION = "TRAN_MSG"
 MARK_DELAY = "DELAY"
 MARK_TIMER = "TIMER_D"
 MARK_POP = "POP_CK"
-UNSERVED_MARKS = (MARK_TRANSACTION, MARK_DELAY, MARK_TIMER)
-"""Texts that are in the properties of every message that is not served."""
+UNSERVED_MARKS = (MARK_TRANSACTION, MARK_TIMER)
+"""Texts of which one is in the properties of every message that is not served."""
+# A client of this version or a newer one says itself how often (RocketMQ 3.4.9).
+SAYS_TRIES_VERSION = 121
 I32_MIN = -(2**31)
 SYS_FLAGS_INNER_BATCH = 0x40 | 0x80
 
@@ -98,6 +101,16 @@ def parse_v1(ext: Mapping[str, str]) -> SendRequest:
     )
 
 
+def tries_max(request: RemotingCommand) -> int | None:
+    """How often a group tries a message, as the client says that sends it to the retry topic (310,
+    10), or sends it back (36); None: it leaves that to the group's settings.
+    """
+    if request.version < SAYS_TRIES_VERSION:
+        return None
+    ext = request.ext
+    return number_or_none(ext, "l" if "l" in ext else "maxReconsumeTimes")
+
+
 def topic_refusal(topic: str) -> Refusal | None:
     """The checks that need nothing but the name."""
     reason = name_refusal(topic)
@@ -131,6 +144,8 @@ def refusal(request: SendRequest, config: TopicConfig, body: bytes) -> Refusal |
         )
     if not body:
         return Refusal(ResponseCode.SYSTEM_ERROR, "the message body is empty")
+    if request.batch and _has_level(request.properties):
+        return Refusal(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot be delayed")
     if not _numbers_fit(request):
         return Refusal(
             ResponseCode.MESSAGE_ILLEGAL,
@@ -156,11 +171,10 @@ def _unserved(request: SendRequest) -> Refusal | None:
             ResponseCode.MESSAGE_ILLEGAL,
             "inner batches, which are one message of many, are not served by this broker",
         )
-    return unserved_kind(request.properties, request.sys_flag)
+    return _unserved_kind(request.properties, request.sys_flag)
 
 
-def unserved_kind(properties: str, sys_flag: int) -> Refusal | None:
-    """Why a message with these is not stored: single, or one of a batch."""
+def _unserved_kind(properties: str, sys_flag: int) -> Refusal | None:
     if not sys_flag & SYS_FLAG_TRANSACTION_MASK and not any(
         mark in properties for mark in UNSERVED_MARKS
     ):
@@ -169,14 +183,22 @@ def unserved_kind(properties: str, sys_flag: int) -> Refusal | None:
         return Refusal(
             ResponseCode.MESSAGE_ILLEGAL, "transaction messages are not served by this broker yet"
         )
-    delay = (property_value(properties, MARK_DELAY) or "").strip()
-    if delay.lstrip("0").isdigit() or any(
-        has_property(properties, name) for name in TIMER_PROPERTIES
+    if any(has_property(properties, name) for name in TIMER_REQUESTS) and not _has_level(
+        properties
     ):
         return Refusal(
-            ResponseCode.MESSAGE_ILLEGAL, "delayed messages are not served by this broker yet"
+            ResponseCode.MESSAGE_ILLEGAL,
+            "messages with a time of delivery are not served by this broker yet",
         )
     return None
+
+
+def _has_level(properties: str) -> bool:
+    """Whether it asks for a delay level, which wins over a time."""
+    try:
+        return asked_level(properties.encode("utf-8", "replace")) > 0
+    except ValueError:
+        return True  # it is refused for that
 
 
 def waits_for_replicas(properties: str) -> bool:

@@ -34,11 +34,17 @@ from brokers.service.sending.request import (
     property_value,
     refusal,
     topic_refusal,
+    tries_max,
     waits_for_replicas,
     with_property,
 )
 from brokers.service.sending.usual import usual_send
-from brokers.service.tables.topics import NOT_WRITABLE_BY_CLIENTS, TopicConfig, TopicTable
+from brokers.service.tables.topics import (
+    NOT_WRITABLE_BY_CLIENTS,
+    RETRY_PREFIX,
+    TopicConfig,
+    TopicTable,
+)
 from brokers.store.appender import PutResult
 from brokers.store.files.disk_space import full_remark
 from brokers.store.files.errors import DiskFull, LogError
@@ -101,7 +107,8 @@ class SendTerms:
 
 class SendService(Service):
     """`create_topic` makes a topic of a first send and returns when it may be acknowledged, with a
-    refusal if not.
+    refusal if not. `retried(send, limit)`: where a send to a retry topic goes, by its client's own
+    limit of tries.
     """
 
     def __init__(
@@ -114,6 +121,7 @@ class SendService(Service):
         *,
         create_topic: Callable[[SendRequest], Awaitable[Refusal | None]],
         unheld_topics: set[str],
+        retried: Callable[[SendRequest, int | None], SendRequest],
         not_serving: Callable[[Connection, RemotingCommand], Answer],
     ) -> None:
         self._store = store
@@ -124,6 +132,7 @@ class SendService(Service):
         self._maker = MessageMaker(terms.cluster_name, terms.store_host)
         self._ack_timeout_ms = terms.ack_timeout_ms
         self._create_topic, self._not_serving = create_topic, not_serving
+        self._retried = retried
         self._pending: list[Pending] = []
         self._waiting_sends = self._waiting_bytes = 0
         self._loop = asyncio.get_running_loop()
@@ -155,6 +164,8 @@ class SendService(Service):
             )
         except BadField as error:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
+        if send.topic.startswith(RETRY_PREFIX) and not send.batch:
+            send = self._retried(send, tries_max(request))
         config = self._topics.get(send.topic)
         if config is None or send.topic in self._unheld_topics:
             refused = topic_refusal(send.topic)

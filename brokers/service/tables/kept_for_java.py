@@ -1,5 +1,5 @@
-"""Tables that only Java's delay, timer and pop services understand, kept for them
-(PROTOCOL 2.11, 3.9).
+"""Places of the services that deliver later: ours for delay levels, else kept for Java's timer and
+pop services (PROTOCOL 2.11, 3.9, 4.14).
 
 Responsible for: which master's answer is taken over, and what is given on, so that a Java broker
 that leads later goes on where the last Java master was. Refuses to know: when a message is due, who
@@ -67,6 +67,19 @@ class KeptDocument:
 
     def body(self, _oldest_ms: int) -> bytes:
         return fastjson.dumps(self.value)
+
+    @property
+    def table(self) -> Mapping[str, object]:
+        """What it holds under its key."""
+        table = self.value[self._key]
+        assert isinstance(table, Mapping)
+        return table
+
+    def put(self, table: Mapping[str, object], wall_ms: int | None) -> None:
+        """This broker's own table from now on; with a time its version moves."""
+        version = DataVersion.from_wire(self.value.get("dataVersion"))
+        moved = version if wall_ms is None else version.changed(wall_ms)
+        self.value = {**self.value, self._key: dict(table), "dataVersion": moved.to_wire()}
 
 
 class TimerCheckPoint:
@@ -167,6 +180,18 @@ class KeptFiles:
     def body(self, code: int, oldest_ms: int) -> bytes:
         """The answer to a slave. `oldest_ms`: store time of the log's first message, or now."""
         return self._tables[code].body(oldest_ms)
+
+    def table(self, code: int) -> Mapping[str, object]:
+        """What the document of this code holds."""
+        document = self._tables[code]
+        assert isinstance(document, KeptDocument)
+        return document.table
+
+    def put(self, code: int, table: Mapping[str, object], wall_ms: int | None) -> None:
+        """A service of this broker keeps its own places here; with a time the version moves."""
+        document = self._tables[code]
+        assert isinstance(document, KeptDocument)
+        document.put(table, wall_ms)
 
     @property
     def unsaved(self) -> bool:

@@ -132,8 +132,15 @@ class SubscriptionGroups:
         return fields is None or fields.get("notifyConsumerIdsChangedEnable") is not False
 
     def retry_queues(self, group: str) -> int:
-        value = self._groups.get(group, DEFAULTS).get("retryQueueNums", 1)
-        return value if type(value) is int else 1
+        return self._number(group, "retryQueueNums", 1)
+
+    def retry_max(self, group: str) -> int:
+        """After how many retries a message is a dead letter."""
+        return self._number(group, "retryMaxTimes", 16)
+
+    def _number(self, group: str, key: str, default: int) -> int:
+        value = self._groups.get(group, DEFAULTS).get(key, default)
+        return value if type(value) is int else default
 
     def __len__(self) -> int:
         return len(self._groups)

@@ -280,7 +280,7 @@ class TopicTable:
         """The configuration a first send to an unknown topic would give it; None when it may not
         create one.
         """
-        if topic.startswith(RETRY_PREFIX):
+        if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
             return TopicConfig(topic, 1, 1, sys_flag=SYS_FLAG_UNIT if unit else 0)
         template = self.configs.get(default_topic)
         if template is None or not template.perm & PERM_INHERIT:

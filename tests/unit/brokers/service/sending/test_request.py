@@ -87,8 +87,11 @@ def test_names_are_checked_first(topic: str, code: int | None) -> None:
         ({"born_ms": 2**63}, {}, b"x", 13),
         ({"sys_flag": 4}, {}, b"x", 13),
         ({"properties": "TRAN_MSG\x01true\x02"}, {}, b"x", 13),
-        ({"properties": "a\x01b\x02DELAY\x013\x02"}, {}, b"x", 13),
+        ({"properties": "a\x01b\x02DELAY\x013\x02"}, {}, b"x", None),
+        ({"properties": "a\x01b\x02DELAY\x013\x02", "batch": True}, {}, b"x", 13),
         ({"properties": "DELAY\x010\x02"}, {}, b"x", None),
+        ({"properties": "DELAY\x010\x02TIMER_DELAY_MS\x0110\x02"}, {}, b"x", 13),
+        ({"properties": "DELAY\x011\x02TIMER_DELAY_MS\x0110\x02"}, {}, b"x", None),
         ({"properties": "TIMER_DELAY_MS\x0110\x02"}, {}, b"x", 13),
     ],
 )

@@ -144,17 +144,12 @@ async def test_an_id_given_twice_is_answered_as_readers_decode_it(tmp_path: Path
         ]
 
 
-@pytest.mark.parametrize(
-    "kind", [b"DELAY\x013\x02", b"a\x01b\x02TRAN_MSG\x01true\x02", b"TIMER_DELIVER_MS\x015\x02"]
-)
-async def test_a_batch_with_a_message_that_a_single_send_may_not_have_is_refused_whole(
-    tmp_path: Path, kind: bytes
-) -> None:
+async def test_a_batch_with_a_transaction_message_is_refused_whole(tmp_path: Path) -> None:
     async with Desk(tmp_path) as desk:
         desk.lead()
         units = [
             BatchUnit(0, b"one", b"UNIQ_KEY\x01k1\x02"),
-            BatchUnit(0, b"two", b"UNIQ_KEY\x01k2\x02" + kind),
+            BatchUnit(0, b"two", b"UNIQ_KEY\x01k2\x02a\x01b\x02TRAN_MSG\x01true\x02"),
         ]
         for batch, code in ((units, 13), (units[:1], 0)):
             request = send_request("T", encode_batch(batch))
@@ -163,6 +158,35 @@ async def test_a_batch_with_a_message_that_a_single_send_may_not_have_is_refused
         assert [
             each.fields.body for each in decode_messages(desk.store.read_log(0, desk.store.log_end))
         ] == [b"one"]
+
+
+@pytest.mark.parametrize("kind", [b"DELAY\x013\x02", b"TIMER_DELIVER_MS\x015\x02"])
+async def test_20_a_batch_with_a_delay_in_one_unit_is_delivered_at_once_and_complete(
+    tmp_path: Path, kind: bytes
+) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        units = [
+            BatchUnit(0, b"one", b"UNIQ_KEY\x01k1\x02"),
+            BatchUnit(0, b"two", b"UNIQ_KEY\x01k2\x02" + kind),
+        ]
+        request = send_request("T", encode_batch(units))
+        request.code, request.ext["m"] = 320, "true"
+        assert (await desk.ask(request)).code == 0
+        answer = await desk.ask(pull_request("T", 0, 0))
+        assert [each.fields.body for each in decode_messages(answer.body)] == [b"one", b"two"]
+
+
+@pytest.mark.parametrize("level", ["x", "1.5", "99999999999"])
+async def test_3_a_delay_that_is_no_number_is_refused_and_nothing_is_stored(
+    tmp_path: Path, level: str
+) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        await desk.ask(send_request("T", b"x"))
+        end, request = desk.store.log_end, send_request("T", b"y")
+        request.ext["i"] = f"UNIQ_KEY\x01k\x02DELAY\x01{level}\x02"
+        assert (await desk.ask(request)).code == 13 and desk.store.log_end == end
 
 
 async def test_a_oneway_send_is_stored_and_not_answered(tmp_path: Path) -> None:

@@ -1,0 +1,103 @@
+"""Messages that this broker itself puts into its log: delivered ones, retries, dead letters
+(PROTOCOL 4.14, design S1).
+
+Responsible for: the same terms as a producer's send has: only the master writes, never without
+hope, and what is answered as stored is held by every member. Refuses to know: what the messages
+are for.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from brokers.clock import Clock
+from brokers.replica.put_rules import PutStatus, admit, code_of, combine
+from brokers.replica.waiters import Confirmation
+from brokers.service.role.role_view import RoleView
+from brokers.service.sending.send import SendTerms
+from brokers.store.appender import PutResult
+from brokers.store.files.disk_space import full_remark
+from brokers.store.files.errors import DiskFull, LogError
+from brokers.store.log.group_commit import Flushed
+from brokers.store.log.records import MessageFields, RecordError
+from brokers.store.store import MessageStore
+
+_log = logging.getLogger("regent.broker.sends")
+
+
+class NotPut(Exception):
+    """Nothing of it is stored. `code`, `remark`: what a client is answered."""
+
+    def __init__(self, code: int, remark: str | None) -> None:
+        super().__init__(remark or f"code {code}")
+        self.code, self.remark = code, remark
+
+
+class PutOutcome(NamedTuple):
+    """What became of one message."""
+
+    status: PutStatus
+    result: PutResult
+
+
+class OwnPuts:
+    """On the store's thread."""
+
+    def __init__(
+        self, store: MessageStore, roles: RoleView, clock: Clock, terms: SendTerms
+    ) -> None:
+        self._store = store
+        self._roles = roles
+        self._clock = clock
+        self._mastership, self._ack_timeout_ms = terms.mastership, terms.ack_timeout_ms
+        self.store_host = terms.store_host
+        self.waiting = 0
+        """Messages that are in the log and whose outcome somebody waits for."""
+
+    def append(self, messages: Sequence[MessageFields]) -> list[PutResult | RecordError]:
+        """Into the log of this master, at once; who needs them confirmed looks at the confirm
+        offset. A message that cannot be stored gets its RecordError. NotPut.
+        """
+        mastership = self._mastership
+        if not self._roles.serves(writes=True) or not mastership.leads():
+            raise NotPut(*code_of(PutStatus.SERVICE_NOT_AVAILABLE, "this broker is not the master"))
+        refused = admit(mastership.write_refusal(), waits=True)
+        if refused is not None:
+            raise NotPut(*refused)
+        try:
+            results = self._store.put_many([(each,) for each in messages], self._clock.wall_ms())
+        except DiskFull:
+            raise NotPut(
+                *code_of(PutStatus.SERVICE_NOT_AVAILABLE, full_remark(self._store.root))
+            ) from None
+        except (LogError, OSError) as error:
+            _log.error("the log refused a write: %s", error)
+            mastership.storage_failed(str(error))
+            raise NotPut(*code_of(PutStatus.SERVICE_NOT_AVAILABLE, str(error))) from error
+        mastership.log_grew(self._store.log_end)
+        return results
+
+    async def put(self, message: MessageFields) -> PutOutcome:
+        """One message, until every member has it, as a send that waits. NotPut."""
+        (result,) = self.append((message,))
+        if isinstance(result, RecordError):
+            raise NotPut(*code_of(PutStatus.MESSAGE_ILLEGAL, str(result)))
+        self.waiting += 1
+        try:
+            return PutOutcome(await self._settled(result), result)
+        finally:
+            self.waiting -= 1
+
+    async def _settled(self, result: PutResult) -> PutStatus:
+        flushed = self._mastership.flushed
+        flush = None if flushed is None else flushed(result.end_offset)
+        how = await self._mastership.confirmation(result.end_offset, self._ack_timeout_ms)
+        on_disk = Flushed.DURABLE
+        if flush is not None:
+            if how is Confirmation.CONFIRMED or flush.done():
+                on_disk = await flush
+            else:
+                flush.cancel()
+        return combine(how, on_disk)
