@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable
 from brokers.clock import Clock
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Answer, Connection, Handler
-from brokers.service.clients.groups import ClientGroups
 from brokers.service.clients.requests import ClientRequests
 from brokers.service.delivery.delay_service import DelayDelivery
 from brokers.service.delivery.send_back import RetryRules, SendBack
@@ -64,7 +63,7 @@ class ClientService:
         self._changes = changes
         self._routes_changed = routes_changed
         self._follower = QueueFollower(store, self._queues_grew, lambda: roles.serving)
-        self.groups = ClientGroups()
+        self.groups = shared.client_groups
         self.clients = ClientRequests(
             self.groups, clock, self.ensure_groups, tables.groups.notify_enabled, self._queue_exists
         )
@@ -100,6 +99,7 @@ class ClientService:
             TopicRequests(tables, changes, shared.groups),
             KeptRequests(tables.kept, store, clock),
             shared.ends,
+            shared.clients,
         )
         self.served = declared(self._services)
         """Request code to how it is served."""

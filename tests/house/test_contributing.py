@@ -27,10 +27,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("lakehouse/wording.py", "SetDoubted"),
     ),
     "A new request code of brokers": (
-        ("brokers/remoting/codes.py", "REGENT_QUEUE_ENDS"),
-        ("brokers/service/metadata/queue_end_copy.py", "RequestCode.REGENT_QUEUE_ENDS: Served("),
-        ("brokers/service/client_service.py", "shared.ends"),
-        ("brokers/PROTOCOL.md", "19015"),
+        ("brokers/remoting/codes.py", "REGENT_CLIENTS"),
+        ("brokers/service/metadata/client_copy.py", "RequestCode.REGENT_CLIENTS: Served("),
+        ("brokers/service/client_service.py", "shared.clients"),
+        ("brokers/PROTOCOL.md", "19016"),
     ),
     "A new fact that brokers report": (
         ("schemas/broker_events/queue_ends_behind.avsc", "QueueEndsBehind"),

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from brokers.service.clients.heartbeat import ClientHeartbeat, ConsumerData
+from brokers.service.clients.known_clients import KnownClients, KnownGroup, encode
 from brokers.service.clients.subscriptions import Subscription
 
 CHANNEL_EXPIRES_MS = 120_000
@@ -68,11 +69,34 @@ class HeartbeatResult:
 
 
 class ClientGroups:
-    """All groups with clients on this broker."""
+    """All groups with clients on this broker. `known`: those that the master knows, or knew."""
 
     def __init__(self) -> None:
         self.consumers: dict[str, ConsumerGroup] = {}
         self.producers: dict[str, dict[int, Channel]] = {}
+        self.known = KnownClients()
+        self._text: bytes | None = None
+
+    @property
+    def text(self) -> bytes:
+        """What replicas copy of the consumer groups: who is here, and who is known."""
+        if self._text is None:
+            self._text = encode(self._all_known())
+        return self._text
+
+    def _all_known(self) -> dict[str, KnownGroup]:
+        found = {
+            name: KnownGroup(
+                group.consume_from_where, dict(group.subscriptions), dict(group.clients)
+            )
+            for name, group in self.known.groups.items()
+        }
+        for name, own in self.consumers.items():
+            one = found.setdefault(name, KnownGroup(own.consume_from_where))
+            one.consume_from_where = own.consume_from_where
+            one.subscriptions |= {key: held.subscription for key, held in own.subscriptions.items()}
+            one.clients |= dict.fromkeys(own.client_ids(), 0)
+        return found
 
     @property
     def clients(self) -> int:
@@ -95,7 +119,11 @@ class ClientGroups:
             group = self._consumer_group(data.group)
             channel = Channel(connection_id, heartbeat.client_id, language, version, now_ms)
             differed |= bool(heartbeat.fingerprint) and group.fingerprint != heartbeat.fingerprint
-            moved = _join(group.channels, channel)
+            joined = _join(group.channels, channel)
+            # it is no news to the others when it was known already
+            moved = not self.known.forget(data.group, heartbeat.client_id) and joined
+            if joined or (not heartbeat.without_subscriptions and _is_news(group, data)):
+                self._text = None
             if not heartbeat.without_subscriptions:
                 moved |= _subscribe(group, data, now_ms)
                 group.fingerprint = heartbeat.fingerprint
@@ -111,27 +139,45 @@ class ClientGroups:
         return HeartbeatResult(tuple(dict.fromkeys(changed)), differed)
 
     def on_unregister(
-        self, connection_id: int, producer_group: str | None, consumer_group: str | None
+        self,
+        connection_id: int,
+        client_id: str,
+        producer_group: str | None,
+        consumer_group: str | None,
     ) -> tuple[str, ...]:
         """A client leaves one group (35); the consumer groups to notify."""
         if producer_group:
             self._leave_producers(connection_id, (producer_group,))
-        return self._leave_consumers(connection_id, (consumer_group,)) if consumer_group else ()
+        if not consumer_group:
+            return ()
+        was_known = self.known.forget(consumer_group, client_id)
+        left = self._leave_consumers(connection_id, (consumer_group,))
+        self._text = None
+        return (consumer_group,) if was_known or left else ()
 
     def on_connection_closed(self, connection_id: int) -> tuple[str, ...]:
         """The client is gone from everywhere; the consumer groups to notify."""
         self._leave_producers(connection_id, tuple(self.producers))
         return self._leave_consumers(connection_id, tuple(self.consumers))
 
-    def expire(self, now_ms: int) -> tuple[str, ...]:
+    def lead(self, wall_ms: int) -> None:
+        """This replica is the master from now on."""
+        self.known.lead(wall_ms)
+        for name, group in self.consumers.items():
+            for client_id in group.client_ids():
+                self.known.forget(name, client_id)
+        self._text = None
+
+    def expire(self, now_ms: int, wall_ms: int) -> tuple[str, ...]:
         """Drop clients silent for 120 s and subscriptions not named for 10 min; the consumer groups
-        to notify.
+        to notify. `wall_ms` is for those that other replicas told of.
         """
+        self._text = None
         for name, channels in list(self.producers.items()):
             _drop_silent(channels, now_ms)
             if not channels:
                 del self.producers[name]
-        changed = []
+        changed = list(self.known.expire(wall_ms))
         for name, group in list(self.consumers.items()):
             if _drop_silent(group.channels, now_ms):
                 changed.append(name)
@@ -140,16 +186,22 @@ class ClientGroups:
                     del group.subscriptions[topic]
             if not group.channels and not group.subscriptions:
                 del self.consumers[name]
-        return tuple(changed)
+        return tuple(dict.fromkeys(changed))
 
     def subscription(self, group: str, topic: str) -> Subscription | None:
-        known = self.consumers.get(group)
-        held = known.subscriptions.get(topic) if known else None
-        return held.subscription if held else None
+        """What the group's clients said here, else what the master knows, or knew."""
+        own = self.consumers.get(group)
+        held = own.subscriptions.get(topic) if own else None
+        return held.subscription if held else self.known.subscription(group, topic)
+
+    def consume_from_where(self, group: str) -> str | None:
+        """Where a group that is new begins to read; None for one that nobody knows."""
+        found = self.consumers.get(group) or self.known.groups.get(group)
+        return found.consume_from_where if found else None
 
     def client_ids(self, group: str) -> list[str]:
-        known = self.consumers.get(group)
-        return known.client_ids() if known else []
+        own = self.consumers.get(group)
+        return sorted({*(own.client_ids() if own else ()), *self.known.ids(group)})
 
     def connections_of(self, group: str) -> list[int]:
         known = self.consumers.get(group)
@@ -177,6 +229,8 @@ class ClientGroups:
             for name in names
             if name in self.consumers and self.consumers[name].channels.pop(connection_id, False)
         ]
+        if left:
+            self._text = None
         return tuple(left)
 
 
@@ -186,6 +240,18 @@ def _join(channels: dict[int, Channel], channel: Channel) -> bool:
         raise ValueError(f"a group takes at most {CLIENTS_PER_GROUP_MAX} clients")
     channels[channel.connection_id] = channel
     return known is None or known.client_id != channel.client_id
+
+
+def _is_news(group: ConsumerGroup, data: ConsumerData) -> bool:
+    held = group.subscriptions
+    return (
+        group.consume_from_where != data.consume_from_where
+        or len(held) != len(data.subscriptions)
+        or any(
+            one.topic not in held or one.version > held[one.topic].subscription.version
+            for one in data.subscriptions
+        )
+    )
 
 
 def _subscribe(group: ConsumerGroup, data: ConsumerData, now_ms: int) -> bool:

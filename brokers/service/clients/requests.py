@@ -3,7 +3,7 @@
 Responsible for: recording clients and their subscriptions, telling groups that they changed, queue
 locks.
 Refuses to know: messages, offsets, who is master: every replica records the clients that greet it,
-so that a new master knows them.
+so that a new master knows them (what it was not told itself it copied: `known_clients`).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ClientRequests(Service):
 
     def expire(self) -> None:
         """Forget silent clients."""
-        self._notify(self._groups.expire(self._clock.now_ms()))
+        self._notify(self._groups.expire(self._clock.now_ms(), self._clock.wall_ms()))
 
     def _heartbeat(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         try:
@@ -96,7 +96,10 @@ class ClientRequests(Service):
     def _unregister(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         self._notify(
             self._groups.on_unregister(
-                connection.id, request.ext.get("producerGroup"), request.ext.get("consumerGroup")
+                connection.id,
+                request.ext.get("clientID", ""),
+                request.ext.get("producerGroup"),
+                request.ext.get("consumerGroup"),
             )
         )
         return request.reply()

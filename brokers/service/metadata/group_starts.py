@@ -114,7 +114,5 @@ class GroupStarts:
         return True
 
     def _asks_for_the_end(self, group: str, topic: str) -> bool:
-        known = self._groups.consumers.get(group)
-        return not topic.startswith(RETRY_PREFIX) and (
-            known is None or known.consume_from_where not in FINDS_ITS_PLACE
-        )
+        where = self._groups.consume_from_where(group)
+        return not topic.startswith(RETRY_PREFIX) and where not in FINDS_ITS_PLACE

@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from brokers.clock import Clock
 from brokers.remoting.client import RemotingClient
+from brokers.service.clients.groups import ClientGroups
+from brokers.service.metadata.client_copy import ClientCopy
 from brokers.service.metadata.group_changes import GroupChanges
 from brokers.service.metadata.held_by_members import HeldByMembers
 from brokers.service.metadata.joiner_tables import JoinerTables
@@ -23,7 +25,8 @@ from brokers.store.store import MessageStore
 
 class SharedTables:
     """`held`: what members are told; `topics`, `groups`: changes; `sync`: a slave's copying;
-    `ends`: where queues go on that the log does not know; `joiners`: who may join the set.
+    `ends`: where queues go on that the log does not know; `clients`: who greeted the master;
+    `joiners`: who may join the set.
     `report(kind, fields)`: a broker event. For `members` see HeldByMembers, for `register`
     TopicChanges, for `addresses` JoinerTables.
     """
@@ -48,8 +51,17 @@ class SharedTables:
         self.topics = TopicChanges(files, roles, self.held, clock, register, auto_create)
         self.groups = GroupChanges(files, roles, self.held, clock)
         self.ends = QueueEndCopy(store, roles, report)
+        self.client_groups = ClientGroups()
+        self.clients = ClientCopy(self.client_groups, roles, clock)
         self.sync = MetadataSync(
-            files, roles, client, period_ms, self.topics.adopt, self.groups.adopt, self.ends
+            files,
+            roles,
+            client,
+            period_ms,
+            self.topics.adopt,
+            self.groups.adopt,
+            self.ends,
+            self.clients,
         )
         self.joiners = JoinerTables(roles, self.held, client, clock, addresses)
 

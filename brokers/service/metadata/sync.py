@@ -1,9 +1,9 @@
 """A slave copies its master's tables: topics, offsets, groups, what is kept for Java
 (PROTOCOL 2.11).
 
-Responsible for: asking 21, 43, 201, 19015, 45, 402, 61 and 60 every few seconds and at once after a
-change of master; offsets of a master of our own kind much more often, and only what changed, and
-how far it has delivered delayed messages.
+Responsible for: asking 21, 43, 201, 19015, 19016, 45, 402, 61 and 60 every few seconds and at once
+after a change of master; a master of our own kind much more often for offsets, for who greeted it
+and for how far it has delivered delayed messages, and only what changed.
 Refuses to know: what the tables are for.
 """
 
@@ -18,6 +18,7 @@ from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
+from brokers.service.metadata.client_copy import ClientCopy
 from brokers.service.metadata.offset_copy import OffsetCopy
 from brokers.service.metadata.queue_end_copy import QueueEndCopy
 from brokers.service.metadata.table_pieces import TEXT_BYTES_MAX, PiecesCopied
@@ -64,13 +65,15 @@ class MetadataSync:
         adopt_topics: Callable[[TopicTable, int], bool],
         adopt_groups: Callable[[SubscriptionGroups, int], None],
         ends: QueueEndCopy,
+        clients: ClientCopy,
     ) -> None:
         self._tables = tables
         self._roles = roles
         self._client = client
         self._period_ms = period_ms
         self._adopt_topics, self._adopt_groups = adopt_topics, adopt_groups
-        self._ends, self._offset_copy = ends, OffsetCopy()
+        self._ends, self._clients = ends, clients
+        self._offset_copy = OffsetCopy()
         self._copying_offsets = asyncio.Lock()
 
     async def run(self) -> None:
@@ -86,7 +89,9 @@ class MetadataSync:
         return self._roles.master_address, self._roles.current.master_epoch
 
     async def _rest(self, followed: tuple[str | None, int]) -> None:
-        """Until the next round, or another master; meanwhile offsets, and places of deliveries."""
+        """Until the next round, or another master; meanwhile offsets, clients, and places of
+        deliveries.
+        """
         left_ms = self._period_ms
         while left_ms > 0 and self._followed == followed:
             await self._roles.wait_change(min(left_ms, OFFSETS_PERIOD_MS))
@@ -106,7 +111,8 @@ class MetadataSync:
         what is not, and why.
         """
         refused = [
-            await self._copied(code, master, epoch) for code in (*_OWN, *self._tables.kept.codes)
+            await self._copied(code, master, epoch)
+            for code in (*_OWN, RequestCode.REGENT_CLIENTS, *self._tables.kept.codes)
         ]
         return next(filter(None, refused), None)
 
@@ -126,11 +132,13 @@ class MetadataSync:
                 await self._ends.adopt(
                     await self._text(code, self._ends.text, master, epoch), epoch
                 )
+            elif code == RequestCode.REGENT_CLIENTS:
+                self._clients.adopt(await self._text(code, self._clients.text, master, epoch))
             else:
                 self._tables.kept.adopt(code, (await self._asked(code, {}, master, epoch)).body)
         except NotCopied as refusal:
-            # What is kept for Java an older master may not have; where queues go on a Java master
-            # does not tell.
+            # What is kept for Java an older master may not have, nor who greeted it; where queues
+            # go on a Java master does not tell.
             spared = refusal.unknown if code == RequestCode.REGENT_QUEUE_ENDS else code not in _OWN
             return None if spared and self._still_follows(epoch) else f"table {code}: {refusal}"
         except (RemotingError, ValueError, OSError) as error:
@@ -205,7 +213,11 @@ _OWN = (
     RequestCode.REGENT_QUEUE_ENDS,
 )
 # What moves all the time, and what a new master repeats that lacks it.
-_OFTEN = (RequestCode.GET_ALL_CONSUMER_OFFSET, RequestCode.GET_ALL_DELAY_OFFSET)
+_OFTEN = (
+    RequestCode.GET_ALL_CONSUMER_OFFSET,
+    RequestCode.GET_ALL_DELAY_OFFSET,
+    RequestCode.REGENT_CLIENTS,
+)
 _PAGE: Mapping[int, Mapping[str, str]] = {
     RequestCode.GET_ALL_TOPIC_CONFIG: {"topicSeq": "0", "maxTopicNum": "2147483647"},
     RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: {"groupSeq": "0", "maxGroupNum": "2147483647"},

@@ -72,6 +72,7 @@ async def test_topics_that_are_the_same_already_are_not_decoded_again(tmp_path: 
             take,
             slave.shared.groups.adopt,
             slave.shared.ends,
+            slave.shared.clients,
         )
         for rounds in (1, 1, 2):
             if rounds == 2:
