@@ -2,8 +2,8 @@
 4.1).
 
 Responsible for: registering at every name server over a kept connection, every period and at once
-on a change, again after a lost connection; unregistering at the end; passing on which master the
-answers name.
+on a change, again after a lost connection; giving up a master's place only for another master;
+unregistering at the end; passing on which master the answers name.
 Refuses to know: roles and topics, which it is given; what becomes of the master it hears of.
 """
 
@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from brokers.remoting import fastjson
 from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode, ResponseCode
@@ -23,6 +24,10 @@ from brokers.service.tables.table_text import TableText
 
 CALL_TIMEOUT_MS = 3_000
 RETRY_PAUSE_MS = 200
+MASTER_ID = 0
+REPLACED_WITHIN_MS, REPLACED_LOOK_MS = 5_000, 50
+UNTOLD_MS = 300
+"""A name server of RocketMQ 4 does not tell who is registered: another master is there by then."""
 
 _log = logging.getLogger("regent.broker.nameservers")
 
@@ -76,12 +81,15 @@ def _ext(entry: RouteEntry) -> dict[str, str]:
 
 class _Session:
     """One name server: `wanted` counts the registrations asked for, `tried` and `done` how far they
-    got.
+    got. `led`: this broker stands there as the master; `left`: it was taken away for good.
+    `over_at`: when it began to wait there for another master, s of the loop.
     """
 
     def __init__(self, address: str) -> None:
         self.address = address
         self.wanted = self.tried = self.done = 0
+        self.led = self.left = False
+        self.over_at: float | None = None
         self.due = asyncio.Event()
         self.moved = asyncio.Event()
 
@@ -95,6 +103,7 @@ class NameServers:
         self, addresses: Iterable[str], entry: Callable[[], RouteEntry | None], period_ms: int
     ) -> None:
         self._entry = entry
+        self._leaving = False
         self._on_master: Callable[[str, str], None] = lambda address, ha_address: None
         self._period_ms = period_ms
         self._sessions = {address: _Session(address) for address in addresses}
@@ -115,6 +124,11 @@ class NameServers:
         for session in self._sessions.values():
             session.wanted += 1
             session.due.set()
+
+    def leave(self) -> None:
+        """This broker stops: it has a place in the routes as a master only. Does not wait."""
+        self._leaving = True
+        self.changed()
 
     async def register(self, timeout_ms: int = CALL_TIMEOUT_MS) -> int:
         """Register what is true now; returns how many took it, once every name server took it or
@@ -158,22 +172,75 @@ class NameServers:
 
     async def _run(self, session: _Session) -> None:
         while True:
-            pause_ms = self._period_ms if await self._attempt(session) else RETRY_PAUSE_MS
+            pause_ms = await self._attempt(session)
             try:
                 await asyncio.wait_for(session.due.wait(), pause_ms / 1000)
             except TimeoutError:
                 session.wanted += 1
 
-    async def _attempt(self, session: _Session) -> bool:
+    async def _attempt(self, session: _Session) -> int:
+        """How long to wait for the next one, in ms."""
         session.due.clear()
         generation, entry = session.wanted, self._entry()
-        taken = entry is not None and await self._register_at(session.address, entry)
+        leads = entry is not None and entry.broker_id == MASTER_ID
+        taken, pause_ms = False, RETRY_PAUSE_MS
+        if (
+            entry is not None
+            and session.led
+            and not leads
+            and not await self._replaced(session, entry)
+        ):
+            pause_ms = REPLACED_LOOK_MS
+        elif entry is not None and self._leaving and not leads:
+            if not session.left:
+                await self._unregister(session.address, entry)
+            session.led, session.left = False, True
+            pause_ms = self._period_ms
+        elif entry is not None:
+            taken = await self._register_at(session.address, entry)
+            if taken:
+                session.led, session.left = leads, False
+                session.over_at = None
         session.tried = generation
         if taken:
             session.done = generation
         session.moved.set()
         # Without a place in the routes there is nothing to repeat until something changes.
-        return taken or entry is None
+        return self._period_ms if taken or entry is None else pause_ms
+
+    async def _replaced(self, session: _Session, entry: RouteEntry) -> bool:
+        """Whether another master stands there by now. A route without one fails sends, and a Go
+        client that reads one has no address before it reads the next, half a minute later; this
+        broker passes on what still comes.
+        """
+        now = asyncio.get_running_loop().time()
+        if session.over_at is None:
+            session.over_at = now
+        waited_ms = (now - session.over_at) * 1000
+        if waited_ms >= REPLACED_WITHIN_MS:
+            return True
+        try:
+            master = await self._master_at(session.address, entry)
+        except (RemotingError, ValueError) as error:
+            _log.info("who is registered at %s: %s", session.address, error)
+            return waited_ms >= UNTOLD_MS
+        return master != entry.address
+
+    async def _master_at(self, address: str, entry: RouteEntry) -> str | None:
+        """The master's address there, None without one. RemotingError, ValueError: not told."""
+        ext = {"clusterName": entry.cluster_name, "brokerName": entry.broker_name}
+        answer = await self._client.call(
+            address,
+            RemotingCommand.request(RequestCode.GET_BROKER_MEMBER_GROUP, ext),
+            CALL_TIMEOUT_MS // 3,
+        )
+        if answer.code != ResponseCode.SUCCESS:
+            raise ValueError(answer.remark or f"code {answer.code}")
+        body = fastjson.loads(answer.body)
+        group = body.get("brokerMemberGroup") if isinstance(body, dict) else None
+        addresses = group.get("brokerAddrs") if isinstance(group, dict) else None
+        found = addresses.get(str(MASTER_ID)) if isinstance(addresses, dict) else None
+        return found if isinstance(found, str) else None
 
     async def _register_at(self, address: str, entry: RouteEntry) -> bool:
         try:

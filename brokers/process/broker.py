@@ -273,6 +273,7 @@ class BrokerProcess:
             self.clock,
             self.service.unfinished,
             lambda: self.service.groups.clients,
+            self.name_servers.leave,
             limits,
             self.reporter.report,
         )

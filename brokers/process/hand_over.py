@@ -64,7 +64,8 @@ class StopLimits:
 
 class MasterHandOver:
     """One hand-over at a time. `unfinished()`: sends and topic changes that are not answered
-    yet; `clients()`: connections whose clients introduced themselves.
+    yet; `clients()`: connections whose clients introduced themselves; `leave_routes()`: no new
+    client is to find this broker, as long as it does not lead.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class MasterHandOver:
         clock: Clock,
         unfinished: Callable[[], int],
         clients: Callable[[], int],
+        leave_routes: Callable[[], None],
         limits: StopLimits,
         report: Callable[[str, Mapping[str, object]], None],
     ) -> None:
@@ -88,6 +90,7 @@ class MasterHandOver:
         self._clock = clock
         self._unfinished = unfinished
         self._clients = clients
+        self._leave_routes = leave_routes
         self._limits = limits
         self._report = report
         self.leaves_in_ms: int | None = None
@@ -239,8 +242,8 @@ class MasterHandOver:
         in_a_hurry: Callable[[], bool] = lambda: False,
     ) -> None:
         """A master that is asked to stop hands over first, when there is somebody to take over;
-        then, and as a slave that was the master lately, it stays until clients have read their
-        routes. `still()` is called while it does; `in_a_hurry()` ends it.
+        then, and as a slave through which clients read or wrote lately, it stays until they have
+        read a route without it. `still()` is called while it does; `in_a_hurry()` ends it.
         """
         for _ in range(HAND_OVERS_MAX):
             if self._membership.leader is None or in_a_hurry():
@@ -264,6 +267,7 @@ class MasterHandOver:
             now_ms, led, self._clients(), self._limits.route_poll_ms, self._limits.drain_ms
         )
         said_ms = now_ms
+        self._leave_routes()
         while not (self._roles.serving or in_a_hurry() or self._membership.leader is None):
             now_ms = self._clock.now_ms()
             left_ms = old.left_ms(now_ms, self._forwarder.passed_ms, self._forwarder.waiting)

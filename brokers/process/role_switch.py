@@ -27,7 +27,6 @@ from brokers.service.tables.table_files import TableFiles
 from brokers.store.files.errors import LogError
 
 WATCH_MS = 500
-ROUTE_LEFT_MS = 300
 
 _log = logging.getLogger("regent.broker.role")
 
@@ -84,14 +83,8 @@ class RoleSwitch:
                 _log.error("this replica cannot lead: %s", error)
                 self._replica.storage_failed(str(error))
                 return
-        led = self._roles.role == "MASTER"
         self._roles.changed(change)
-        if led and change.role == "SLAVE":
-            # A route without a master fails sends; this broker passes on what still comes until the
-            # new one is in it.
-            asyncio.get_running_loop().call_later(ROUTE_LEFT_MS / 1000, self._name_servers.changed)
-        else:
-            self._name_servers.changed()
+        self._name_servers.changed()
         if change.role == "MASTER":
             self._tables.topics_file.save_soon()
         else:

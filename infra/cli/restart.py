@@ -114,8 +114,8 @@ class _Leaving:
             if (left_ms := status.get("leaves_in_ms")) is not None:
                 self._said = True
                 self._say(
-                    f"{self._name}: has handed over and passes on what clients with an old route "
-                    f"send, for {left_ms / 1000:.0f} s at least"
+                    f"{self._name}: passes on what clients with an old route still send, for "
+                    f"{left_ms / 1000:.0f} s at least"
                 )
         return now["state"] == "ready" and now["pid"] not in (None, self._old_pid)
 

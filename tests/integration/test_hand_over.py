@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from brokers.process import hand_over as hand_over_work
-from brokers.process import role_switch
 from brokers.process.broker import BrokerProcess
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
@@ -59,9 +58,6 @@ def unhurried() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:  # not the one that tests take back
         for limit in ("DRAIN_MS", "LIMIT_MS", "PREPARE_MS", "LAST_COPY_MS"):
             patched.setattr(hand_over_work, limit, 15_000)
-        # Until the new master is in the routes the former one stays in them, so that no producer
-        # finds a set without a master.
-        patched.setattr(role_switch, "ROUTE_LEFT_MS", 5_000)
         yield
 
 

@@ -56,6 +56,7 @@ class HandingOver:
             clock,
             unfinished,
             lambda: 0,
+            lambda: None,
             StopLimits(hold_ms, ROUTE_POLL_MS, 2 * ROUTE_POLL_MS),
             self._report,
         )  # type: ignore[arg-type]

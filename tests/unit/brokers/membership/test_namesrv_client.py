@@ -5,10 +5,15 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+import pytest
+
+from brokers.membership import namesrv_client
 from brokers.membership.namesrv_client import NameServers, RouteEntry
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import Connection
+from brokers.remoting.server import Dispatcher, RemotingServer
 from brokers.service.tables.topics import TopicConfig, TopicTable, system_topics
 from processors.nameserver.config import NameServerConfig
 from processors.nameserver.process import NameServer
@@ -126,4 +131,106 @@ async def test_without_a_place_in_the_routes_nothing_is_sent() -> None:
     assert await servers.register() == 0
     await until(lambda: True, "nothing hangs")
     await servers.close(None)
+    await server.close()
+
+
+class Roles:
+    """A broker whose role the test says, and another one that becomes master; both register."""
+
+    def __init__(self, *ports: int) -> None:
+        self.own = entry(0, "T")
+        addresses = [f"127.0.0.1:{port}" for port in ports]
+        self.servers = NameServers(addresses, lambda: self.own, 60_000)
+        other = replace(entry(0, "T", state_version=2), address="127.0.0.1:20911")
+        self.other = NameServers(addresses, lambda: other, 60_000)
+
+    def step_down(self) -> None:
+        self.own = replace(entry(2, "T", state_version=2))
+        self.servers.changed()
+
+    async def close(self) -> None:
+        await self.servers.close(None)
+        await self.other.close(None)
+
+
+async def addresses_at(client: RemotingClient, server: NameServer) -> dict[str, str]:
+    known = await route(client, server, "T")
+    assert isinstance(known, dict)
+    found: dict[str, str] = known["brokerDatas"][0]["brokerAddrs"]
+    return found
+
+
+async def test_a_former_master_stays_in_a_route_until_another_one_stands_in_it() -> None:
+    first, second, client = await name_server(), await name_server(), RemotingClient()
+    roles = Roles(first.port, second.port)
+    roles.servers.start()
+    assert await roles.servers.register() == 2
+    roles.step_down()
+    assert await roles.servers.register() == 0  # it tried, and found itself the only master
+    assert await addresses_at(client, first) == {"0": "127.0.0.1:10911"}
+    roles.other.start()
+    both = {"0": "127.0.0.1:20911", "2": "127.0.0.1:10911"}
+    for server in (first, second):
+        while (seen := await addresses_at(client, server)) != both:
+            assert "0" in seen  # no client reads a route without a master
+            await asyncio.sleep(0.01)
+    await roles.close()
+    await client.close()
+    await asyncio.gather(first.close(), second.close())
+
+
+async def test_where_no_other_master_comes_it_stands_as_a_slave_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(namesrv_client, "REPLACED_WITHIN_MS", 100)
+    server, client = await name_server(), RemotingClient()
+    roles = Roles(server.port)
+    roles.servers.start()
+    assert await roles.servers.register() == 1
+    roles.step_down()
+    while await addresses_at(client, server) != {"2": "127.0.0.1:10911"}:
+        await asyncio.sleep(0.01)
+    await roles.close()
+    await client.close()
+    await server.close()
+
+
+async def test_a_name_server_that_does_not_tell_who_is_registered_is_given_a_moment() -> None:
+    told: list[str] = []
+
+    def registered(_connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        told.append(request.ext["brokerId"])
+        return request.reply()
+
+    server = RemotingServer(Dispatcher({103: registered}))
+    await server.start()
+    roles = Roles(server.port)
+    roles.servers.start()
+    assert await roles.servers.register() == 1
+    roles.step_down()
+    assert await roles.servers.register() == 0
+    await until(lambda: told == ["0", "2"], "it is registered as a slave")
+    await roles.close()
+    await server.close()
+
+
+async def test_a_broker_that_leaves_has_a_place_as_a_master_only() -> None:
+    server, client = await name_server(), RemotingClient()
+    roles = Roles(server.port)
+    roles.servers.start()
+    roles.other.start()
+    await roles.servers.register()
+    roles.step_down()
+    roles.servers.leave()
+    only_the_other = {"0": "127.0.0.1:20911"}
+    while await addresses_at(client, server) != only_the_other:
+        await asyncio.sleep(0.01)
+    roles.servers.changed()
+    assert await roles.servers.register() == 0
+    assert await addresses_at(client, server) == only_the_other
+    roles.own = entry(0, "T", state_version=3)  # elected again while it leaves
+    assert await roles.servers.register() == 1
+    assert (await addresses_at(client, server))["0"] == "127.0.0.1:10911"
+    await roles.close()
+    await client.close()
     await server.close()

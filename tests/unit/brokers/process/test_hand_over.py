@@ -37,6 +37,7 @@ class Around:
     tables_asked: list[str] = field(default_factory=list)
     elected: list[int] = field(default_factory=list)
     looked: int = 0
+    routes_left: int = 0
     held_when_asked: list[bool] = field(default_factory=list)
     hold_ms: int = 60_000
     clients: int = 0
@@ -65,6 +66,7 @@ class Around:
             Clock(),
             lambda: 0,
             lambda: self.clients,
+            self._left_routes,
             StopLimits(self.hold_ms, self.route_poll_ms, 2_500),
             told,
         ]
@@ -92,6 +94,10 @@ class Around:
                 RoleChanged("SLAVE", 4, broker_id, ADDRESSES[broker_id], (1, 2, 3), 4)
             )
         return RemotingCommand.request(1002).reply(self.elect_code, remark="said")
+
+    def _left_routes(self) -> None:
+        assert not self.roles.serving
+        self.routes_left += 1
 
     def ask(self, elect: bool) -> None:
         assert not elect
@@ -219,6 +225,7 @@ async def test_who_was_the_master_lately_stays_too_and_nobody_without_controller
     around.passed_ms = Clock().now_ms()
     leaving = asyncio.ensure_future(around.work.before_stop())
     await until(lambda: around.work.leaves_in_ms is not None, "it stays")
+    assert around.routes_left  # else clients would find it for as long as it stays
     around.leader = None
     await leaving
     assert around.elected == []
