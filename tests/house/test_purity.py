@@ -84,7 +84,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
         "held_by_members", "joiner_tables", "queue_end_copy", "sync", "topic_changes",
     ),
     "lakehouse": ("spark_session",),
-    "lakehouse/tables": ("commit_lock", "lake", "landed_end"),
+    "lakehouse/tables": ("commit_lock", "lake", "landed_end", "listed_files"),
     "lakehouse/gold": ("aggregates", "aggregates_job", "job", "merge_spark"),
     "lakehouse/invariants": ("check",),
     "lakehouse/proof": ("verify",),
