@@ -87,7 +87,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
     "lakehouse/tables": ("commit_lock", "lake", "landed_end", "listed_files"),
     "lakehouse/gold": ("aggregates", "aggregates_job", "job", "merge_spark"),
     "lakehouse/invariants": ("check",),
-    "lakehouse/proof": ("verify",),
+    "lakehouse/proof": ("in_spark", "verify"),
     "lakehouse/sql": ("query_spark",),
     "lakehouse/answers": ("snapshot",),
     "lakehouse/care": ("maintain",),

@@ -18,13 +18,22 @@ from lakehouse.tables.specs import BRONZE
 Row = dict[str, Any]
 
 
-def tamper(lake: Lake, topic: str, offset: int, change: Callable[[list[Row]], list[Row]]) -> None:
-    """Write the file that holds this record of partition 0 anew, with other rows."""
+def tamper(
+    lake: Lake,
+    topic: str,
+    offset: int,
+    change: Callable[[list[Row]], list[Row]],
+    partition: int = 0,
+) -> None:
+    """Write the file that holds this record anew, with other rows of its partition."""
     for file in delta.active_files(lake, BRONZE, "topic", (topic,))[topic]:
         path = file.removeprefix("file://")
         rows = pq.ParquetFile(path).read()
-        if offset in rows["offset"].to_pylist():
-            pq.write_table(pa.Table.from_pylist(change(rows.to_pylist()), schema=rows.schema), path)
+        mine = [row for row in rows.to_pylist() if row["partition"] == partition]
+        if any(row["offset"] == offset for row in mine):
+            others = [row for row in rows.to_pylist() if row["partition"] != partition]
+            new = [*change(sorted(mine, key=lambda row: int(row["offset"]))), *others]
+            pq.write_table(pa.Table.from_pylist(new, schema=rows.schema), path)
             return
     raise AssertionError(f"offset {offset} of {topic} is not in bronze")
 
