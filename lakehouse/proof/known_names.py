@@ -170,32 +170,6 @@ def changed(
     return found
 
 
-def taken_away(known: Iterable[KnownPiece], ends: Mapping[Partition, int]) -> list[Finding]:
-    """Partitions that end (offset behind the last record) before what was named of them does."""
-    named: dict[Partition, int] = {}
-    for piece in known:
-        named[piece.place] = max(piece.end, named.get(piece.place, 0))
-    return [
-        Finding(
-            BRONZE.name,
-            *place,
-            ends.get(place, 0),
-            end - 1,
-            f"the end was taken away: an earlier proof saw them, bronze ends at offset "
-            f"{ends.get(place, 0) - 1}",
-            END_TO_DO,
-        )
-        for place, end in sorted(named.items())
-        if ends.get(place, 0) < end
-    ]
-
-
-END_TO_DO = (
-    "put the files and commits back from a copy, or start the landing job without its checkpoint "
-    "folder: what Kafka still has lands again"
-)
-
-
 def _only_landing(then: bytes, now: bytes) -> bool:
     return then[:NAME_BYTES] == now[:NAME_BYTES]
 

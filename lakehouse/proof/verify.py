@@ -9,7 +9,7 @@ Spark. Refuses to hold a rule and to believe a table: it starts from the bytes i
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,12 +17,19 @@ import numpy as np
 
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
 from lakehouse.errors import LakehouseError, NotLanded
+from lakehouse.proof import as_it_was
 from lakehouse.proof import kept as proof_store
-from lakehouse.proof import known_names
 from lakehouse.proof.finding import Finding, offsets
 from lakehouse.proof.in_process import COMMANDS, OUTCOMES, InProcess
-from lakehouse.proof.known_names import KnownPiece, PieceKey, Sizes
-from lakehouse.proof.names import BLOCK_RECORDS, NAMING, Names, block_names, older_name, piece_name
+from lakehouse.proof.known_names import (
+    KnownPiece,
+    PieceKey,
+    Sizes,
+    changed,
+    keep_names,
+    named_piece,
+)
+from lakehouse.proof.names import BLOCK_RECORDS, NAMING, Names, block_names, piece_name
 from lakehouse.proof.names import NAMED_COLUMNS as ALL_COLUMNS
 from lakehouse.proof.plan import (
     PROBLEMS_SHOWN_MAX,
@@ -38,6 +45,7 @@ from lakehouse.proof.plan import (
 )
 from lakehouse.proof.refold import RangeTold
 from lakehouse.proof.verdict import Verdict
+from lakehouse.proof.witnesses import LakeWitnesses, witnesses
 from lakehouse.proof.work import Outcomes, Work
 from lakehouse.spark_session import SparkSettings, build_session, stop_session
 from lakehouse.tables.bronze_files import UNREADABLE, BronzeFiles
@@ -45,7 +53,7 @@ from lakehouse.tables.delta import read
 from lakehouse.tables.high_water import Partition
 from lakehouse.tables.lake import Lake
 from lakehouse.tables.listed_files import WAYS_OUT, reason
-from lakehouse.tables.specs import BRONZE, BY_NAME
+from lakehouse.tables.specs import BY_NAME
 
 MASTER_ROLE = "MASTER"
 SPARK_FROM_COMMANDS = 200_000
@@ -130,11 +138,12 @@ def _verified(
     work_on: Callable[[BronzeFiles], Work],
     errors: tuple[type[Exception], ...],
 ) -> Verdict:
+    before = witnesses(lake)
     files = BronzeFiles(lake)
     if COMMANDS_TOPIC not in files.topics:
         raise NotLanded(f"no commands have landed in {lake.root}: has `regent land` run?")
     try:
-        return _proven(lake, files, scope, work_on(files), [])
+        return _proven(files, scope, work_on(files), before, [])
     except errors as error:
         damaged = files.leave_out_damaged()
         if not damaged:
@@ -145,14 +154,14 @@ def _verified(
     told = [f"{text}: {WAYS_OUT['bronze']}" for text in damaged]
     if not files.uris(COMMANDS_TOPIC):
         raise LakehouseError("; ".join(told))
-    return _proven(lake, files, scope, work_on(files), told)
+    return _proven(files, scope, work_on(files), before, told)
 
 
 def _proven(
-    lake: Lake, files: BronzeFiles, scope: Scope, work: Work, problems: list[str]
+    files: BronzeFiles, scope: Scope, work: Work, before: LakeWitnesses, problems: list[str]
 ) -> Verdict:
     try:
-        return _Proof(lake, files, scope, work).run(problems)
+        return _Proof(before.lake, files, scope, work).run(before, problems)
     finally:
         work.close()
 
@@ -165,28 +174,34 @@ class _Proof:
         self._work, self._scope = work, scope
         self._sizes, self._size = scope.sizes, scope.range_records
         self._ends = {place: int(there[-1]) + 1 for place, there in files.offsets.items()}
-        self._findings: list[Finding] = []
         self._notices: list[str] = []
         self._changed: dict[PieceKey, list[Finding]] = {}
         """What is not what it was, by piece."""
 
-    def run(self, problems: list[str]) -> Verdict:
+    def run(self, before: LakeWitnesses, problems: list[str]) -> Verdict:
         asked = self._asked(_end(self._files, COMMANDS, self._lake))
         kept = proof_store.kept(self._lake, self._size)
-        known = self._known()
-        names = self._work.names(self._ends, _cuts(known.values()))
-        self._compare(known, names, kept)
+        known, notices = as_it_was.known(self._lake, self._sizes, self._files)
+        names = self._work.names(self._ends, as_it_was.cuts(known.values()))
+        self._changed = changed(known.values(), names, self._ends, self._sizes)
+        older, told_of_older = as_it_was.older(self._files, kept.values(), self._ends, self._size)
+        self._changed |= {key: one for key, one in older.items() if key not in self._changed}
+        self._notices = [*notices, *told_of_older]
+        findings = [
+            *as_it_was.shortened(before, self._ends),
+            *as_it_was.doubled(self._files.offsets),
+        ]
         landed = self._landed(names, kept)
         outcomes = self._work.outcomes(sorted(landed.unknown_pieces))
         told, states, made = self._folded(landed, asked, outcomes.said)
         found = verdict(
             landed, made, told, missing=self._missing(made.wanted[0] * self._size, asked.last)
         )
-        problems += self._troubles(outcomes)
+        problems += [*self._files.unlike_the_log(), *self._troubles(outcomes)]
         found = dataclasses.replace(
             found,
             problems=[*problems, *found.problems, *two_masters(self._lake)][:PROBLEMS_SHOWN_MAX],
-            findings=self._findings,
+            findings=findings,
         )
         found = self._with_changed(found)
         pieces = to_keep(landed, made, told, outcomes.said, self._changed_history())
@@ -198,67 +213,6 @@ class _Proof:
         if max(first, last) >= end:
             raise NotLanded(f"command {max(first, last)} has not landed: last {end - 1}")
         return Asked(first, last, everything=scope.from_start or scope.is_part)
-
-    def _known(self) -> dict[PieceKey, KnownPiece]:
-        try:
-            known = known_names.known_names(self._lake, self._sizes)
-        except LakehouseError as error:
-            self._notices.append(f"what earlier proofs kept is not compared: {error}")
-            return {}
-        if not known:
-            records = sum(len(there) for there in self._files.offsets.values())
-            self._notices.append(
-                f"{records} records are named for the first time: whether they are what they were "
-                "can be said from now on"
-            )
-        return known
-
-    def _compare(
-        self,
-        known: Mapping[PieceKey, KnownPiece],
-        names: Mapping[Partition, Names],
-        kept: Mapping[tuple[str, int], Piece],
-    ) -> None:
-        """What is not what it was, by the names that were kept."""
-        proven = [
-            KnownPiece(one.topic, 0, one.number, (one.number + 1) * self._size, ())
-            for one in kept.values()
-        ]
-        self._findings += known_names.taken_away([*known.values(), *proven], self._ends)
-        changed = known_names.changed(known.values(), names, self._ends, self._sizes)
-        changed |= {key: one for key, one in self._older(kept).items() if key not in changed}
-        self._changed = changed
-        self._findings += _doubled(self._files.offsets)
-
-    def _older(self, kept: Mapping[tuple[str, int], Piece]) -> dict[PieceKey, list[Finding]]:
-        """Of pieces that a release named which knew offset and value alone, those that have another
-        name of that kind now.
-        """
-        older = [one for one in kept.values() if one.naming != NAMING]
-        if not older:
-            return {}
-        self._notices.append(
-            f"{len(older)} pieces were proven by an earlier release, whose names cover offset and "
-            "value alone: they are proven anew, once, under names that cover every column"
-        )
-        found: dict[PieceKey, list[Finding]] = {}
-        for one in sorted(older, key=lambda piece: (piece.topic, piece.number)):
-            first, end = one.number * self._size, (one.number + 1) * self._size
-            place = (one.topic, 0)
-            if end > self._ends.get(place, 0):
-                continue
-            if older_name(self._files.rows(place, first, end, ALL_COLUMNS)) != one.bytes_name:
-                found[one.topic, 0, one.number] = [
-                    Finding(
-                        BRONZE.name,
-                        *place,
-                        first,
-                        end - 1,
-                        "a value is not what it was when they were proven",
-                        known_names.WHAT_TO_DO,
-                    )
-                ]
-        return found
 
     def _landed(
         self, names: Mapping[Partition, Names], kept: Mapping[tuple[str, int], Piece]
@@ -355,7 +309,7 @@ class _Proof:
             proof_store.keep(self._lake, self._size, pieces, states, now)
             if not self._scope.is_part:
                 new = list(self._new_names(known, names, found))
-                known_names.keep_names(self._lake, self._sizes, new, now)
+                keep_names(self._lake, self._sizes, new, now)
         except LakehouseError as error:
             return str(error)
         return None
@@ -378,7 +332,7 @@ class _Proof:
                 then = known.get(key)
                 if key in self._changed or (then is not None and then.end > until):
                     continue
-                now = known_names.named_piece(
+                now = named_piece(
                     place, number, until, self._names_at(place, until, names[place]), self._sizes
                 )
                 if then is None or (then.end, then.names) != (now.end, now.names):
@@ -398,34 +352,6 @@ def _end(files: BronzeFiles, place: Partition, lake: Lake) -> int:
     if there is None or not len(there):
         raise NotLanded(f"no commands have landed in {lake.root}: has `regent land` run?")
     return int(there[-1]) + 1
-
-
-def _cuts(known: Iterable[KnownPiece]) -> dict[Partition, set[int]]:
-    found: dict[Partition, set[int]] = {}
-    for piece in known:
-        found.setdefault(piece.place, set()).add(piece.end)
-    return found
-
-
-def _doubled(landed: Mapping[Partition, np.ndarray]) -> list[Finding]:
-    """Records that landed twice; of commands the fold tells."""
-    found = []
-    for place, there in sorted(landed.items()):
-        twice = np.unique(there[1:][np.diff(there) == 0])
-        if place == COMMANDS or not len(twice):
-            continue
-        more = f", {len(twice)} in all" if len(twice) > 1 else ""
-        found.append(
-            Finding(
-                BRONZE.name,
-                *place,
-                int(twice[0]),
-                int(twice[-1]),
-                f"landed twice{more}: a record stands once",
-                known_names.WHAT_TO_DO,
-            )
-        )
-    return found
 
 
 def _holes(there: np.ndarray, first: int) -> list[tuple[int, int]]:

@@ -22,7 +22,7 @@ from deltalake.fs import DeltaStorageHandler
 from lakehouse.tables.delta import open_table
 from lakehouse.tables.high_water import Partition
 from lakehouse.tables.lake import Lake
-from lakehouse.tables.listed_files import reason
+from lakehouse.tables.listed_files import file_troubles, reason
 from lakehouse.tables.specs import BRONZE
 
 UNREADABLE = (OSError, pa.ArrowException)
@@ -35,8 +35,9 @@ class BronzeFiles:
 
     def __init__(self, lake: Lake) -> None:
         """Raises `NotLanded`, `LakehouseError`."""
-        opened = open_table(lake, BRONZE)
+        self._opened = opened = open_table(lake, BRONZE)
         self._lake = lake
+        self._left_out: list[str] = []
         rows = pa.table(opened.get_add_actions(flatten=True)).select(
             ["path", *(f"partition.{name}" for name in BRONZE.partition_by)]
         )
@@ -73,10 +74,18 @@ class BronzeFiles:
                 why = self._damage(path)
                 if why is not None:
                     paths.remove(path)
+                    self._left_out.append(path)
                     told.append(f"{path} of {BRONZE.name} ({topic}) {why}")
         self.__dict__.pop("_datasets", None)
         self.__dict__.pop("offsets", None)
         return told
+
+    def unlike_the_log(self) -> list[str]:
+        """In words, files that are read here and are not what Delta's log says: whoever believes
+        that log cannot read them.
+        """
+        told = file_troubles(self._lake, BRONZE, self._opened)
+        return [text for text in told if not any(path in text for path in self._left_out)]
 
     @cached_property
     def offsets(self) -> dict[Partition, np.ndarray]:

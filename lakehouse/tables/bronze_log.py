@@ -64,7 +64,10 @@ class BronzeLog:
                 offsets = self._rows.to_table(columns=["offset"], filter=self._mine)["offset"]
         except (DeltaError, OSError, pa.ArrowException) as error:
             raise cannot_be_read(lake, BRONZE, error) from error
-        self.holes = _holes(offsets)
+        there = np.sort(offsets.to_numpy())
+        self.doubled: list[int] = np.unique(there[1:][np.diff(there) == 0]).tolist()
+        """Offsets that more than one row has, ascending."""
+        self.holes = _holes(there)
         """Ranges of offsets, both ends included, that have not landed, from offset 0 on."""
         self.end = 0 if not len(offsets) else int(pc.max(offsets).as_py()) + 1
         """Offset behind the last record that landed."""
@@ -167,8 +170,8 @@ def _own(lake: Lake) -> pc.Expression:
     )
 
 
-def _holes(offsets: pa.ChunkedArray) -> list[tuple[int, int]]:
-    there = np.concatenate(([-1], np.sort(offsets.to_numpy())))
+def _holes(offsets: np.ndarray) -> list[tuple[int, int]]:
+    there = np.concatenate(([-1], offsets))
     return [
         (int(there[at]) + 1, int(there[at + 1]) - 1) for at in np.flatnonzero(np.diff(there) > 1)
     ]

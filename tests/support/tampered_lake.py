@@ -4,8 +4,11 @@ no rule.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,7 +16,7 @@ import pyarrow.parquet as pq
 from events.topics import COMMANDS_TOPIC
 from lakehouse.tables import delta
 from lakehouse.tables.lake import Lake
-from lakehouse.tables.specs import BRONZE
+from lakehouse.tables.specs import BRONZE, TableSpec
 
 Row = dict[str, Any]
 
@@ -36,6 +39,28 @@ def tamper(
             pq.write_table(pa.Table.from_pylist(new, schema=rows.schema), path)
             return
     raise AssertionError(f"offset {offset} of {topic} is not in bronze")
+
+
+def with_sizes_put_right(lake: Lake, table: TableSpec = BRONZE) -> None:
+    """The sizes in Delta's log are made those of the files, as somebody does who knows Delta."""
+    root = Path(lake.uri(table))
+    for commit in (root / "_delta_log").glob("*.json"):
+        actions = [json.loads(line) for line in commit.read_text("utf-8").splitlines()]
+        for action in actions:
+            path = root / unquote(action.get("add", {}).get("path", ""))
+            if "add" in action and path.exists():
+                action["add"]["size"] = path.stat().st_size
+        commit.write_text("".join(f"{json.dumps(action)}\n" for action in actions), "utf-8")
+
+
+def with_times_moved(lake: Lake, by_ms: int) -> None:
+    """Every file of every table was written at another time, by Delta's log."""
+    for commit in Path(lake.root).glob("*/*/_delta_log/*.json"):
+        actions = [json.loads(line) for line in commit.read_text("utf-8").splitlines()]
+        for action in actions:
+            if "add" in action:
+                action["add"]["modificationTime"] += by_ms
+        commit.write_text("".join(f"{json.dumps(action)}\n" for action in actions), "utf-8")
 
 
 def renumbered(rows: list[Row]) -> list[Row]:

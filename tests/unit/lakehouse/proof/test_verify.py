@@ -117,6 +117,7 @@ def test_a_damaged_file_is_named_with_its_offsets(prove: Prove, lake: Lake) -> N
     verdict = prove(lake)
     assert (verdict.exit_code, verdict.missing) == (1, [[5, 6]])
     assert [path.name in problem for problem in verdict.problems] == [True]
+    assert "Delta's log says" not in verdict.text()
     assert "put it back from a copy" in verdict.problems[0]
 
 
@@ -345,8 +346,11 @@ def test_what_the_fold_does_not_see_is_found_by_its_name(lake: Lake, what: str) 
     landed(lake)
     topic, partition, change = QUIET_ALTERATIONS[what]
     tampered_lake.tamper(lake, topic, 1, change, partition)
+    [told] = verify_here(lake).problems
+    assert "Delta's log says" in told and f"{topic}-{partition} offsets 0 to" in told
+    tampered_lake.with_sizes_put_right(lake)
     verdict = verify_here(lake)
-    assert verdict.exit_code == 1 and verdict.first_mismatch is None
+    assert (verdict.exit_code, verdict.problems) == (1, []) and verdict.first_mismatch is None
     assert {(one.topic, one.partition) for one in verdict.findings} == {(topic, partition)}
     assert f"bronze/records, {topic}-{partition} offset" in verdict.text()
     assert "not what was proven at" in verdict.text()
@@ -357,6 +361,7 @@ def test_what_the_fold_does_not_see_is_found_by_its_name(lake: Lake, what: str) 
 def test_what_is_other_and_right_is_taken_for_proven_when_asked_to(lake: Lake) -> None:
     landed(lake)
     tampered_lake.tamper(lake, COMMANDS_TOPIC, 1, altered(3, batch=77))
+    tampered_lake.with_sizes_put_right(lake)
     renewed = verify_here(lake, Scope(renew=True))
     assert renewed.exit_code == 0 and "taken for proven as it is now" in renewed.text()
     assert (verify_here(lake).exit_code, verify_here(lake).notices) == (0, [])
@@ -379,7 +384,8 @@ def test_an_end_that_was_taken_away_is_found_in_the_shortest_history(
     tampered_lake.tamper(lake, topic, at, lambda rows: rows[:-1])
     verdict = verify_here(lake)
     assert verdict.exit_code == 1
-    assert f"{topic}-0 offset {at}: the end was taken away" in verdict.text()
+    assert f"{topic}-0 offset {at}: bronze ends at offset {at - 1}" in verdict.text()
+    assert "the end was taken away; put the files and commits back" in verdict.text()
 
 
 def test_what_lands_later_is_proven_and_named_without_a_word(lake: Lake) -> None:
