@@ -155,8 +155,9 @@ VERBS: dict[str, Verb] = {
         ("regent forecast broker-a", "regent forecast broker-a --json"),
     ),
     "verify": Verb(
-        "infra.cli.lake.decisions",
-        "fold the landed commands again in Spark and compare digests with the published",
+        "infra.cli.lake.verify",
+        "fold the landed commands again, compare digests with the published and bytes with what "
+        "was proven before",
         ("regent verify", "regent verify --from 900 --to 990", "regent verify --from-start --json"),
     ),
     "lake": Verb(
@@ -272,6 +273,7 @@ LEAVE_AT_ONCE = (
     "sql",
     "what-if",
     "forecast",
+    "verify",
     "lake",
 )
 

@@ -35,6 +35,7 @@ from lakehouse.gold.specs import GOLD_TABLES
 from lakehouse.invariants.alarms import ALARMS
 from lakehouse.invariants.kept import CHECKED
 from lakehouse.proof.kept import PROVEN
+from lakehouse.proof.known_names import KNOWN
 from lakehouse.tables.commit_lock import CommitLocks
 from lakehouse.tables.lake import Lake, open_delta
 from lakehouse.tables.specs import TABLES, TableSpec
@@ -47,6 +48,7 @@ CARED_FOR: tuple[TableSpec, ...] = (
     ALARMS,
     CHECKED,
     PROVEN,
+    KNOWN,
 )
 LATE_LAYER = "silver"
 """Where landing makes tables of kinds that come later."""

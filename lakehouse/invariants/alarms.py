@@ -7,7 +7,7 @@ Refuses to know how anything was found.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -15,11 +15,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lakehouse.invariants.invariants import BY_NAME
+from lakehouse.invariants.lengths import Shortened
 from lakehouse.invariants.rows import CounterExample
 from lakehouse.tables.columns import Column
 from lakehouse.tables.specs import CLUSTER, CLUSTER_ID, TABLE_PROPERTIES, TIMESTAMP, TableSpec
 
 GAP, VIOLATION, AHEAD = "GAP", "VIOLATION", "AHEAD"
+SHORT, DOUBLED = "SHORT", "DOUBLED"
+
+OFFSETS_TOLD_MAX = 5
 
 EXPLANATIONS: Mapping[str, str] = {
     "nothing_is_missing": (
@@ -30,6 +34,11 @@ EXPLANATIONS: Mapping[str, str] = {
         "A command lies in bronze soon after its outcome does: else the end of the command log "
         "was taken away from the tables, or the landing job stopped between the two."
     ),
+    "the_end_stays": (
+        "Bronze reaches as far as everything in the lake that remembers its end: earlier checks "
+        "and proofs, gold and silver."
+    ),
+    "a_record_lands_once": "Each record of the log is one row of bronze.",
     **{name: one.explanation for name, one in BY_NAME.items()},
 }
 
@@ -37,11 +46,12 @@ ALARMS = TableSpec(
     name="gold/alarms",
     meaning=(
         "What `regent lake check` and the landing job found wrong: gaps in what landed, broken "
-        "invariants, commands that are missing behind the end. A row without `cleared_at` stands."
+        "invariants, records that are missing behind the end or landed twice. A row without "
+        "`cleared_at` stands."
     ),
     columns=(
         CLUSTER,
-        Column("alarm", pa.string(), f"{GAP}, {VIOLATION} or {AHEAD}."),
+        Column("alarm", pa.string(), f"{GAP}, {VIOLATION}, {AHEAD}, {SHORT} or {DOUBLED}."),
         Column("invariant", pa.string(), "What does not hold."),
         Column("explanation", pa.string(), "What it says."),
         Column("topic", pa.string(), "Topic of the record to blame."),
@@ -123,6 +133,23 @@ def of_commands_ahead(topic: str, first: int, last: int) -> Alarm:
     """Outcomes of these commands have landed for a while, the commands have not."""
     said = f"what commands {first} to {last} led to has landed, they have not"
     return Alarm(AHEAD, "commands_land_with_their_outcomes", topic, 0, first, last, said)
+
+
+def of_shortened(one: Shortened) -> Alarm:
+    """The end of a partition is gone."""
+    place = (one.topic, one.partition, one.end, one.was - 1)
+    return Alarm(SHORT, "the_end_stays", *place, one.said)
+
+
+def of_doubled(topic: str, partition: int, doubled: Sequence[int]) -> Alarm:
+    """These offsets, ascending and at least one, landed more than once."""
+    few = ", ".join(map(str, doubled[:OFFSETS_TOLD_MAX]))
+    more = (
+        "" if len(doubled) <= OFFSETS_TOLD_MAX else f" and {len(doubled) - OFFSETS_TOLD_MAX} more"
+    )
+    said = f"offsets {few}{more} landed twice"
+    place = (topic, partition, doubled[0], doubled[-1])
+    return Alarm(DOUBLED, "a_record_lands_once", *place, said)
 
 
 def merged(

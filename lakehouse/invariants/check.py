@@ -13,6 +13,8 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from msgspec import structs
+
 from events import codec
 from events.broker_events import BROKER_EVENTS
 from events.commands import COMMANDS
@@ -20,22 +22,28 @@ from events.outcomes import Outcome
 from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, KEPT_FOR_EVER, OUTCOMES_TOPIC
 from lakehouse.errors import LakehouseError
 from lakehouse.invariants import kept
-from lakehouse.invariants.alarms import Alarm, merged, of_commands_ahead, of_example, of_gap
+from lakehouse.invariants.alarms import (
+    Alarm,
+    merged,
+    of_commands_ahead,
+    of_doubled,
+    of_example,
+    of_gap,
+    of_shortened,
+)
 from lakehouse.invariants.invariants import Watch, carried_from_json, carried_to_json
 from lakehouse.invariants.kept import Checked
+from lakehouse.invariants.lengths import AHEAD_MAX_MS, Witness, Witnesses, shortened
 from lakehouse.invariants.report import Report, standing
 from lakehouse.invariants.rows import Decided, Reported, Row
 from lakehouse.tables.bronze_log import BronzeLog, LandedRecord, all_logs
 from lakehouse.tables.delta import milliseconds, read
+from lakehouse.tables.high_water import Partition
 from lakehouse.tables.lake import Lake
 from lakehouse.tables.specs import BRONZE
 
 VIOLATIONS_KEPT_MAX = 1_000
 """Of one check; those above it are counted only."""
-AHEAD_MAX_MS = 120_000
-"""An outcome whose command has not landed this long after it is an alarm: both land within
-seconds.
-"""
 COMMAND_LOG, OUTCOME_LOG = f"{COMMANDS_TOPIC}-0", f"{OUTCOMES_TOPIC}-0"
 
 Logs = Mapping[str, BronzeLog]
@@ -49,17 +57,20 @@ def standing_alarms(lake: Lake) -> list[Alarm]:
     return standing(kept.alarms(lake))
 
 
-def check_step(lake: Lake) -> Report:
-    """The check as a job makes it again and again. Raises `NotLanded`, `LakehouseError`."""
-    return check(lake)
-
-
-def check(lake: Lake, *, from_start: bool = False, now_ms: int | None = None) -> Report:
+def check(
+    lake: Lake,
+    *,
+    from_start: bool = False,
+    now_ms: int | None = None,
+    witnesses: Witnesses | None = None,
+) -> Report:
     """Judge what has landed since the last check, or all of it, and keep how far it came.
 
-    Raises `NotLanded`, `LakehouseError` when bronze cannot be read.
+    `witnesses` are asked whether bronze reaches as far as it did; without them the check's own
+    memory is. Raises `NotLanded`, `LakehouseError` when bronze cannot be read.
     """
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    reached = kept.reached(lake)
     logs = _logs(lake)
     before = None if from_start else kept.last_check(lake)
     if before is not None and not _is_as_it_was(before, logs):
@@ -67,7 +78,13 @@ def check(lake: Lake, *, from_start: bool = False, now_ms: int | None = None) ->
     step = _Step(before or Checked(), logs)
     step.run()
     report = step.report
-    found = [*step.alarms, *_gaps(logs), *_gone(lake, step, logs[COMMAND_LOG].end, now_ms)]
+    found = [
+        *step.alarms,
+        *_gaps(logs),
+        *_gone(lake, step, logs[COMMAND_LOG].end, now_ms),
+        *_shortened(logs, reached, witnesses, now_ms),
+        *_doubled(logs),
+    ]
     then = kept.alarms(lake)
     alarms = merged(then, found, now_ms, judged_anew=before is None)
     report.alarms = standing(alarms)
@@ -76,8 +93,9 @@ def check(lake: Lake, *, from_start: bool = False, now_ms: int | None = None) ->
     try:
         if alarms != then:
             kept.keep_alarms(lake, alarms)
-        if step.checked != before:
-            kept.keep_check(lake, step.checked, now_ms)
+        checked = structs.replace(step.checked, reached=_farthest(reached, logs))
+        if checked != before:
+            kept.keep_check(lake, checked, now_ms)
     except LakehouseError as error:  # Read access to the lake is enough for a check.
         report.not_kept = str(error)
     return report
@@ -208,9 +226,8 @@ def _holes(name: str, log: BronzeLog) -> list[tuple[int, int]]:
 
 def _gaps(logs: Logs) -> Iterable[Alarm]:
     for name, log in logs.items():
-        topic, _, partition = name.rpartition("-")
         for first, last in _holes(name, log):
-            yield of_gap(topic, int(partition), first, last)
+            yield of_gap(*_place(name), first, last)
 
 
 def _gone(lake: Lake, step: _Step, commands_end: int, now_ms: int) -> Iterable[Alarm]:
@@ -225,6 +242,33 @@ def _gone(lake: Lake, step: _Step, commands_end: int, now_ms: int) -> Iterable[A
     landed_ms = milliseconds(read(lake, BRONZE, columns=["landed_at"], filters=place)["landed_at"])
     if any(at is None or now_ms - at > AHEAD_MAX_MS for at in landed_ms):
         yield of_commands_ahead(COMMANDS_TOPIC, commands_end, step.last_ahead)
+
+
+def _shortened(
+    logs: Logs, reached: Mapping[str, int], witnesses: Witnesses | None, now_ms: int
+) -> Iterable[Alarm]:
+    """Partitions that went further once."""
+    ends = {_place(name): log.end for name, log in logs.items()}
+    asked = [Witness(*_place(name), end, kept.CHECKED.name) for name, end in reached.items()]
+    if witnesses is not None:
+        asked += [*witnesses.remembered, *witnesses.beyond(ends)]
+    return map(of_shortened, shortened(asked, ends, now_ms))
+
+
+def _doubled(logs: Logs) -> Iterable[Alarm]:
+    return (of_doubled(*_place(name), log.doubled) for name, log in logs.items() if log.doubled)
+
+
+def _farthest(reached: Mapping[str, int], logs: Logs) -> dict[str, int]:
+    ends = {name: log.end for name, log in logs.items() if log.end}
+    return {
+        name: max(reached.get(name, 0), ends.get(name, 0)) for name in sorted({*reached, *ends})
+    }
+
+
+def _place(name: str) -> Partition:
+    topic, _, partition = name.rpartition("-")
+    return topic, int(partition)
 
 
 def decoded(value: bytes | None) -> Any:

@@ -65,6 +65,10 @@ class Checked(Struct):
     """Invariant -> how often it is broken."""
     carried: bytes = b"{}"
     """What the invariants know (`invariants.carried_to_json`)."""
+    reached: dict[str, int] = {}
+    """Offset behind the last record that any check saw; it never falls. None by first releases:
+    their marks stand for it.
+    """
     invariants: tuple[str, ...] = msgspec.field(default_factory=_names)
     format: int = FORMAT
 
@@ -85,6 +89,18 @@ def last_check(lake: Lake) -> Checked | None:
     except (LakehouseError, msgspec.MsgspecError, ValueError):
         return None
     return found if found.is_usable else None
+
+
+def reached(lake: Lake) -> dict[str, int]:
+    """How far bronze went at any check, by `topic-partition`; also of a check that this release
+    cannot go on from.
+    """
+    try:
+        rows = read(lake, CHECKED, columns=["state"])
+        found = [msgspec.msgpack.decode(state.as_py(), type=Checked) for state in rows["state"]]
+    except (LakehouseError, msgspec.MsgspecError):
+        return {}
+    return {name: end for one in found for name, end in (one.marks | one.reached).items()}
 
 
 def alarms(lake: Lake) -> list[Alarm]:

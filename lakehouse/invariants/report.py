@@ -5,15 +5,34 @@ Refuses to know how it was found.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from lakehouse import wording
-from lakehouse.invariants.alarms import AHEAD, GAP, VIOLATION, Alarm
+from lakehouse.invariants.alarms import AHEAD, DOUBLED, GAP, SHORT, VIOLATION, Alarm
 from lakehouse.invariants.invariants import BY_NAME, INVARIANTS
+from lakehouse.tables.specs import BRONZE
 
 ALARMS_SHOWN_MAX = 100
+LABELS: Mapping[str, str] = {GAP: "gap", AHEAD: "gone", SHORT: "gone", DOUBLED: "twice"}
+WHAT_TO_DO: Mapping[str, str] = {
+    GAP: (
+        "'regent status' says whether landing still goes on, 'regent verify' whether a file is "
+        "damaged: put it back from a copy"
+    ),
+    AHEAD: "see whether the landing job runs ('regent status'): what Kafka has lands",
+    SHORT: (
+        "put files and commits back from a copy, or start the landing job without its checkpoint "
+        "folder: what Kafka still has lands again"
+    ),
+    DOUBLED: (
+        "see that one landing job writes these tables; 'regent verify' says what else is not what "
+        "it was; put the files back from a copy"
+    ),
+    VIOLATION: "'regent verify' says whether these records are what was decided",
+}
+"""What to do about each kind of alarm."""
 
 
 @dataclass(slots=True)
@@ -89,14 +108,11 @@ class Report:
                 "all of them again"
             )
         shown = self.alarms[:ALARMS_SHOWN_MAX]
-        lines += [
-            (f"  gap: {one.topic}-{one.partition} {one.said}") for one in shown if one.alarm == GAP
-        ]
-        lines += [
-            (f"  gone: {one.topic}-{one.partition}: {one.said}: {one.explanation}")
-            for one in shown
-            if one.alarm == AHEAD
-        ]
+        for one in shown:
+            if one.alarm in LABELS:
+                why = f": {one.explanation}" if one.alarm == AHEAD else ""
+                place = f"{BRONZE.name}, {one.topic}-{one.partition}"
+                lines.append(f"  {LABELS[one.alarm]}: {place} {one.said}{why}")
         for name, count in self.violations.items():
             lines.append(f"  {name} is broken {count} times: {BY_NAME[name].explanation}")
             lines += [
@@ -104,6 +120,10 @@ class Report:
                 for one in shown
                 if one.alarm == VIOLATION and one.invariant == name
             ]
+        lines += [
+            f"  what to do: {WHAT_TO_DO[kind]}"
+            for kind in sorted({one.alarm for one in shown} & {*WHAT_TO_DO})
+        ]
         if len(self.alarms) > len(shown):
             lines.append(f"  {len(self.alarms) - len(shown)} more alarms stand in gold/alarms")
         if self.ahead and all(one.alarm != AHEAD for one in self.alarms):

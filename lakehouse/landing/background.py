@@ -18,12 +18,12 @@ from events.topics import TOPIC_NAMES
 from lakehouse.care import maintain
 from lakehouse.errors import LakehouseError
 from lakehouse.gold.job import GoldJob
-from lakehouse.invariants import check
 from lakehouse.landing import log_probe
 from lakehouse.landing import metrics as landing_metrics
 from lakehouse.landing.config import LandConfig
 from lakehouse.landing.metrics import LagWatch
 from lakehouse.landing.status import StatusFile
+from lakehouse.proof import witnesses
 from lakehouse.tables.commit_lock import CommitLocks
 from lakehouse.tables.lake import Lake
 
@@ -168,7 +168,7 @@ def _gold(job: GoldJob, stopped: Callable[[], bool]) -> None:
 
 
 def _check(lake: Lake, status: StatusFile) -> None:
-    status.update(alarms=len(check.check_step(lake).alarms))
+    status.update(alarms=len(witnesses.checked(lake).alarms))
 
 
 def _care(lake: Lake, locks: CommitLocks, window_days: float, stopped: Callable[[], bool]) -> None:

@@ -17,7 +17,7 @@ from lakehouse.errors import LakehouseError, NotLanded
 from lakehouse.proof.plan import Piece
 from lakehouse.proof.refold import unpacked
 from lakehouse.tables.columns import Column
-from lakehouse.tables.delta import append_rows, ensure_tables, read
+from lakehouse.tables.delta import append_rows, arrow_schema, ensure_tables, open_table, read
 from lakehouse.tables.lake import Lake
 from lakehouse.tables.specs import CLUSTER, CLUSTER_ID, TIMESTAMP, TableSpec
 from processors.fold.folder import Folder
@@ -38,7 +38,7 @@ PROVEN = TableSpec(
         Column(
             "bytes_name",
             pa.string(),
-            "SHA-256 over offset, length and value of each record, in hex.",
+            "SHA-256 over the names of its blocks (`proof/names`), in hex.",
         ),
         Column("before", pa.string(), "Of commands: names the state before them."),
         Column("after", pa.string(), "Of commands: names the state behind them."),
@@ -59,6 +59,12 @@ PROVEN = TableSpec(
             "Of commands: the state behind them, packed (`refold.packed`, zlib).",
             nullable=True,
         ),
+        Column(
+            "naming",
+            pa.int64(),
+            "How bytes_name is made; null by releases that named offset and value alone.",
+            nullable=True,
+        ),
     ),
     key=(CLUSTER_ID, "topic", "number", "size", "proven_at"),
     partition_column="size",
@@ -66,7 +72,18 @@ PROVEN = TableSpec(
 )
 RANGE_RECORDS = 100_000
 """Some seconds of folding; a state is kept behind each range of this many commands."""
-_PIECE = ("topic", "number", "bytes_name", "before", "after", "digest", "lowest", "highest")
+_PIECE = (
+    "topic",
+    "number",
+    "bytes_name",
+    "before",
+    "after",
+    "digest",
+    "lowest",
+    "highest",
+    "naming",
+)
+FIRST_NAMING = 1
 
 
 def kept(lake: Lake, size: int) -> dict[tuple[str, int], Piece]:
@@ -74,11 +91,19 @@ def kept(lake: Lake, size: int) -> dict[tuple[str, int], Piece]:
     be read.
     """
     try:
-        rows = read(lake, PROVEN, columns=[*_PIECE, "proven_at"], filters=[("size", "=", size)])
+        opened = open_table(lake, PROVEN)
+        present = set(arrow_schema(opened).names)  # The first releases wrote no naming.
+        names = [name for name in (*_PIECE, "proven_at") if name in present]
+        rows = read(lake, PROVEN, columns=names, filters=[("size", "=", size)], opened=opened)
     except (NotLanded, LakehouseError):
         return {}
     found = sorted(rows.to_pylist(), key=lambda row: row["proven_at"])
-    return {(row["topic"], row["number"]): Piece(*(row[name] for name in _PIECE)) for row in found}
+    return {
+        (row["topic"], row["number"]): Piece(
+            **{name: row[name] for name in _PIECE[:-1]}, naming=row.get("naming") or FIRST_NAMING
+        )
+        for row in found
+    }
 
 
 def states(lake: Lake, size: int, topic: str, numbers: Iterable[int]) -> Mapping[int, bytes]:

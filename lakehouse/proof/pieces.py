@@ -1,21 +1,23 @@
 """Landed records by pieces of their log, before anything is folded (P apart from its Arrow types).
 
-Responsible for two functions that Spark runs in its workers: one names the bytes of each piece, so
-that what was proven once is known again; one reads outcomes. Refuses to know what they prove.
+Responsible for two functions that Spark runs in its workers, or the verb in its own process: one
+names blocks, so that what was proven once is known again; one reads outcomes. Refuses to know what
+they prove.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
 from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
 
 from events import codec
 from events.outcomes import Outcome
+from lakehouse.proof.names import block_names
+from lakehouse.tables.high_water import Partition
 from processors.fold import canonical
 
 ROWS_PER_ARROW_BATCH = 2_000
@@ -34,36 +36,54 @@ PUBLISHED_COLUMNS = (
     "log_offset long, offset long, digest string, outcome_hash string, publisher string, "
     "problem string"
 )
-NAMED_SCHEMA = pa.schema(
+NAME_SCHEMA = pa.schema(
     [
         pa.field("topic", pa.string(), nullable=False),
-        pa.field("number", pa.int64(), nullable=False),
-        pa.field("records", pa.int64(), nullable=False),
-        pa.field("bytes_name", pa.string(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("end", pa.int64(), nullable=False),
+        pa.field("log", pa.binary(), nullable=False),
+        pa.field("landing", pa.binary(), nullable=False),
     ]
 )
-NAMED_COLUMNS = "topic string, number long, records long, bytes_name string"
-_NO_VALUE = b"\xff" * 8
+NAME_COLUMNS = "topic string, partition int, end long, log binary, landing binary"
+PIECE_COLUMNS = ("topic", "partition", "number")
 
 
-def name_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """A name for the bytes of each piece, for `mapInArrow`: topic, piece number, offset, value in,
-    `NAMED_SCHEMA` out.
+def name_batches(
+    batches: Iterable[pa.RecordBatch],
+    ends: Mapping[Partition, int],
+    cuts: Mapping[Partition, Collection[int]],
+    block: int,
+) -> Iterator[pa.RecordBatch]:
+    """Names of blocks, for `mapInArrow`: `PIECE_COLUMNS` and `names.NAMED_COLUMNS` in,
+    `NAME_SCHEMA` out.
 
-    Records of a piece come together and ascend by offset; equal names mean the same bytes at the
-    same offsets.
+    Records of a piece, which is whole blocks, come together.
     """
-    return _in_batches(_named(_rows(batches)), NAMED_SCHEMA)
+    for topic, partition, rows in _by_piece(batches):
+        place = (topic, partition)
+        found = block_names(rows, ends[place], cuts.get(place, ()), block)
+        named = [[*place, end, name.log, name.landing] for end, name in sorted(found.items())]
+        yield from _in_batches(named, NAME_SCHEMA)
 
 
-def _named(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[object]]:
-    for (topic, number), own in groupby(rows, itemgetter(0, 1)):
-        name, records = sha256(), 0
-        for _, _, offset, value in own:
-            size = _NO_VALUE if value is None else len(value).to_bytes(8, "big")
-            name.update(b"".join((offset.to_bytes(8, "big"), size, value or b"")))
-            records += 1
-        yield [topic, number, records, name.hexdigest()]
+def _by_piece(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, int, pa.Table]]:
+    """The rows of each piece, that come one behind the other."""
+    gathered: list[pa.RecordBatch] = []
+    own: tuple[str, int, int] | None = None
+    for batch in batches:
+        keys = zip(*(batch.column(at).to_pylist() for at in range(3)), strict=True)
+        start = 0
+        for key, same in groupby(keys):
+            count = sum(1 for _ in same)
+            if own is not None and key != own:
+                yield own[0], own[1], pa.Table.from_batches(gathered)
+                gathered = []
+            own = key
+            gathered.append(batch.slice(start, count))
+            start += count
+    if own is not None:
+        yield own[0], own[1], pa.Table.from_batches(gathered)
 
 
 def publish_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
+from lakehouse.proof.names import NAMING
 from lakehouse.proof.refold import RangeTold
 from lakehouse.proof.verdict import Verdict
 
@@ -39,6 +40,8 @@ class Piece:
     """Of outcomes: the lowest command offset that one of them is about."""
     highest: int = -1
     """Of outcomes: the highest one."""
+    naming: int = NAMING
+    """How its name was made; one of another naming says nothing of the bytes now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,11 @@ class Landed:
     def same(self, topic: str, number: int) -> bool:
         """Whether its bytes are those that were proven."""
         kept = self.kept.get((topic, number))
-        return kept is not None and self.names.get((topic, number)) == kept.bytes_name
+        return (
+            kept is not None
+            and kept.naming == NAMING
+            and self.names.get((topic, number)) == kept.bytes_name
+        )
 
     @property
     def unknown_pieces(self) -> frozenset[int]:
@@ -153,24 +160,6 @@ def plan(
         if p in landed.unknown_pieces or not near.isdisjoint(landed.ranges_of(p))
     )
     return Plan(asked, wanted, tuple(sorted(dirty)), starts, pieces)
-
-
-def taken_away(kept: Iterable[Piece], size: int, ends: Mapping[str, int]) -> list[str]:
-    """In words, topics that end (offset behind the last record) before what was proven of them
-    does: bronze never loses a record.
-    """
-    proven = {
-        topic: max((one.number + 1) * size for one in kept if one.topic == topic)
-        for topic in sorted({one.topic for one in kept})
-    }
-    return [
-        (
-            f"{topic} ends at offset {ends[topic] - 1}, it was proven up to {end - 1} before: its "
-            "end was taken away"
-        )
-        for topic, end in proven.items()
-        if end > ends[topic]
-    ]
 
 
 def misbegun(landed: Landed, made: Plan, told: Mapping[int, RangeTold]) -> set[int]:
@@ -261,22 +250,33 @@ def chained(landed: Landed, made: Plan, told: Mapping[int, RangeTold]) -> _Chain
 
 
 def to_keep(
-    landed: Landed, made: Plan, told: Mapping[int, RangeTold], said: Mapping[int, Said]
+    landed: Landed,
+    made: Plan,
+    told: Mapping[int, RangeTold],
+    said: Mapping[int, Said],
+    found: Collection[tuple[str, int]] = (),
 ) -> list[Piece]:
-    """What was proven now and is not kept yet, or was kept otherwise."""
-    found: list[Piece] = []
+    """What was proven now and is not kept yet, or was kept otherwise; without the pieces (topic,
+    number) that something was `found` wrong with.
+    """
+    pieces: list[Piece] = []
     proven = chained(landed, made, told).proven
     for r in sorted(proven & set(made.starts)):
         one, name = told[r], landed.names.get((COMMANDS_TOPIC, r))
         if name is not None:
-            found.append(Piece(COMMANDS_TOPIC, r, name, one.before, one.after, one.digest or ""))
+            pieces.append(Piece(COMMANDS_TOPIC, r, name, one.before, one.after, one.digest or ""))
     known = proven | {
         n for topic, n in landed.kept if topic == COMMANDS_TOPIC and landed.same(topic, n)
     }
     for number, what in sorted(said.items()):
         name = landed.names.get((OUTCOMES_TOPIC, number))
         if name is not None and not what.problems and what.ranges <= known:
-            found.append(
+            pieces.append(
                 Piece(OUTCOMES_TOPIC, number, name, lowest=what.lowest, highest=what.highest)
             )
-    return [piece for piece in found if landed.kept.get((piece.topic, piece.number)) != piece]
+    return [
+        piece
+        for piece in pieces
+        if (piece.topic, piece.number) not in found
+        and landed.kept.get((piece.topic, piece.number)) != piece
+    ]

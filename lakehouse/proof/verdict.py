@@ -9,6 +9,16 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
+from events.topics import COMMANDS_TOPIC
+from lakehouse.proof.finding import Finding, offsets
+
+FINDINGS_SHOWN_MAX = 20
+WHAT_TO_DO = (
+    "'regent verify --kafka' says which records of bronze/records are not those of the log; put "
+    "its files back from a copy, or land into a new folder; nothing behind that offset is proven "
+    "meanwhile"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -43,13 +53,19 @@ class Verdict:
     missing: list[list[int]] = field(default_factory=list)
     """Ranges of offsets, both ends included, that are not in bronze."""
     problems: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    """What is not what it was, or not what another witness says."""
+    notices: list[str] = field(default_factory=list)
+    """What a reader should know, and is not wrong."""
+    spark: bool = False
+    """Whether Spark folded."""
     not_kept: str | None = None
     """Why this proof could not be kept for the next one."""
 
     @property
     def exit_code(self) -> int:
         """0 when all that was published is proven, else 1."""
-        wrong = self.first_mismatch is not None or self.problems or self.missing
+        wrong = self.first_mismatch is not None or self.problems or self.missing or self.findings
         return 1 if wrong or self.verified_up_to < 0 else 0
 
     def as_dict(self) -> dict[str, Any]:
@@ -59,8 +75,19 @@ class Verdict:
     def text(self) -> str:
         """For people; the first line is the verdict."""
         lines = [self._headline()]
-        lines += [f"  missing in bronze: {_range(first, last)}" for first, last in self.missing]
+        lines += [f"  {one.text()}" for one in self.findings[:FINDINGS_SHOWN_MAX]]
+        if len(self.findings) > FINDINGS_SHOWN_MAX:
+            lines.append(
+                f"  {len(self.findings) - FINDINGS_SHOWN_MAX} more findings: --json has all"
+            )
+        lines += [
+            f"  missing in bronze/records: {COMMANDS_TOPIC}-0 {offsets(first, last)}"
+            for first, last in self.missing
+        ]
         lines += [f"  {problem}" for problem in self.problems]
+        if self.first_mismatch is not None or self.missing:
+            lines.append(f"  what to do: {WHAT_TO_DO}")
+        lines += [f"  {notice}" for notice in self.notices]
         if self.from_offset:
             lines.append(
                 f"  commands below offset {self.from_offset} were proven earlier and not looked at"
@@ -90,12 +117,9 @@ class Verdict:
             return f"NOT VERIFIED: equal up to offset {self.verified_up_to}"
         publishers = f" by {', '.join(self.publishers)}" if self.publishers else ""
         beside = f" in {self.ranges} ranges" if self.ranges > 1 else ""
+        where = " in Spark" if self.spark else ""
         return (
-            f"verified up to offset {self.verified_up_to}: {self.commands} commands folded in "
-            f"Spark{beside}, {self.compared} digests published{publishers} are equal, last "
+            f"verified up to offset {self.verified_up_to}: {self.commands} commands folded"
+            f"{where}{beside}, {self.compared} digests published{publishers} are equal, last "
             f"{str(self.digest)[:16]}…"
         )
-
-
-def _range(first: int, last: int) -> str:
-    return f"offset {first}" if first == last else f"offsets {first} to {last}"

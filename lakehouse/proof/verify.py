@@ -1,27 +1,36 @@
-"""The proof: Spark folds the landed commands, and gets the digests that controllers published.
+"""The proof: the landed commands folded once more and compared with the digests that controllers
+published, and the bytes of all that landed compared with what they were when they were proven.
 
-Responsible for the Spark plan. What must be folded, and what it proves, is `proof.plan`'s; the fold
-itself is `refold`'s. Refuses to hold a rule and to believe a table: it starts from the bytes in
-bronze.
+Responsible for the order of a proof and for what is kept of it. What must be folded, and what it
+proves, is `proof.plan`'s; the fold itself is `refold`'s; the work is done in this process or in
+Spark. Refuses to hold a rule and to believe a table: it starts from the bytes in bronze.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
-import msgspec
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
 from lakehouse.errors import LakehouseError, NotLanded
+from lakehouse.proof import as_it_was
 from lakehouse.proof import kept as proof_store
-from lakehouse.proof.pieces import NAMED_COLUMNS, PUBLISHED_COLUMNS, name_batches, publish_batches
+from lakehouse.proof.finding import Finding, offsets
+from lakehouse.proof.in_process import COMMANDS, OUTCOMES, InProcess
+from lakehouse.proof.known_names import (
+    KnownPiece,
+    PieceKey,
+    Sizes,
+    changed,
+    keep_names,
+    named_piece,
+)
+from lakehouse.proof.names import BLOCK_RECORDS, NAMING, Names, block_names, piece_name
+from lakehouse.proof.names import NAMED_COLUMNS as ALL_COLUMNS
 from lakehouse.proof.plan import (
     PROBLEMS_SHOWN_MAX,
     Asked,
@@ -31,22 +40,27 @@ from lakehouse.proof.plan import (
     Said,
     misbegun,
     plan,
-    taken_away,
     to_keep,
     verdict,
 )
-from lakehouse.proof.refold import BEGIN, COMMAND, SAID, TOLD_COLUMNS, RangeTold, prove_batches
+from lakehouse.proof.refold import RangeTold
 from lakehouse.proof.verdict import Verdict
+from lakehouse.proof.witnesses import LakeWitnesses, witnesses
+from lakehouse.proof.work import Outcomes, Work
 from lakehouse.spark_session import SparkSettings, build_session, stop_session
-from lakehouse.tables.delta import active_files, read
-from lakehouse.tables.lake import Lake, spark_path
-from lakehouse.tables.specs import BRONZE, BY_NAME
+from lakehouse.tables.bronze_files import UNREADABLE, BronzeFiles
+from lakehouse.tables.delta import read
+from lakehouse.tables.high_water import Partition
+from lakehouse.tables.lake import Lake
+from lakehouse.tables.listed_files import WAYS_OUT, reason
+from lakehouse.tables.specs import BY_NAME
 
-ERROR_CHARS_MAX = 500
 MASTER_ROLE = "MASTER"
-BRONZE_FILE_COLUMNS = "partition int, offset long, value binary"
-ENTRY_COLUMNS = ("start", "offset", "what", "value", "digest", "outcome_hash", "publisher")
-PARTITIONS_PER_CORE = 4
+SPARK_FROM_COMMANDS = 200_000
+"""From so many unproven commands on Spark is worth its start: this process folds some 10,000 a
+second.
+"""
+HISTORY = (COMMANDS_TOPIC, OUTCOMES_TOPIC)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -58,6 +72,31 @@ class Scope:
     from_start: bool = False
     """Fold everything again, whatever was proven earlier."""
     range_records: int = proof_store.RANGE_RECORDS
+    renew: bool = False
+    """Take what is other than it was for proven, if it folds as it was published."""
+
+    @property
+    def sizes(self) -> Sizes:
+        """How history is cut up."""
+        return Sizes(self.range_records, min(BLOCK_RECORDS, self.range_records))
+
+    @property
+    def is_part(self) -> bool:
+        """Whether only a part of history is asked for."""
+        return self.first is not None or self.last is not None
+
+
+def unproven_commands(lake: Lake, scope: Scope = Scope()) -> int:
+    """How many commands a proof has to fold, about. Raises `NotLanded`, `LakehouseError`."""
+    end = _end(BronzeFiles(lake), COMMANDS, lake)
+    last = end - 1 if scope.last is None else min(scope.last, end - 1)
+    if scope.is_part or scope.from_start:
+        return last + 1 - (scope.first or 0)
+    kept = proof_store.kept(lake, scope.range_records)
+    proven = sum(
+        topic == COMMANDS_TOPIC and one.naming == NAMING for (topic, _), one in kept.items()
+    )
+    return end - proven * scope.range_records
 
 
 def verify(lake: Lake, settings: SparkSettings, scope: Scope = Scope()) -> Verdict:
@@ -77,131 +116,130 @@ def verify_in(spark: Any, lake: Lake, scope: Scope = Scope()) -> Verdict:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    files = active_files(lake, BRONZE, "topic", (COMMANDS_TOPIC, OUTCOMES_TOPIC))
-    if not files[COMMANDS_TOPIC]:
+    from lakehouse.proof.in_spark import InSpark
+
+    found = _verified(
+        lake,
+        scope,
+        lambda files: InSpark(spark, files, scope.sizes),
+        (*UNREADABLE, PySparkException, Py4JError),
+    )
+    return dataclasses.replace(found, spark=True)
+
+
+def verify_here(lake: Lake, scope: Scope = Scope()) -> Verdict:
+    """The same within this process, without Spark."""
+    return _verified(lake, scope, lambda files: InProcess(files, scope.sizes), UNREADABLE)
+
+
+def _verified(
+    lake: Lake,
+    scope: Scope,
+    work_on: Callable[[BronzeFiles], Work],
+    errors: tuple[type[Exception], ...],
+) -> Verdict:
+    before = witnesses(lake)
+    files = BronzeFiles(lake)
+    if COMMANDS_TOPIC not in files.topics:
         raise NotLanded(f"no commands have landed in {lake.root}: has `regent land` run?")
     try:
-        return _Proof(spark, lake, files, scope).run([])
-    except (PySparkException, Py4JError) as error:
-        damaged = {
-            path
-            for paths in files.values()
-            for path in paths
-            if lake.folder is not None and not _opens(path)
-        }
+        return _proven(files, scope, work_on(files), before, [])
+    except errors as error:
+        damaged = files.leave_out_damaged()
         if not damaged:
-            reason = str(error).strip().splitlines()[0][:ERROR_CHARS_MAX]
-            raise LakehouseError(f"bronze in {lake.root} cannot be folded: {reason}") from error
+            raise LakehouseError(
+                f"bronze in {lake.root} cannot be folded: {reason(error)}"
+            ) from error
     # What lies in a damaged file is then missing, and is named by its offsets.
-    whole = {topic: [p for p in paths if p not in damaged] for topic, paths in files.items()}
-    told = [f"file {path} of bronze is damaged" for path in sorted(damaged)]
-    if not whole[COMMANDS_TOPIC]:
+    told = [f"{text}: {WAYS_OUT['bronze']}" for text in damaged]
+    if not files.uris(COMMANDS_TOPIC):
         raise LakehouseError("; ".join(told))
-    return _Proof(spark, lake, whole, scope).run(told)
+    return _proven(files, scope, work_on(files), before, told)
+
+
+def _proven(
+    files: BronzeFiles, scope: Scope, work: Work, before: LakeWitnesses, problems: list[str]
+) -> Verdict:
+    try:
+        return _Proof(before.lake, files, scope, work).run(before, problems)
+    finally:
+        work.close()
 
 
 class _Proof:
     """One proof over the files that make up bronze now."""
 
-    def __init__(
-        self, spark: Any, lake: Lake, files: Mapping[str, Sequence[str]], scope: Scope
-    ) -> None:
-        self._spark = spark
-        self._lake = lake
-        self._scope = scope
-        self._size = scope.range_records
-        self._records = {topic: _records(spark, paths) for topic, paths in files.items()}
-        self._partitions = PARTITIONS_PER_CORE * spark.sparkContext.defaultParallelism
+    def __init__(self, lake: Lake, files: BronzeFiles, scope: Scope, work: Work) -> None:
+        self._lake, self._files = lake, files
+        self._work, self._scope = work, scope
+        self._sizes, self._size = scope.sizes, scope.range_records
+        self._ends = {place: int(there[-1]) + 1 for place, there in files.offsets.items()}
+        self._notices: list[str] = []
+        self._changed: dict[PieceKey, list[Finding]] = {}
+        """What is not what it was, by piece."""
 
-    def run(self, problems: list[str]) -> Verdict:
-        offsets = {topic: _offsets(frame) for topic, frame in self._records.items()}
-        ends = {topic: int(found[-1]) + 1 if len(found) else 0 for topic, found in offsets.items()}
-        asked = self._asked(ends[COMMANDS_TOPIC])
+    def run(self, before: LakeWitnesses, problems: list[str]) -> Verdict:
+        asked = self._asked(_end(self._files, COMMANDS, self._lake))
         kept = proof_store.kept(self._lake, self._size)
-        problems += taken_away(kept.values(), self._size, ends)
-        landed = self._landed(ends, kept)
-        published = self._published(sorted(landed.unknown_pieces)).cache()
-        said = _said(published, self._size)
-        problems += _troubles(offsets[OUTCOMES_TOPIC], published)
-        told, states, made = self._folded(landed, asked, said, published)
-        commands = offsets[COMMANDS_TOPIC]
-        missing = [
-            (a, b) for a, b in _holes(commands, made.wanted[0] * self._size) if a <= asked.last
+        known, notices = as_it_was.known(self._lake, self._sizes, self._files)
+        names = self._work.names(self._ends, as_it_was.cuts(known.values()))
+        self._changed = changed(known.values(), names, self._ends, self._sizes)
+        older, told_of_older = as_it_was.older(self._files, kept.values(), self._ends, self._size)
+        self._changed |= {key: one for key, one in older.items() if key not in self._changed}
+        self._notices = [*notices, *told_of_older]
+        findings = [
+            *as_it_was.shortened(before, self._ends),
+            *as_it_was.doubled(self._files.offsets),
         ]
-        found = verdict(landed, made, told, missing=missing)
+        landed = self._landed(names, kept)
+        outcomes = self._work.outcomes(sorted(landed.unknown_pieces))
+        told, states, made = self._folded(landed, asked, outcomes.said)
+        found = verdict(
+            landed, made, told, missing=self._missing(made.wanted[0] * self._size, asked.last)
+        )
+        problems += [*self._files.unlike_the_log(), *self._troubles(outcomes)]
         found = dataclasses.replace(
             found,
             problems=[*problems, *found.problems, *two_masters(self._lake)][:PROBLEMS_SHOWN_MAX],
-            not_kept=self._keep(landed, made, told, said, states),
+            findings=findings,
         )
-        published.unpersist()
-        return found
+        found = self._with_changed(found)
+        pieces = to_keep(landed, made, told, outcomes.said, self._changed_history())
+        return dataclasses.replace(found, not_kept=self._keep(pieces, states, known, names, found))
 
     def _asked(self, end: int) -> Asked:
         scope = self._scope
-        if end == 0:
-            raise NotLanded(f"no commands have landed in {self._lake.root}: has `regent land` run?")
         first, last = scope.first or 0, end - 1 if scope.last is None else scope.last
         if max(first, last) >= end:
             raise NotLanded(f"command {max(first, last)} has not landed: last {end - 1}")
-        return Asked(
-            first,
-            last,
-            everything=scope.from_start or scope.first is not None or scope.last is not None,
-        )
+        return Asked(first, last, everything=scope.from_start or scope.is_part)
 
-    def _landed(self, ends: Mapping[str, int], kept: Mapping[tuple[str, int], Piece]) -> Landed:
+    def _landed(
+        self, names: Mapping[Partition, Names], kept: Mapping[tuple[str, int], Piece]
+    ) -> Landed:
         """Names of the bytes of whole pieces, and what was proven of them."""
-        from pyspark.sql import functions as F
-
-        whole = {topic: end // self._size for topic, end in ends.items()}
-        names: dict[tuple[str, int], str] = {}
-        if any(whole.values()):
-            number = F.expr(f"offset div {self._size}")
-            each = [
-                frame.select(
-                    F.lit(topic).alias("topic"), number.alias("number"), "offset", "value"
-                ).where(F.col("number") < whole[topic])
-                for topic, frame in self._records.items()
-            ]
-            placed = (
-                each[0]
-                .unionAll(each[1])
-                .repartition(self._beside(sum(whole.values())), "topic", "number")
+        whole = {
+            (topic, number): piece_name(
+                names[topic, 0], number * self._size, (number + 1) * self._size, self._sizes.block
             )
-            named = placed.sortWithinPartitions("topic", "number", "offset").mapInArrow(
-                name_batches, NAMED_COLUMNS
-            )
-            names = {
-                (row["topic"], row["number"]): row["bytes_name"]
-                for row in named.collect()
-                if row["records"] == self._size
-            }
+            for topic in HISTORY
+            for number in self._whole(topic)
+        }
         # States may be begun with, for each is proven again; what outcomes are about is read.
         if self._scope.from_start:
             kept = {key: piece for key, piece in kept.items() if piece.topic == COMMANDS_TOPIC}
-        return Landed(self._size, names, kept, -(-ends[OUTCOMES_TOPIC] // self._size))
+        return Landed(self._size, whole, kept, -(-self._ends.get(OUTCOMES, 0) // self._size))
 
-    def _beside(self, pieces: int) -> int:
-        """How many of `pieces` pieces are worked on side by side: an empty task costs some ms
-        too.
-        """
-        return max(1, min(self._partitions, pieces))
-
-    def _published(self, pieces: Sequence[int]) -> Any:
-        """What these pieces of the outcomes say."""
-        from pyspark.sql import functions as F
-
-        number = F.expr(f"offset div {self._size}")
-        placed = (
-            self._records[OUTCOMES_TOPIC]
-            .where(number.isin(list(pieces)))
-            .repartition(self._beside(len(pieces)), number)
-        )
-        return placed.sortWithinPartitions("offset").mapInArrow(publish_batches, PUBLISHED_COLUMNS)
+    def _whole(self, topic: str) -> Iterator[int]:
+        """Pieces of which every offset landed once."""
+        there = self._files.offsets.get((topic, 0), np.empty(0, np.int64))
+        for number in range(self._ends.get((topic, 0), 0) // self._size):
+            low, high = np.searchsorted(there, (number * self._size, (number + 1) * self._size))
+            if high - low == self._size == len(np.unique(there[low:high])):
+                yield number
 
     def _folded(
-        self, landed: Landed, asked: Asked, said: Mapping[int, Said], published: Any
+        self, landed: Landed, asked: Asked, said: Mapping[int, Said]
     ) -> tuple[dict[int, RangeTold], dict[int, bytes], Plan]:
         """Fold; again from further below as long as a kept state turns out to be of another
         history.
@@ -209,203 +247,120 @@ class _Proof:
         distrusted: set[int] = set()
         while True:
             made = plan(landed, asked, said, distrusted)
-            told, states = self._fold(landed, made, published)
+            begins = proof_store.states(
+                self._lake, self._size, COMMANDS_TOPIC, (r - 1 for r in made.begins)
+            )
+            folded = self._work.fold(made, {r + 1: state for r, state in begins.items()})
+            told = {one.first // self._size: one for one, _ in folded}
             wrong = misbegun(landed, made, told)
             if not wrong:
+                states = {one.first // self._size: s for one, s in folded if s is not None}
                 return told, states, made
             distrusted |= wrong
 
-    def _fold(
-        self, landed: Landed, made: Plan, published: Any
-    ) -> tuple[dict[int, RangeTold], dict[int, bytes]]:
-        if not made.folded:
-            return {}, {}
-        more = sorted(made.pieces - landed.unknown_pieces)
-        entries = self._entries(
-            made, published.unionAll(self._published(more)) if more else published
-        )
-        runs = len(set(made.starts.values()))
-        placed = entries.repartition(
-            1 if runs == 1 else max(self._partitions, PARTITIONS_PER_CORE * runs), "start"
-        )
-        sorted_ = placed.sortWithinPartitions("start", "offset", "what")
-        rows = sorted_.mapInArrow(partial(prove_batches, size=self._size), TOLD_COLUMNS).collect()
-        told = [msgspec.msgpack.decode(row["told"], type=RangeTold) for row in rows]
-        by_number = {one.first // self._size: one for one in told}
-        states = {
-            one.first // self._size: bytes(row["state"])
-            for one, row in zip(told, rows, strict=True)
-            if row["state"] is not None
-        }
-        return by_number, states
+    def _missing(self, first: int, last: int) -> list[tuple[int, int]]:
+        """Ranges of commands, both ends included, that are missing from `first` on."""
+        there = self._files.offsets[COMMANDS]
+        return [(a, b) for a, b in _holes(there, first) if a <= last]
 
-    def _entries(self, made: Plan, published: Any) -> Any:
-        """Commands, what was published of them, and the states that runs begin with
-        (`refold.Entry`).
+    def _troubles(self, outcomes: Outcomes) -> list[str]:
+        """What is wrong with the outcomes topic itself; it may begin anywhere, its first records
+        being gone.
         """
-        from pyspark.sql import functions as F
+        there = self._files.offsets.get(OUTCOMES, np.empty(0, np.int64))
+        found = [
+            (last + 1, f"{offsets(first, last)} right before it never landed")
+            for first, last in (_holes(there, int(there[0])) if len(there) else ())
+        ]
+        return [
+            f"{OUTCOMES_TOPIC} offset {offset}: {text}"
+            for offset, text in sorted([*found, *outcomes.problems])[:PROBLEMS_SHOWN_MAX]
+        ]
 
-        size, none = self._size, F.lit(None)
-        first_of = F.create_map(
-            *(F.lit(value).cast("long") for pair in made.starts.items() for value in pair)
-        )
-        start = first_of[F.expr(f"offset div {size}")] * F.lit(size)
-        if made.boundary is not None:
-            start = F.when(
-                F.col("offset") == made.boundary * size - 1, F.lit(made.boundary * size)
-            ).otherwise(start)
-        text = none.cast("string")
-        commands = (
-            self._records[COMMANDS_TOPIC]
-            .where(F.col("offset") <= made.asked.last)
-            .select(
-                start.cast("long").alias("start"),
-                "offset",
-                F.lit(COMMAND).alias("what"),
-                "value",
-                text.alias("digest"),
-                text.alias("outcome_hash"),
-                text.alias("publisher"),
+    def _with_changed(self, found: Verdict) -> Verdict:
+        """With what is not what it was, unless that is to be taken for proven and nothing else is
+        wrong.
+        """
+        changed = [one for key in sorted(self._changed) for one in self._changed[key]]
+        if not self._scope.renew or found.exit_code:
+            return dataclasses.replace(
+                found, findings=[*found.findings, *changed], notices=self._notices
             )
-        )
-        if made.boundary is not None:
-            commands = commands.where(F.col("offset") >= made.boundary * size)
-        outcomes = published.where("offset is not null").select(
-            start.cast("long").alias("start"),
-            "offset",
-            F.lit(SAID).alias("what"),
-            none.cast("binary").alias("value"),
-            "digest",
-            "outcome_hash",
-            "publisher",
-        )
-        return commands.unionAll(outcomes).where("start is not null").unionAll(self._begins(made))
+        self._changed = {}
+        renewed = [f"taken for proven as it is now: {one.text()}" for one in changed]
+        return dataclasses.replace(found, notices=[*self._notices, *renewed])
 
-    def _begins(self, made: Plan) -> Any:
-        packed = proof_store.states(
-            self._lake, self._size, COMMANDS_TOPIC, (r - 1 for r in made.begins)
-        )
-        count, first = len(packed), [(number + 1) * self._size for number in packed]
-        columns = {
-            "start": pa.array(first, pa.int64()),
-            "offset": pa.array([one - 1 for one in first], pa.int64()),
-            "what": pa.array([BEGIN] * count, pa.int32()),
-            "value": pa.array(packed.values(), pa.binary()),
-            **{name: pa.nulls(count, pa.string()) for name in ENTRY_COLUMNS[4:]},
-        }
-        return self._spark.createDataFrame(pa.table(columns))
+    def _changed_history(self) -> Collection[tuple[str, int]]:
+        return {(topic, number) for topic, _, number in self._changed if topic in HISTORY}
 
     def _keep(
         self,
-        landed: Landed,
-        made: Plan,
-        told: Mapping[int, RangeTold],
-        said: Mapping[int, Said],
+        pieces: Sequence[Piece],
         states: Mapping[int, bytes],
+        known: Mapping[PieceKey, KnownPiece],
+        names: Mapping[Partition, Names],
+        found: Verdict,
     ) -> str | None:
         """Keep what was proven; why not, when that fails: read access to the lake is enough to
         verify.
         """
+        now = datetime.now(UTC)
         try:
-            proof_store.keep(
-                self._lake, self._size, to_keep(landed, made, told, said), states, datetime.now(UTC)
-            )
+            proof_store.keep(self._lake, self._size, pieces, states, now)
+            if not self._scope.is_part:
+                new = list(self._new_names(known, names, found))
+                keep_names(self._lake, self._sizes, new, now)
         except LakehouseError as error:
             return str(error)
         return None
 
+    def _new_names(
+        self, known: Mapping[PieceKey, KnownPiece], names: Mapping[Partition, Names], found: Verdict
+    ) -> Iterator[KnownPiece]:
+        """What landed since, or was renewed: of history as far as it is proven, of what brokers say
+        all of it.
+        """
+        for place, landed in self._ends.items():
+            end = landed
+            if place == COMMANDS:
+                end = min(landed, found.verified_up_to + 1)
+            elif place == OUTCOMES and found.exit_code:
+                end = 0
+            for number in range(-(-end // self._size)):
+                key = (*place, number)
+                until = min((number + 1) * self._size, end)
+                then = known.get(key)
+                if key in self._changed or (then is not None and then.end > until):
+                    continue
+                now = named_piece(
+                    place, number, until, self._names_at(place, until, names[place]), self._sizes
+                )
+                if then is None or (then.end, then.names) != (now.end, now.names):
+                    yield now
 
-def _opens(path: str) -> bool:
-    try:
-        pq.ParquetFile(path.removeprefix("file://")).read(columns=["partition", "offset", "value"])
-    except (OSError, pa.ArrowException):
-        return False
-    return True
+    def _names_at(self, place: Partition, end: int, names: Names) -> Names:
+        """The same with the name of the block that `end` lies in, up to there."""
+        block = self._sizes.block
+        if end % block == 0 or end in names:
+            return names
+        rows = self._files.rows(place, end // block * block, end, ALL_COLUMNS)
+        return {**names, **block_names(rows, end, (), block)}
 
 
-def _records(spark: Any, files: Sequence[str]) -> Any:
-    """Records of partition 0.
-
-    Read from the table's files and not through the table: a changed file has another size, too, and
-    the verdict must name a record, not a file.
-    """
-    if not files:
-        return spark.createDataFrame([], "offset long, value binary")
-    paths = [spark_path(path) for path in files]
-    return (
-        spark.read.schema(BRONZE_FILE_COLUMNS)
-        .parquet(*paths)
-        .where("partition = 0")
-        .select("offset", "value")
-    )
+def _end(files: BronzeFiles, place: Partition, lake: Lake) -> int:
+    there = files.offsets.get(place)
+    if there is None or not len(there):
+        raise NotLanded(f"no commands have landed in {lake.root}: has `regent land` run?")
+    return int(there[-1]) + 1
 
 
-def _offsets(frame: Any) -> np.ndarray[Any, Any]:
-    """Every offset that landed, ascending."""
-    return np.sort(frame.select("offset").toArrow()["offset"].to_numpy())
-
-
-def _holes(offsets: np.ndarray[Any, Any], first: int) -> list[tuple[int, int]]:
+def _holes(there: np.ndarray, first: int) -> list[tuple[int, int]]:
     """Ranges of offsets, both ends included, that are missing from `first` on and below the last
     one.
     """
-    there = np.concatenate(([first - 1], offsets[offsets >= first]))
+    there = np.concatenate(([first - 1], there[there >= first]))
     after = np.flatnonzero(np.diff(there) > 1)
     return [(int(there[i]) + 1, int(there[i + 1]) - 1) for i in after]
-
-
-def _said(published: Any, size: int) -> dict[int, Said]:
-    from pyspark.sql import functions as F
-
-    rows = (
-        published.groupBy(F.expr(f"log_offset div {size}").alias("number"))
-        .agg(
-            F.min("offset").alias("lowest"),
-            F.max("offset").alias("highest"),
-            F.collect_set(F.expr(f"offset div {size}")).alias("ranges"),
-            F.count("problem").alias("problems"),
-        )
-        .collect()
-    )
-    return {
-        row["number"]: Said(
-            row["lowest"] if row["ranges"] else -1,
-            row["highest"] if row["ranges"] else -1,
-            frozenset(row["ranges"]),
-            row["problems"],
-        )
-        for row in rows
-    }
-
-
-def _troubles(offsets: np.ndarray[Any, Any], published: Any) -> list[str]:
-    """What is wrong with the outcomes topic itself; it may begin anywhere, its first records being
-    gone.
-    """
-    found = (
-        [
-            (last + 1, f"{_range(first, last)} right before it never landed")
-            for first, last in _holes(offsets, int(offsets[0]))
-        ]
-        if len(offsets)
-        else []
-    )
-    rows = (
-        published.where("problem is not null")
-        .select("log_offset", "problem")
-        .orderBy("log_offset")
-        .limit(PROBLEMS_SHOWN_MAX)
-        .collect()
-    )
-    found += [(row["log_offset"], row["problem"]) for row in rows]
-    return [
-        (f"{OUTCOMES_TOPIC} offset {offset}: {text}")
-        for offset, text in sorted(found)[:PROBLEMS_SHOWN_MAX]
-    ]
-
-
-def _range(first: int, last: int) -> str:
-    return str(first) if first == last else f"{first} to {last}"
 
 
 def two_masters(lake: Lake) -> list[str]:

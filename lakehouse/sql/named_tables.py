@@ -21,12 +21,13 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
 
-from lakehouse.errors import LakehouseError, NotLanded
+from lakehouse.errors import NotLanded
 from lakehouse.gold.now import GoldNow, gold_now, gold_settled
 from lakehouse.gold.specs import GOLD_BY_NAME, GOLD_TABLES
 from lakehouse.tables.columns import Column
 from lakehouse.tables.delta import open_table
 from lakehouse.tables.lake import Lake
+from lakehouse.tables.listed_files import cannot_be_read
 from lakehouse.tables.specs import CLUSTER_ID, TABLES, TableSpec
 
 LAYERS = ("gold", "silver", "bronze")
@@ -115,7 +116,7 @@ def _dataset(lake: Lake, spec: TableSpec) -> ds.Dataset:
     try:
         found = open_table(lake, spec).to_pyarrow_dataset()
     except (DeltaError, OSError, pa.ArrowException) as error:
-        raise LakehouseError(f"table {spec.name} cannot be read: {error}") from error
+        raise cannot_be_read(lake, spec, error) from error
     return (
         found if lake.cluster_id is None else found.filter(pc.field(CLUSTER_ID) == lake.cluster_id)
     )

@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from lakehouse.errors import LakehouseError
 from lakehouse.gold.now import GoldNow
-from lakehouse.sql.named_tables import LAYERS, Opened, mentioned, open_named
+from lakehouse.sql.named_tables import LAYERS, Opened, mentioned, open_named, spec_named
 from lakehouse.tables.lake import Lake
+from lakehouse.tables.listed_files import cannot_be_read
 
 ROWS_AT_ONCE = 10_000
 _BROKEN_STREAM = re.compile(r"registered as 'rows_of_([a-z]+)_(\w+)' failed: (.*)", re.DOTALL)
@@ -52,7 +53,7 @@ def ask(lake: Lake, query: str, rows_max: int | None = None) -> Answer:
     Raises `WrongQuery` for what is no such statement, `NotLanded` for a table that is not there,
     `LakehouseError` for one that cannot be read.
     """
-    with _errors_in_words():
+    with _errors_in_words(lake):
         require_one_question(query)
         opened = open_named(lake, mentioned(query))
         with _database(opened) as database:
@@ -108,16 +109,17 @@ def _taken(reader: pa.RecordBatchReader, rows_max: int | None) -> tuple[pa.Table
 
 
 @contextmanager
-def _errors_in_words() -> Iterator[None]:
+def _errors_in_words(lake: Lake | None = None) -> Iterator[None]:
     try:
         yield
     except duckdb.InvalidInputException as error:
         found = _BROKEN_STREAM.search(str(error))
         if found is None:
             raise WrongQuery(_first_words(error)) from error
-        raise LakehouseError(
-            f"table {found[1]}/{found[2]} cannot be read: {' '.join(found[3].split())}"
-        ) from error
+        table, why = f"{found[1]}/{found[2]}", LakehouseError(found[3])
+        if lake is None:
+            raise LakehouseError(f"table {table} cannot be read: {why}") from error
+        raise cannot_be_read(lake, spec_named(lake, table.replace("/", ".")), why) from error
     except (
         duckdb.ParserException,
         duckdb.ProgrammingError,

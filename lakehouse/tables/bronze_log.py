@@ -21,6 +21,7 @@ from lakehouse.errors import LakehouseError
 from lakehouse.tables.delta import milliseconds, open_table, own_rows
 from lakehouse.tables.high_water import Partition
 from lakehouse.tables.lake import Lake
+from lakehouse.tables.listed_files import cannot_be_read
 from lakehouse.tables.specs import BRONZE
 
 RECORDS_AT_ONCE = 20_000
@@ -53,7 +54,7 @@ class BronzeLog:
         """`rows` and `offsets` are those of bronze and of this partition, where they were read
         together with others.
         """
-        self._topic = topic
+        self._lake, self._topic = lake, topic
         try:
             self._rows = _opened(lake) if rows is None else rows
             self._mine = (
@@ -62,8 +63,11 @@ class BronzeLog:
             if offsets is None:
                 offsets = self._rows.to_table(columns=["offset"], filter=self._mine)["offset"]
         except (DeltaError, OSError, pa.ArrowException) as error:
-            raise LakehouseError(f"bronze of {topic} cannot be read: {error}") from error
-        self.holes = _holes(offsets)
+            raise cannot_be_read(lake, BRONZE, error) from error
+        there = np.sort(offsets.to_numpy())
+        self.doubled: list[int] = np.unique(there[1:][np.diff(there) == 0]).tolist()
+        """Offsets that more than one row has, ascending."""
+        self.holes = _holes(there)
         """Ranges of offsets, both ends included, that have not landed, from offset 0 on."""
         self.end = 0 if not len(offsets) else int(pc.max(offsets).as_py()) + 1
         """Offset behind the last record that landed."""
@@ -107,7 +111,7 @@ class BronzeLog:
                 columns=["offset", "timestamp", "key", "value"], filter=inside
             )
         except (DeltaError, OSError, pa.ArrowException) as error:
-            raise LakehouseError(f"bronze of {self._topic} cannot be read: {error}") from error
+            raise cannot_be_read(self._lake, BRONZE, error) from error
         rows = rows.sort_by("offset")
         columns = (
             rows["offset"].to_pylist(),
@@ -142,7 +146,7 @@ def all_logs(lake: Lake) -> dict[Partition, BronzeLog]:
         rows = _opened(lake)
         places = rows.to_table(columns=["topic", "partition", "offset"], filter=_own(lake))
     except (DeltaError, OSError, pa.ArrowException) as error:
-        raise LakehouseError(f"bronze cannot be read: {error}") from error
+        raise cannot_be_read(lake, BRONZE, error) from error
     found: dict[Partition, BronzeLog] = {}
     for one in (
         places.group_by(["topic", "partition"])
@@ -166,8 +170,8 @@ def _own(lake: Lake) -> pc.Expression:
     )
 
 
-def _holes(offsets: pa.ChunkedArray) -> list[tuple[int, int]]:
-    there = np.concatenate(([-1], np.sort(offsets.to_numpy())))
+def _holes(offsets: np.ndarray) -> list[tuple[int, int]]:
+    there = np.concatenate(([-1], offsets))
     return [
         (int(there[at]) + 1, int(there[at + 1]) - 1) for at in np.flatnonzero(np.diff(there) > 1)
     ]

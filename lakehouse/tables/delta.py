@@ -20,6 +20,7 @@ from lakehouse.errors import LakehouseError
 from lakehouse.tables.columns import wider
 from lakehouse.tables.high_water import HighWater
 from lakehouse.tables.lake import Lake, open_delta, require_clusters
+from lakehouse.tables.listed_files import cannot_be_read
 from lakehouse.tables.specs import CLUSTER_ID, TABLES, TableSpec
 
 # (column, operator, value), all of which must hold; see `deltalake.DeltaTable.to_pyarrow_table`.
@@ -110,7 +111,7 @@ def read(
             columns=needed, filters=[*own_rows(lake), *filters] or None
         )
     except (DeltaError, OSError, pa.ArrowException) as error:
-        raise LakehouseError(f"table {table.name} cannot be read: {error}") from error
+        raise cannot_be_read(lake, table, error) from error
     return found.sort_by([(name, "ascending") for name in order]).select(wanted)
 
 
@@ -138,7 +139,7 @@ def high_water(lake: Lake, table: TableSpec) -> HighWater:
             )
             found.raise_to(zip(places, last[f"{names[-1]}_max"].to_pylist(), strict=True))
     except (DeltaError, OSError, pa.ArrowException) as error:
-        raise LakehouseError(f"table {table.name} cannot be read: {error}") from error
+        raise cannot_be_read(lake, table, error) from error
     return found
 
 
@@ -183,7 +184,7 @@ def count_rows(lake: Lake, table: TableSpec, opened: deltalake.DeltaTable | None
     try:
         return int(_own_dataset(lake, table, opened).count_rows())
     except (DeltaError, OSError, pa.ArrowException) as error:
-        raise LakehouseError(f"table {table.name} cannot be read: {error}") from error
+        raise cannot_be_read(lake, table, error) from error
 
 
 def append_rows(lake: Lake, table: TableSpec, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -15,6 +15,7 @@ import deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from lakehouse.errors import LakehouseError, NotLanded
+from lakehouse.tables.listed_files import cannot_be_read
 from lakehouse.tables.specs import BRONZE, CLUSTER_ID, TableSpec
 
 
@@ -122,9 +123,7 @@ def open_delta(place: Lake, table: TableSpec) -> deltalake.DeltaTable:
     except TableNotFoundError as error:
         raise NotLanded(f"no table {table.name} in {place.root}: has `regent land` run?") from error
     except (DeltaError, OSError) as error:
-        raise LakehouseError(
-            f"table {table.name} in {place.root} cannot be read: {error}"
-        ) from error
+        raise cannot_be_read(place, table, error) from error
 
 
 def require_clusters(found: deltalake.DeltaTable, table: TableSpec) -> None:

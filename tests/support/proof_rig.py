@@ -6,15 +6,18 @@ Responsible for carrying what was kept from one proof to the next. Knows no rule
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pyarrow as pa
 
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
-from lakehouse.proof.pieces import name_batches, publish_batches
+from lakehouse.proof.names import NAMED_COLUMNS, block_names, piece_name
+from lakehouse.proof.pieces import publish_batches
 from lakehouse.proof.plan import Asked, Landed, Piece, Plan, Said, misbegun, plan, to_keep, verdict
 from lakehouse.proof.refold import BEGIN, COMMAND, SAID, Entry, RangeTold, prove
 from lakehouse.proof.verdict import Verdict
+from lakehouse.tables.specs import BRONZE
 
 Log = Sequence[tuple[int, bytes | None]]
 
@@ -62,19 +65,26 @@ class ProofRig:
         return verdict(landed, made, told, missing=missing)
 
     def _names(self, log: Log) -> dict[int, str]:
-        rows = [("t", offset // self.size, offset, value) for offset, value in log]
-        columns = [pa.array(column) for column in zip(*rows, strict=True)] if rows else []
-        batches = (
-            [
-                pa.RecordBatch.from_arrays(
-                    [*columns[:3], columns[3].cast(pa.binary())], names=["t", "n", "o", "v"]
-                )
-            ]
-            if rows
-            else []
+        """Of whole pieces."""
+        rows = pa.table(
+            {
+                "offset": pa.array([offset for offset, _ in log], pa.int64()),
+                "value": pa.array([value for _, value in log], pa.binary()),
+                **{
+                    name: pa.nulls(len(log), BRONZE.schema.field(name).type)
+                    for name in NAMED_COLUMNS
+                    if name not in ("offset", "value")
+                },
+            }
         )
-        found = [row for batch in name_batches(batches) for row in batch.to_pylist()]
-        return {row["number"]: row["bytes_name"] for row in found if row["records"] == self.size}
+        end = log[-1][0] + 1 if log else 0
+        names = block_names(rows, end, (), self.size)
+        there = Counter(offset // self.size for offset, _ in log)
+        return {
+            number: piece_name(names, number * self.size, (number + 1) * self.size, self.size)
+            for number, records in there.items()
+            if records == self.size
+        }
 
     def _said(self, rows: list[dict]) -> Said:  # type: ignore[type-arg]
         about = [row["offset"] for row in rows if row["offset"] is not None]

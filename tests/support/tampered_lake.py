@@ -4,8 +4,11 @@ no rule.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,20 +16,51 @@ import pyarrow.parquet as pq
 from events.topics import COMMANDS_TOPIC
 from lakehouse.tables import delta
 from lakehouse.tables.lake import Lake
-from lakehouse.tables.specs import BRONZE
+from lakehouse.tables.specs import BRONZE, TableSpec
 
 Row = dict[str, Any]
 
 
-def tamper(lake: Lake, topic: str, offset: int, change: Callable[[list[Row]], list[Row]]) -> None:
-    """Write the file that holds this record of partition 0 anew, with other rows."""
+def tamper(
+    lake: Lake,
+    topic: str,
+    offset: int,
+    change: Callable[[list[Row]], list[Row]],
+    partition: int = 0,
+) -> None:
+    """Write the file that holds this record anew, with other rows of its partition."""
     for file in delta.active_files(lake, BRONZE, "topic", (topic,))[topic]:
         path = file.removeprefix("file://")
         rows = pq.ParquetFile(path).read()
-        if offset in rows["offset"].to_pylist():
-            pq.write_table(pa.Table.from_pylist(change(rows.to_pylist()), schema=rows.schema), path)
+        mine = [row for row in rows.to_pylist() if row["partition"] == partition]
+        if any(row["offset"] == offset for row in mine):
+            others = [row for row in rows.to_pylist() if row["partition"] != partition]
+            new = [*change(sorted(mine, key=lambda row: int(row["offset"]))), *others]
+            pq.write_table(pa.Table.from_pylist(new, schema=rows.schema), path)
             return
     raise AssertionError(f"offset {offset} of {topic} is not in bronze")
+
+
+def with_sizes_put_right(lake: Lake, table: TableSpec = BRONZE) -> None:
+    """The sizes in Delta's log are made those of the files, as somebody does who knows Delta."""
+    root = Path(lake.uri(table))
+    for commit in (root / "_delta_log").glob("*.json"):
+        actions = [json.loads(line) for line in commit.read_text("utf-8").splitlines()]
+        for action in actions:
+            path = root / unquote(action.get("add", {}).get("path", ""))
+            if "add" in action and path.exists():
+                action["add"]["size"] = path.stat().st_size
+        commit.write_text("".join(f"{json.dumps(action)}\n" for action in actions), "utf-8")
+
+
+def with_times_moved(lake: Lake, by_ms: int) -> None:
+    """Every file of every table was written at another time, by Delta's log."""
+    for commit in Path(lake.root).glob("*/*/_delta_log/*.json"):
+        actions = [json.loads(line) for line in commit.read_text("utf-8").splitlines()]
+        for action in actions:
+            if "add" in action:
+                action["add"]["modificationTime"] += by_ms
+        commit.write_text("".join(f"{json.dumps(action)}\n" for action in actions), "utf-8")
 
 
 def renumbered(rows: list[Row]) -> list[Row]:

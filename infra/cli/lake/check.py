@@ -24,11 +24,11 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """0 when everything is there and holds, 1 while an alarm stands."""
     from lakehouse.errors import LakehouseError
-    from lakehouse.invariants.check import check
+    from lakehouse.proof.witnesses import checked
 
     lake = lake_of(arguments)
     try:
-        report = check(lake, from_start=arguments.from_start)
+        report = checked(lake, from_start=arguments.from_start)
     except LakehouseError as error:
         raise Problem(
             str(error),

@@ -1,4 +1,4 @@
-"""`regent explain | history | state | verify`: questions to the Delta tables of a cluster, running
+"""`regent explain | history | state`: questions to the Delta tables of a cluster, running
 or not.
 """
 
@@ -7,9 +7,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import os
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from infra.cli.lake.arguments import add_lake_arguments, lake_of
@@ -17,7 +14,7 @@ from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
 
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
-    """Flags of the four questions."""
+    """Flags of the three questions."""
     add_lake_arguments(parser)
     if verb in ("explain", "history"):
         parser.add_argument(
@@ -33,24 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
             nargs="?",
             type=int,
             help=("only the election that began this epoch"),
-        )
-    if verb == "verify":
-        parser.add_argument(
-            "--from",
-            dest="first",
-            metavar="OFFSET|TIME",
-            help=("fold from here on, from the kept state below it (default: all of history)"),
-        )
-        parser.add_argument(
-            "--to",
-            dest="last",
-            metavar="OFFSET|TIME",
-            help=("fold up to and with this command (default: the last landed one)"),
-        )
-        parser.add_argument(
-            "--from-start",
-            action="store_true",
-            help=("fold everything again, also what an earlier proof knows byte for byte"),
         )
     if verb == "state":
         parser.add_argument(
@@ -118,51 +97,4 @@ def moment_of(text: str | None, flag: str = "--at") -> dict[str, int]:
     return {"at_ms": int(moment.timestamp() * 1000)}
 
 
-def _verify(lake: Any, arguments: argparse.Namespace) -> int:
-    from infra import waiting
-    from infra.cli.lake.spark import settings_in
-    from lakehouse.proof import verify
-
-    scope = verify.Scope(
-        *verified_between(lake, arguments.first, arguments.last), arguments.from_start
-    )
-    with tempfile.TemporaryDirectory(prefix="regent-verify-") as scratch:
-        settings = settings_in(
-            Path(scratch), cores=os.cpu_count() or 1, object_store=lake.folder is None
-        )
-        with waiting.told(
-            "Spark starts and folds what was not proven yet, some tens of seconds and more with "
-            "a long history"
-        ):
-            verdict = verify.verify(lake, settings, scope)
-    _show(verdict.as_dict(), verdict.text(), arguments)
-    return verdict.exit_code
-
-
-def verified_between(
-    lake: Any, first: str | None, last: str | None
-) -> tuple[int | None, int | None]:
-    """--from and --to as offsets; a time means the first command from then on, or the last one
-    until then.
-    """
-    from lakehouse.answers.state_at import last_offset_at
-    from lakehouse.errors import NotLanded
-
-    begin, end = moment_of(first, "--from"), moment_of(last, "--to")
-    if "at_ms" in begin:
-        try:
-            begin = {"offset": last_offset_at(lake, begin["at_ms"] - 1) + 1}
-        except NotLanded:  # Before the first command.
-            begin = {"offset": 0}
-    if "at_ms" in end:
-        end = {"offset": last_offset_at(lake, end["at_ms"])}
-    if "offset" in begin and "offset" in end and begin["offset"] > end["offset"]:
-        raise Problem(
-            f"--from {first} lies behind --to {last}",
-            "Name an earlier --from or a later --to.",
-            EXIT_USAGE,
-        )
-    return begin.get("offset"), end.get("offset")
-
-
-_ANSWERS = {"explain": _explain, "history": _history, "state": _state, "verify": _verify}
+_ANSWERS = {"explain": _explain, "history": _history, "state": _state}

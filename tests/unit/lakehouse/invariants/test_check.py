@@ -15,9 +15,10 @@ from lakehouse.errors import NotLanded
 from lakehouse.invariants import check as lake_check
 from lakehouse.invariants import kept
 from lakehouse.invariants import report as check_report
-from lakehouse.invariants.alarms import AHEAD, GAP
-from lakehouse.invariants.check import AHEAD_MAX_MS, check, check_step, standing_alarms
+from lakehouse.invariants.alarms import AHEAD, DOUBLED, GAP, SHORT
+from lakehouse.invariants.check import check, standing_alarms
 from lakehouse.invariants.kept import alarms
+from lakehouse.invariants.lengths import AHEAD_MAX_MS, Witness
 from lakehouse.tables.lake import Lake
 from tests.support.judged_history import (
     Voices,
@@ -41,6 +42,7 @@ from tests.support.landed_log import (
 RECORDS = sound_history().records
 COMMANDS, OUTCOMES = command_records(RECORDS), outcome_records(RECORDS)
 SOUND = decided(RECORDS)
+EVENTS = len(sound_voices().rows)
 
 
 def events_of(voices: Voices, partition: int = 0) -> list:  # type: ignore[type-arg]
@@ -160,9 +162,8 @@ def test_commands_that_stay_away_while_their_outcomes_are_there_are_an_alarm_unt
 def test_commands_cut_at_the_end_after_they_were_judged_are_an_alarm(lake: Lake) -> None:
     land(lake, [*COMMANDS, *OUTCOMES])
     assert check(lake).exit_code == 0
-    assert [
-        one.alarm for one in check(with_other_bronze(lake, [*COMMANDS[:-2], *OUTCOMES])).alarms
-    ] == [AHEAD]
+    report = check(with_other_bronze(lake, [*COMMANDS[:-2], *OUTCOMES]))
+    assert {one.alarm for one in report.alarms} == {AHEAD, SHORT}
 
 
 def with_other_bronze(lake: Lake, records: list[Record]) -> Lake:
@@ -293,7 +294,7 @@ def test_clusters_of_one_lake_are_kept_apart(lake: Lake) -> None:
 def test_who_may_only_read_the_lake_can_check_it_and_is_told(lake: Lake) -> None:
     land(lake, [*COMMANDS, *OUTCOMES])
     (Path(lake.root) / "proof").write_text("no folder")
-    report = check_step(lake)
+    report = check(lake)
     assert report.exit_code == 0 and "could not be kept" in report.text()
 
 
@@ -302,3 +303,63 @@ def test_no_tables_are_said_so(lake: Lake) -> None:
         check(lake)
     land(lake, [])
     assert check(lake).exit_code == 0
+
+
+def test_an_end_that_is_gone_with_all_that_speaks_of_it_is_remembered_by_the_check(
+    lake: Lake,
+) -> None:
+    land(lake, [*COMMANDS, *OUTCOMES, *events_of(sound_voices())])
+    assert check(lake).exit_code == 0
+    last = len(RECORDS) - 1
+    cut = with_other_bronze(lake, [*COMMANDS[:-3], *OUTCOMES[:-3], *events_of(sound_voices())[:-1]])
+    for from_start in (False, True, False):
+        report = check(cut, from_start=from_start)
+        assert report.exit_code == 1
+        assert [(one.alarm, one.topic, one.offset, one.last_offset) for one in report.alarms] == [
+            (SHORT, "regent.broker-events", EVENTS - 1, EVENTS - 1),
+            (SHORT, "regent.commands", last - 2, last),
+            (SHORT, "regent.outcomes", last - 2, last),
+        ]
+        assert f"proof/check knows records up to {last}: the end was taken away" in report.text()
+        assert "what to do: put files and commits back" in report.text()
+    land(cut, [*COMMANDS, *OUTCOMES, *events_of(sound_voices())], 1)
+    assert check(cut).exit_code == 0
+
+
+class SomebodyRemembers:
+    """Witnesses of a lake, as the test says."""
+
+    def __init__(self, remembered: list[Witness], beyond: list[Witness]) -> None:
+        self.remembered, self._beyond = remembered, beyond
+
+    def beyond(self, ends: object) -> list[Witness]:
+        return self._beyond
+
+
+def test_others_who_remember_a_later_end_are_named(lake: Lake) -> None:
+    land(lake, [*COMMANDS, *OUTCOMES])
+    end = len(RECORDS)
+    gold = Witness("regent.commands", 0, end + 4, "gold/progress")
+    new = Witness("regent.outcomes", 0, end + 1, "silver/decisions", BEGAN_MS)
+    report = check(lake, now_ms=BEGAN_MS + 5, witnesses=SomebodyRemembers([gold], [new]))
+    assert [one.alarm for one in report.alarms] == [SHORT]
+    assert f"gold/progress knows records up to {end + 3}" in report.text()
+    late = check(
+        lake, now_ms=BEGAN_MS + AHEAD_MAX_MS + 1, witnesses=SomebodyRemembers([gold], [new])
+    )
+    assert [one.topic for one in late.alarms] == ["regent.commands", "regent.outcomes"]
+    assert check(lake, witnesses=SomebodyRemembers([], [])).exit_code == 0
+
+
+def test_records_that_landed_twice_are_an_alarm(lake: Lake) -> None:
+    land(lake, [*COMMANDS, *OUTCOMES])
+    append_to_bronze(lake, OUTCOMES[3:5])
+    report = check(lake)
+    [alarm] = report.alarms
+    assert (alarm.alarm, alarm.topic, alarm.offset, alarm.last_offset) == (
+        DOUBLED,
+        "regent.outcomes",
+        3,
+        4,
+    )
+    assert "twice: bronze/records, regent.outcomes-0 offsets 3, 4 landed twice" in report.text()

@@ -33,7 +33,8 @@ def test_each_alarm_has_its_line_and_the_exit_code_is_1() -> None:
         1,
         "NOT SOUND: 5 decisions and 3 broker events, 10 invariants",
     )
-    assert "gap: regent.outcomes-0 offsets 4 to 4 never landed" in told
+    assert "gap: bronze/records, regent.outcomes-0 offsets 4 to 4 never landed" in told
+    assert told.count("what to do: ") == 3
     assert "regent.commands-0 offset 9: broker-a: epoch 1 after 1" in told
     assert (
         "what commands 7 to 9 led to has landed, they have not"

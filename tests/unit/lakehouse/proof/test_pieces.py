@@ -1,8 +1,13 @@
 """Names of bytes, and outcomes read with what is wrong with them."""
 
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
 import pyarrow as pa
+import pytest
 
 from events.codec import decode
+from lakehouse.proof.names import BlockName, block_names
 from lakehouse.proof.pieces import (
     PUBLISHED_SCHEMA,
     ROWS_PER_ARROW_BATCH,
@@ -15,48 +20,47 @@ from tests.support.landed_log import outcome_records
 from tests.support.proof_rig import arrow
 
 PAST = with_master(1, 2, 3)
+BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+ENDS = {("t", 0): 24, ("t", 1): 8}
 OUTCOMES = [(offset, value) for *_, offset, value in outcome_records(PAST.records)]
 
 
-def named(
-    rows: list[tuple[int, bytes | None]], cut: int | None = None, topic: str = "t", number: int = 0
-) -> str:
-    pieces = [rows[:cut], rows[cut:]] if cut else [rows]
-    batches = []
-    for piece in pieces:
-        offsets, values = zip(*piece, strict=True)
-        count = len(piece)
-        columns = [
-            pa.array([topic] * count),
-            pa.array([number] * count),
-            pa.array(offsets),
-            pa.array(values, pa.binary()),
+def batches(rows: list[tuple[int, int]], at_once: int) -> Iterator[pa.RecordBatch]:
+    """Partition and offset of records, as Spark hands them over, pieces of ten offsets."""
+    table = pa.Table.from_pylist(
+        [
+            {
+                "topic": "t",
+                "partition": partition,
+                "number": offset // 10,
+                "offset": offset,
+                "timestamp": BEGAN,
+                "timestamp_type": 1,
+                "key": None,
+                "value": b"%d" % offset,
+                "landed_at": BEGAN,
+                "batch": 1,
+            }
+            for partition, offset in rows
         ]
-        batches.append(
-            pa.RecordBatch.from_arrays(columns, names=["topic", "number", "offset", "value"])
-        )
-    [row] = [row for batch in name_batches(batches) for row in batch.to_pylist()]
-    assert (row["topic"], row["number"], row["records"]) == (topic, number, len(rows))
-    return str(row["bytes_name"])
+    )
+    return iter(table.to_batches(max_chunksize=at_once))
 
 
-def test_a_name_is_of_the_bytes_and_not_of_how_they_are_stored() -> None:
-    rows: list[tuple[int, bytes | None]] = [(0, b"ab"), (1, b"c"), (2, None)]
-    assert named(rows) == named(rows, cut=1) == named(rows, cut=2)
-
-
-def test_whatever_is_changed_has_another_name() -> None:
-    one: list[list[tuple[int, bytes | None]]] = [
-        [(0, b"ab"), (1, b"c")],
-        [(0, b"a"), (1, b"bc")],
-        [(0, b"ab"), (2, b"c")],
-        [(0, b"abc"), (1, b"")],
-        [(0, b"abc"), (1, None)],
-        [(0, b"ab"), (1, b"d")],
-        [(0, b"ab"), (1, b"c"), (1, b"c")],
-        [(0, b"ab")],
+@pytest.mark.parametrize("at_once", [1, 3, 7, 100])
+def test_names_are_those_of_blocks_however_the_rows_come(at_once: int) -> None:
+    rows = [*((0, offset) for offset in range(24)), *((1, offset) for offset in range(5, 8))]
+    found = [
+        (row["partition"], row["end"], BlockName(row["log"], row["landing"]))
+        for batch in name_batches(batches(rows, at_once), ENDS, {("t", 1): {6}}, 5)
+        for row in batch.to_pylist()
     ]
-    assert len({named(rows) for rows in one}) == len(one)
+    [whole] = batches(rows[:24], 100)
+    expected = block_names(pa.table(whole), 24, (), 5)
+    assert [(end, name) for partition, end, name in found if partition == 0] == sorted(
+        expected.items()
+    )
+    assert [end for partition, end, _ in found if partition == 1] == [6, 8]
 
 
 def test_digest_and_content_of_published_outcomes() -> None:

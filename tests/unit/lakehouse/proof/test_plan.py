@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from events.changes import SettingsChanged
 from events.codec import decode, encode
-from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
-from lakehouse.proof.plan import Asked, taken_away
+from events.topics import COMMANDS_TOPIC
+from lakehouse.proof.plan import Asked
 from lakehouse.proof.refold import KeptState
 from processors.fold import snapshot_codec
 from tests.support.control_history import History, seen, with_master
@@ -244,19 +244,3 @@ def test_nothing_is_kept_of_what_was_not_proven() -> None:
     rig = ProofRig(SIZE)
     rig.run(LOG, OUTCOMES[: SIZE + 2])
     assert {n for topic, n in rig.kept if topic == COMMANDS_TOPIC} == {0}
-
-
-def test_an_end_that_was_proven_and_is_not_there_any_more_is_told() -> None:
-    kept = proven().kept.values()
-    whole = (LAST + 1) // SIZE * SIZE
-    ends = {COMMANDS_TOPIC: LAST + 1, OUTCOMES_TOPIC: LAST + 1}
-    assert taken_away(kept, SIZE, ends) == taken_away([], SIZE, {}) == []
-    assert taken_away(kept, SIZE, {**ends, COMMANDS_TOPIC: whole}) == []
-    [told] = taken_away(kept, SIZE, {**ends, COMMANDS_TOPIC: whole - 1})
-    assert told == (
-        f"{COMMANDS_TOPIC} ends at offset {whole - 2}, it was proven up to {whole - 1} before: its "
-        "end was taken away"
-    )
-    assert [text.split()[0] for text in taken_away(kept, SIZE, {**ends, OUTCOMES_TOPIC: 0})] == [
-        OUTCOMES_TOPIC
-    ]

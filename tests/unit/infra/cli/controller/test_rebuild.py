@@ -82,7 +82,7 @@ def test_tables_that_do_not_prove_themselves_are_refused(
     flip_value_byte(lake_in(landed(tmp_path / "damaged")), 3)
     with mock_kafka() as kafka:
         assert dry_run(tmp_path / "damaged", kafka) == 1
-        assert "bronze of regent.commands cannot be read" in capsys.readouterr().err
+        assert "table bronze/records cannot be read" in capsys.readouterr().err
         assert dry_run(tmp_path / "changed", kafka) == 1
     assert "up to offset 3 gives another digest" in capsys.readouterr().err
 

@@ -1,0 +1,122 @@
+"""`regent verify`: whether what landed is what controllers decided, and is still what it was."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from infra.cli.lake.arguments import WAY_OUT_WHEN_BEHIND, add_lake_arguments, lake_of
+from infra.cli.lake.decisions import moment_of
+from infra.problems import EXIT_USAGE, Problem
+
+if TYPE_CHECKING:
+    from lakehouse.proof.verdict import Verdict
+    from lakehouse.proof.verify import Scope
+    from lakehouse.tables.lake import Lake
+
+
+def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
+    """How much is proven, and by whom."""
+    add_lake_arguments(parser)
+    parser.add_argument(
+        "--from",
+        dest="first",
+        metavar="OFFSET|TIME",
+        help="fold from here on, from the kept state below it (default: all of history)",
+    )
+    parser.add_argument(
+        "--to",
+        dest="last",
+        metavar="OFFSET|TIME",
+        help="fold up to and with this command (default: the last landed one)",
+    )
+    parser.add_argument(
+        "--from-start",
+        action="store_true",
+        help="fold everything again, also what an earlier proof knows byte for byte",
+    )
+    parser.add_argument(
+        "--renew",
+        action="store_true",
+        help="records that are not what they were when they were proven: take them for proven as "
+        "they are now, if they fold as was published; says which",
+    )
+    parser.add_argument(
+        "--spark",
+        action="store_true",
+        help="fold in Spark, on all cores (without it from 200,000 unproven commands on)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """0 when all of it is proven, 1 when something is found."""
+    from lakehouse.errors import LakehouseError
+
+    lake = lake_of(arguments)
+    try:
+        verdict = _verdict(lake, arguments)
+    except LakehouseError as error:
+        raise Problem(str(error), WAY_OUT_WHEN_BEHIND) from error
+    print(json.dumps(verdict.as_dict(), indent=1) if arguments.json else verdict.text())
+    return verdict.exit_code
+
+
+def _verdict(lake: Lake, arguments: argparse.Namespace) -> Verdict:
+    from infra import waiting
+    from lakehouse.proof import verify
+
+    scope = verify.Scope(
+        *verified_between(lake, arguments.first, arguments.last),
+        arguments.from_start,
+        renew=arguments.renew,
+    )
+    if arguments.spark or verify.unproven_commands(lake, scope) >= verify.SPARK_FROM_COMMANDS:
+        return _in_spark(lake, scope)
+    with waiting.told("what was not proven yet is folded"):
+        return verify.verify_here(lake, scope)
+
+
+def _in_spark(lake: Lake, scope: Scope) -> Verdict:
+    from infra import waiting
+    from infra.cli.lake.spark import settings_in
+    from lakehouse.proof import verify
+
+    with tempfile.TemporaryDirectory(prefix="regent-verify-") as scratch:
+        settings = settings_in(
+            Path(scratch), cores=os.cpu_count() or 1, object_store=lake.folder is None
+        )
+        with waiting.told(
+            "Spark starts and folds what was not proven yet, some tens of seconds and more with "
+            "a long history"
+        ):
+            return verify.verify(lake, settings, scope)
+
+
+def verified_between(
+    lake: Lake, first: str | None, last: str | None
+) -> tuple[int | None, int | None]:
+    """--from and --to as offsets; a time means the first command from then on, or the last one
+    until then.
+    """
+    from lakehouse.answers.state_at import last_offset_at
+    from lakehouse.errors import NotLanded
+
+    begin, end = moment_of(first, "--from"), moment_of(last, "--to")
+    if "at_ms" in begin:
+        try:
+            begin = {"offset": last_offset_at(lake, begin["at_ms"] - 1) + 1}
+        except NotLanded:  # Before the first command.
+            begin = {"offset": 0}
+    if "at_ms" in end:
+        end = {"offset": last_offset_at(lake, end["at_ms"])}
+    if "offset" in begin and "offset" in end and begin["offset"] > end["offset"]:
+        raise Problem(
+            f"--from {first} lies behind --to {last}",
+            "Name an earlier --from or a later --to.",
+            EXIT_USAGE,
+        )
+    return begin.get("offset"), end.get("offset")

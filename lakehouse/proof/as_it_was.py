@@ -1,0 +1,109 @@
+"""Whether what landed is still there as it was, whatever it folds to.
+
+Responsible for findings that need no fold: an end that is gone, records that stand twice, pieces
+that an earlier release named. Refuses to know what is proven.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from lakehouse.errors import LakehouseError
+from lakehouse.invariants import lengths
+from lakehouse.proof.finding import Finding
+from lakehouse.proof.in_process import COMMANDS
+from lakehouse.proof.known_names import WHAT_TO_DO, KnownPiece, PieceKey, Sizes, known_names
+from lakehouse.proof.names import NAMING, older_name
+from lakehouse.proof.plan import Piece
+from lakehouse.proof.witnesses import LakeWitnesses
+from lakehouse.tables.bronze_files import BronzeFiles
+from lakehouse.tables.high_water import Partition
+from lakehouse.tables.lake import Lake
+from lakehouse.tables.specs import BRONZE
+
+OFFSETS_TOLD_MAX = 5
+END_TO_DO = (
+    "put the files and commits back from a copy, or start the landing job without its checkpoint "
+    "folder: what Kafka still has lands again"
+)
+
+
+def known(
+    lake: Lake, sizes: Sizes, files: BronzeFiles
+) -> tuple[dict[PieceKey, KnownPiece], list[str]]:
+    """What was named before, and in words what cannot be compared."""
+    try:
+        found = known_names(lake, sizes)
+    except LakehouseError as error:
+        return {}, [f"what earlier proofs kept is not compared: {error}"]
+    if found:
+        return found, []
+    records = sum(len(there) for there in files.offsets.values())
+    told = (
+        f"{records} records are named for the first time: whether they are what they were can be "
+        "said from now on"
+    )
+    return {}, [told]
+
+
+def cuts(pieces: Iterable[KnownPiece]) -> dict[Partition, set[int]]:
+    """Where these end: names up to there are needed to compare."""
+    found: dict[Partition, set[int]] = {}
+    for piece in pieces:
+        found.setdefault(piece.place, set()).add(piece.end)
+    return found
+
+
+def older(
+    files: BronzeFiles, kept: Iterable[Piece], ends: Mapping[Partition, int], size: int
+) -> tuple[dict[PieceKey, list[Finding]], list[str]]:
+    """Of pieces that a release named which knew offset and value alone: those that have another
+    name of that kind now, and what is said of all of them.
+    """
+    pieces = sorted(
+        (one for one in kept if one.naming != NAMING), key=lambda one: (one.topic, one.number)
+    )
+    if not pieces:
+        return {}, []
+    found: dict[PieceKey, list[Finding]] = {}
+    for one in pieces:
+        first, end = one.number * size, (one.number + 1) * size
+        if end > ends.get((one.topic, 0), 0):
+            continue  # That its end is gone is told elsewhere.
+        rows = files.rows((one.topic, 0), first, end, ("offset", "value"))
+        if older_name(rows) != one.bytes_name:
+            said = "a value is not what it was when they were proven"
+            found[one.topic, 0, one.number] = [
+                Finding(BRONZE.name, one.topic, 0, first, end - 1, said, WHAT_TO_DO)
+            ]
+    told = (
+        f"{len(pieces)} pieces were proven by an earlier release, whose names cover offset and "
+        "value alone: they are proven anew, once, under names that cover every column"
+    )
+    return found, [told]
+
+
+def shortened(before: LakeWitnesses, ends: Mapping[Partition, int]) -> list[Finding]:
+    """Partitions that end before somebody does who remembers more."""
+    asked = [*before.remembered, *before.beyond(ends)]
+    return [
+        Finding(BRONZE.name, one.topic, one.partition, one.end, one.was - 1, one.said, END_TO_DO)
+        for one in lengths.shortened(asked, ends, time.time_ns() // 1_000_000)
+    ]
+
+
+def doubled(landed: Mapping[Partition, np.ndarray]) -> list[Finding]:
+    """Records that landed twice; of commands the fold tells."""
+    found = []
+    for place, there in sorted(landed.items()):
+        twice = np.unique(there[1:][np.diff(there) == 0]).tolist()
+        if place == COMMANDS or not twice:
+            continue
+        few = ", ".join(map(str, twice[:OFFSETS_TOLD_MAX]))
+        more = f" and {len(twice) - OFFSETS_TOLD_MAX} more" if len(twice) > OFFSETS_TOLD_MAX else ""
+        said = f"landed twice ({few}{more}): a record stands once"
+        found.append(Finding(BRONZE.name, *place, twice[0], twice[-1], said, WHAT_TO_DO))
+    return found

@@ -1,0 +1,272 @@
+"""The files of a table as Delta's log lists them, and what is wrong with those that lie there.
+
+Responsible for one sentence that names table, file and offsets and says what to do, for whoever
+could not read a table, and for finding files that are not as they are listed before anyone reads
+them. Refuses to read rows for an answer. Of tables in an object store it says what the library
+said.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+import deltalake
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake.exceptions import DeltaError
+
+from lakehouse import wording
+from lakehouse.errors import LakehouseError
+from lakehouse.tables.specs import BRONZE, CLUSTER_ID, TableSpec
+
+if TYPE_CHECKING:
+    from lakehouse.tables.lake import Lake
+
+TROUBLES_TOLD_MAX = 3
+RANGES_TOLD_MAX = 3
+REASON_CHARS_MAX = 300
+_PARQUET_MAGIC = b"PAR1"
+
+WAYS_OUT: Mapping[str, str] = {
+    "bronze": (
+        "put it back from a copy; 'regent verify' names what is missing without it. Without a "
+        "copy keep these tables and land into a new folder: Kafka keeps commands and outcomes for "
+        "ever"
+    ),
+    "silver": (
+        "put it back from a copy, or stop the landing job, remove the table's folder and the job's "
+        "checkpoint folder and start it: it fills the table again"
+    ),
+    "gold": "remove the table's folder and run 'regent lake gold': gold is made of what landed",
+    "proof": "remove the table's folder: what is kept there is found again",
+}
+"""What to do about a file, by layer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    """One file that belongs to a table now."""
+
+    path: Path
+    name: str
+    """Below the table's folder, as it is on the disk."""
+    size_bytes: int
+    """As Delta's log has it."""
+    modified_ms: int
+    partition: Mapping[str, str]
+
+
+def listed_files(lake: Lake, table: TableSpec, opened: deltalake.DeltaTable) -> list[ListedFile]:
+    """The files of the lake's cluster that belong to a table as it was opened."""
+    found = [
+        ListedFile(
+            Path(lake.uri(table)) / unquote(row["path"]),
+            unquote(row["path"]),
+            row["size_bytes"],
+            row["modification_time"],
+            {
+                name.removeprefix("partition."): value
+                for name, value in row.items()
+                if name.startswith("partition.")
+            },
+        )
+        for row in pa.table(opened.get_add_actions(flatten=True)).to_pylist()
+    ]
+    return [
+        file
+        for file in found
+        if lake.cluster_id in (None, file.partition.get(CLUSTER_ID, lake.cluster_id))
+    ]
+
+
+def file_troubles(lake: Lake, table: TableSpec, opened: deltalake.DeltaTable) -> Iterator[str]:
+    """In words, each file that is not what Delta's log says it is: gone, of another size, no
+    Parquet file. Its rows are not looked at.
+    """
+    if lake.folder is None:
+        return
+    files = listed_files(lake, table, opened)
+    for file in files:
+        trouble = _trouble(file)
+        if trouble is not None:
+            yield _sentence(table, file, files, trouble)
+
+
+def cannot_be_read(lake: Lake, table: TableSpec, error: Exception) -> LakehouseError:
+    """Why a table cannot be read, in one line: the files to blame where some are found, else what
+    the library said.
+    """
+    told = [] if lake.folder is None else _cut_commits(lake, table) or _damaged(lake, table)
+    if not told:
+        return LakehouseError(f"table {table.name} cannot be read: {reason(error)}")
+    more = f"; and {len(told) - TROUBLES_TOLD_MAX} more" if len(told) > TROUBLES_TOLD_MAX else ""
+    return LakehouseError(
+        f"table {table.name} cannot be read: {'; '.join(told[:TROUBLES_TOLD_MAX])}{more}"
+    )
+
+
+def reason(error: Exception) -> str:
+    """What a library says, in one line and without its stack of numbered frames."""
+    kept = []
+    for line in str(error).splitlines():
+        if line.strip().startswith("0: ") or line.strip() == "stack backtrace:":
+            break
+        kept.append(line)
+    return " ".join(" ".join(kept).split())[:REASON_CHARS_MAX]
+
+
+def unreadable(path: Path) -> str | None:
+    """Why a Parquet file cannot be read to its end, None when it can."""
+    try:
+        with pq.ParquetFile(path) as file:
+            for _ in file.iter_batches():
+                pass
+    except (OSError, pa.ArrowException) as error:
+        return reason(error)
+    return None
+
+
+def _trouble(file: ListedFile) -> str | None:
+    try:
+        size = file.path.stat().st_size
+        if size != file.size_bytes:
+            return f"has {size} bytes, Delta's log says {file.size_bytes}"
+        with file.path.open("rb") as there:
+            if there.read(len(_PARQUET_MAGIC)) != _PARQUET_MAGIC:
+                return "is no Parquet file"
+    except FileNotFoundError:
+        return "is gone"
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    return None
+
+
+def _sentence(table: TableSpec, file: ListedFile, files: Sequence[ListedFile], trouble: str) -> str:
+    way_out = WAYS_OUT.get(table.name.partition("/")[0], "put it back from a copy")
+    held = _held(table, file, files)
+    return f"{file.name} of {table.name}{held and f' ({held})'} {trouble}: {way_out}"
+
+
+def _held(table: TableSpec, file: ListedFile, files: Sequence[ListedFile]) -> str:
+    """What the file held, in words: by its own rows, else by what the others of its topic lack."""
+    topic = file.partition.get("topic", table.topic or "")
+    try:
+        places = _offsets_by_partition(table, file)
+        if not places and table is BRONZE:
+            places = _lacking(table, file, files)
+    except (OSError, pa.ArrowException):
+        places = {}
+    if not places:
+        return f"written {wording.moment(file.modified_ms)} UTC"
+    return ", ".join(
+        f"{topic}-{partition} offsets {_in_words(ranges)}" for partition, ranges in places.items()
+    )
+
+
+_Ranges = list[tuple[int, int]]
+
+
+def _offsets_by_partition(table: TableSpec, file: ListedFile) -> dict[int, _Ranges]:
+    rows = _places(table, file)
+    return {
+        partition: [(int(offsets.min()), int(offsets.max()))] for partition, offsets in rows.items()
+    }
+
+
+def _lacking(table: TableSpec, file: ListedFile, files: Sequence[ListedFile]) -> dict[int, _Ranges]:
+    """Holes in what the other files of its topic hold, and what follows their last record."""
+    there: dict[int, list[np.ndarray]] = {}
+    for other in files:
+        if other is not file and other.partition == file.partition:
+            for partition, offsets in _places(table, other).items():
+                there.setdefault(partition, []).append(offsets)
+    found: dict[int, _Ranges] = {}
+    for partition, parts in sorted(there.items()):
+        offsets = np.sort(np.concatenate([np.array([-1]), *parts]))
+        gaps = np.flatnonzero(np.diff(offsets) > 1)
+        holes = [(int(offsets[at]) + 1, int(offsets[at + 1]) - 1) for at in gaps]
+        found[partition] = [*holes, (int(offsets[-1]) + 1, -1)]
+    return found or {0: [(0, -1)]}
+
+
+def _places(table: TableSpec, file: ListedFile) -> dict[int, np.ndarray]:
+    """Offsets by partition; none when the file cannot be read or its table has no offsets."""
+    names = [table.partition_column, table.offset_column]
+    try:
+        with pq.ParquetFile(file.path) as opened:
+            if not set(names) <= set(opened.schema_arrow.names):
+                return {}
+            rows = opened.read(columns=names)
+    except (OSError, pa.ArrowException):
+        return {}
+    return {
+        partition: rows.filter(pc.equal(rows[names[0]], partition))[names[1]].to_numpy()
+        for partition in sorted(filter(_is_number, pc.unique(rows[names[0]]).to_pylist()))
+    }
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int)
+
+
+def _in_words(ranges: _Ranges) -> str:
+    """`-1` as the last one stands for an end that nobody knows."""
+    told = [
+        f"{first} and what follows"
+        if last < 0
+        else f"{first} to {last}"
+        if last > first
+        else f"{first}"
+        for first, last in ranges[-RANGES_TOLD_MAX:]
+    ]
+    return " or ".join(told)
+
+
+def _cut_commits(lake: Lake, table: TableSpec) -> list[str]:
+    """Commits of which a line is no JSON."""
+    commits = sorted((Path(lake.uri(table)) / "_delta_log").glob("*.json"))
+    found = []
+    for commit in commits:
+        if _is_json_lines(commit):
+            continue
+        way_out = (
+            "put it back from a copy, or move it away: the table then ends one commit earlier, and "
+            "without the landing job's checkpoint folder what was in it lands again"
+            if commit is commits[-1]
+            else "put it back from a copy: without it nothing behind it can be read"
+        )
+        which = "its last one" if commit is commits[-1] else f"its last one is {commits[-1].name}"
+        found.append(f"commit {commit.name} of {table.name} ({which}) is cut or damaged: {way_out}")
+    return found
+
+
+def _is_json_lines(commit: Path) -> bool:
+    try:
+        for line in filter(None, commit.read_text(encoding="utf-8").splitlines()):
+            json.loads(line)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _damaged(lake: Lake, table: TableSpec) -> list[str]:
+    try:
+        opened = deltalake.DeltaTable(lake.uri(table))
+        found = list(file_troubles(lake, table, opened))
+        if found:
+            return found
+        files = listed_files(lake, table, opened)
+    except (DeltaError, OSError, pa.ArrowException):
+        return []
+    return [
+        _sentence(table, file, files, f"is damaged ({why})")
+        for file in files
+        if (why := unreadable(file.path)) is not None
+    ]

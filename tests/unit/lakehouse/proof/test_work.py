@@ -1,0 +1,85 @@
+"""Who does the work of a proof makes no difference: this process and Spark give the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from events.topics import COMMANDS_TOPIC
+from lakehouse.proof.in_process import COMMANDS, OUTCOMES, InProcess
+from lakehouse.proof.in_spark import InSpark
+from lakehouse.proof.known_names import Sizes
+from lakehouse.proof.pieces import PUBLISHED_SCHEMA, publish_batches
+from lakehouse.proof.plan import Asked, Landed, Piece, Said, plan
+from lakehouse.proof.work import Work, outcomes_of
+from lakehouse.tables.bronze_files import BronzeFiles
+from lakehouse.tables.lake import Lake
+from tests.support.control_history import with_master
+from tests.support.landed_log import command_records, event_records, land, outcome_records
+from tests.support.proof_rig import arrow
+
+RECORDS = with_master(1, 2, 3).records
+SIZES = Sizes(4, 2)
+LAST = len(RECORDS) - 1
+
+
+def test_what_published_outcomes_are_about() -> None:
+    values = [(offset, value) for *_, offset, value in outcome_records(RECORDS)]
+    rows = pa.Table.from_batches(publish_batches([arrow([*values[:6], (6, b"x")])]))
+    found = outcomes_of(rows, 4)
+    assert found.said == {0: Said(0, 3, frozenset({0}), 0), 1: Said(4, 5, frozenset({1}), 1)}
+    [(offset, text)] = found.problems
+    assert offset == 6 and "unreadable" in text
+    assert outcomes_of(PUBLISHED_SCHEMA.empty_table(), 4).said == {}
+
+
+def all_of_it(work: Work, files: BronzeFiles) -> tuple[Any, ...]:
+    """What a proof asks for: a first proof, then one from kept states."""
+    ends = {place: int(there[-1]) + 1 for place, there in files.offsets.items()}
+    names = work.names(ends, {OUTCOMES: {3, 5}})
+    pieces = -(-ends[OUTCOMES] // SIZES.piece)
+    outcomes = work.outcomes(range(pieces))
+    first = plan(Landed(4, {}, {}, pieces), Asked(0, LAST), outcomes.said)
+    folded = work.fold(first, {})
+    states = {told.first // 4: state for told, state in folded if state is not None}
+    kept = {
+        (COMMANDS_TOPIC, n): Piece(COMMANDS_TOPIC, n, "", told.before, told.after)
+        for told, _ in folded
+        if (n := told.first // 4) in states
+    }
+    part = plan(Landed(4, {}, kept, pieces), Asked(5, LAST, everything=True), outcomes.said)
+    begins = {r: states[r - 1] for r in part.begins}
+    again = sorted(work.fold(part, begins), key=lambda one: one[0].first)
+    work.close()
+    return names, outcomes, sorted(folded, key=lambda one: one[0].first), again
+
+
+@pytest.mark.spark
+def test_this_process_and_spark_do_the_same_work(
+    spark: Any, lake: Lake, request: pytest.FixtureRequest
+) -> None:
+    land(
+        lake,
+        [
+            *command_records(RECORDS),
+            *outcome_records(RECORDS),
+            *event_records([b"a", b"b", b"c"], 0),
+            *event_records([b"d"], 2),
+        ],
+    )
+    files = BronzeFiles(lake)
+    makers: list[Callable[[], Work]] = [
+        lambda: InProcess(files, SIZES),
+        lambda: InSpark(spark, files, SIZES),
+    ]
+    here, there = (all_of_it(make(), files) for make in makers)
+    assert here == there
+    names, outcomes, folded, again = here
+    assert len(names) == 4 and set(names[OUTCOMES]) >= {2, 3, 4, 5, LAST + 1}
+    assert names[COMMANDS][2] and sorted(outcomes.said) == list(range(LAST // 4 + 1))
+    assert [told.first for told, _ in folded] == list(range(0, LAST + 1, 4))
+    assert [told.first for told, _ in again] == list(range(4, LAST + 1, 4))
+    assert all(told.first_mismatch is None for told, _ in [*folded, *again])

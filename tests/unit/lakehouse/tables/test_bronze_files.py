@@ -1,0 +1,79 @@
+"""Bronze by its files: what lies there counts, whatever Delta's log says of it."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, OUTCOMES_TOPIC
+from lakehouse.errors import NotLanded
+from lakehouse.tables.bronze_files import UNREADABLE, BronzeFiles
+from lakehouse.tables.lake import Lake
+from tests.support.landed_log import append_to_bronze, event_records, land
+
+RECORDS = [(COMMANDS_TOPIC, 0, offset, b"v%d" % offset) for offset in range(7)]
+COLUMNS = ("offset", "value")
+
+
+@pytest.fixture
+def landed(lake: Lake) -> Lake:
+    """Commands in two files, broker events of two partitions in one."""
+    land(lake, [*RECORDS[:4], *event_records([b"a", b"b"], 0), *event_records([b"c"], 1)])
+    append_to_bronze(lake, RECORDS[4:])
+    return lake
+
+
+def paths(files: BronzeFiles) -> list[Path]:
+    return [Path(uri) for uri in files.uris(COMMANDS_TOPIC)]
+
+
+def test_offsets_and_rows_of_each_partition(landed: Lake) -> None:
+    files = BronzeFiles(landed)
+    assert files.topics == [BROKER_EVENTS_TOPIC, COMMANDS_TOPIC]
+    assert {place: there.tolist() for place, there in files.offsets.items()} == {
+        (COMMANDS_TOPIC, 0): [0, 1, 2, 3, 4, 5, 6],
+        (BROKER_EVENTS_TOPIC, 0): [0, 1],
+        (BROKER_EVENTS_TOPIC, 1): [0],
+    }
+    rows = files.rows((COMMANDS_TOPIC, 0), 2, 6, COLUMNS)
+    assert rows.to_pydict() == {"offset": [2, 3, 4, 5], "value": [b"v2", b"v3", b"v4", b"v5"]}
+    assert files.rows((BROKER_EVENTS_TOPIC, 1), 0, 9, COLUMNS)["value"].to_pylist() == [b"c"]
+    assert files.rows((OUTCOMES_TOPIC, 0), 0, 9, COLUMNS).num_rows == 0
+    pieces = list(files.pieces((COMMANDS_TOPIC, 0), 1, 7, 3, COLUMNS))
+    assert [(first, piece["offset"].to_pylist()) for first, piece in pieces] == [
+        (0, [0, 1, 2]),
+        (3, [3, 4, 5]),
+        (6, [6]),
+    ]
+
+
+def test_rows_of_other_clusters_are_not_among_them(landed: Lake) -> None:
+    assert BronzeFiles(landed.of("another")).topics == []
+    with pytest.raises(NotLanded):
+        BronzeFiles(Lake(f"{landed.root}/nothing", "c"))
+
+
+def test_a_file_of_another_size_is_read_for_what_it_holds(landed: Lake) -> None:
+    path = next(p for p in paths(BronzeFiles(landed)) if pq.ParquetFile(p).metadata.num_rows == 3)
+    rows = pq.ParquetFile(path).read()
+    pq.write_table(pa.concat_tables([rows, rows]), path)
+    there = BronzeFiles(landed).offsets[COMMANDS_TOPIC, 0]
+    assert there.tolist() == [0, 1, 2, 3, 4, 4, 5, 5, 6, 6]
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut"])
+def test_a_damaged_file_is_left_out_and_named(landed: Lake, damage: str) -> None:
+    files = BronzeFiles(landed)
+    path = next(p for p in paths(files) if pq.ParquetFile(p).metadata.num_rows == 3)
+    if damage == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(UNREADABLE):
+        _ = files.offsets
+    [told] = files.leave_out_damaged()
+    assert path.name in told and "bronze/records" in told
+    assert ("is gone" in told) == (damage == "gone")
+    assert files.offsets[COMMANDS_TOPIC, 0].tolist() == [0, 1, 2, 3]
+    assert files.leave_out_damaged() == []
