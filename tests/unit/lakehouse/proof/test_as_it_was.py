@@ -32,8 +32,8 @@ def test_without_kept_names_it_is_said_how_much_is_named_for_the_first_time(lake
         {},
         [
             (
-                "10 records are named for the first time: whether they are what they were can be said "
-                "from now on"
+                "10 records are named for the first time: whether they are what they were can be "
+                "said from now on"
             )
         ],
     )
