@@ -71,22 +71,10 @@ class ClientService:
         self.puts = OwnPuts(store, roles, clock, terms)
         soon = lambda act: asyncio.get_running_loop().call_soon(act)  # noqa: E731
         self.delivery = DelayDelivery(store, tables.kept, self.puts, clock, repair, soon)
-        locks = self.clients.locks
-        retries = RetryRules(tables.groups, lambda group: locks.holds_any(group, clock.now_ms()))
         self.pulls = PullService(
             store, tables, self.groups, clock, soon, repairs, lambda: roles.serves(writes=True)
         )
-        self.sends = SendService(
-            store,
-            tables.topics,
-            roles,
-            clock,
-            terms,
-            not_serving=self._not_serving,
-            create_topic=changes.on_first_send,
-            unheld_topics=changes.unheld,
-            retried=retries.destination,
-        )
+        self.sends = self._sends(terms)
         self._offsets = OffsetRequests(store, tables, clock, roles, shared.held, self.groups)
         self._services: tuple[Service, ...] = (
             self.sends,
@@ -104,6 +92,23 @@ class ClientService:
         self.served = declared(self._services)
         """Request code to how it is served."""
         changes.found(store.queue_ids())
+
+    def _sends(self, terms: SendTerms) -> SendService:
+        locks, clock = self.clients.locks, self._clock
+        retries = RetryRules(
+            self._tables.groups, lambda group: locks.holds_any(group, clock.now_ms())
+        )
+        return SendService(
+            self._store,
+            self._tables.topics,
+            self._roles,
+            clock,
+            terms,
+            not_serving=self._not_serving,
+            create_topic=self._changes.on_first_send,
+            unheld_topics=self._changes.unheld,
+            retried=retries.destination,
+        )
 
     def _send_back(self, repair: Callable[[BadRecord, str], object]) -> SendBack:
         return SendBack(

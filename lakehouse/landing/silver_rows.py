@@ -40,6 +40,16 @@ class LogRecord:
 
 def silver_rows(record: LogRecord, catalogue: Catalogue = RELEASED) -> list[tuple[str, Row]]:
     """The rows that `record` becomes, each with the name of its table."""
+    rows = typed_rows(record, catalogue)
+    for name, row in rows:
+        broken = first_broken(row, catalogue.tables[name].checks)
+        if broken is not None:
+            return [_unreadable(record, f"{name}: {broken}")]
+    return rows
+
+
+def typed_rows(record: LogRecord, catalogue: Catalogue = RELEASED) -> list[tuple[str, Row]]:
+    """The same, whatever the checks of their tables say."""
     try:
         reading = catalogue.read(record.value or b"")
     except codec.CodecError as error:
@@ -50,10 +60,6 @@ def silver_rows(record: LogRecord, catalogue: Catalogue = RELEASED) -> list[tupl
     rows = [(table.name, _filled(record, reading.fields, decoded))]
     if table.kind == Outcome.__name__ and decoded.kind == ElectMaster.__name__:
         rows.append((ELECTIONS.name, _election(record, decoded)))
-    for name, row in rows:
-        broken = first_broken(row, catalogue.tables[name].checks)
-        if broken is not None:
-            return [_unreadable(record, f"{name}: {broken}")]
     return rows
 
 

@@ -48,12 +48,13 @@ from lakehouse.proof.verdict import Verdict
 from lakehouse.proof.witnesses import LakeWitnesses, witnesses
 from lakehouse.proof.work import Outcomes, Work
 from lakehouse.spark_session import SparkSettings, build_session, stop_session
-from lakehouse.tables.bronze_files import UNREADABLE, BronzeFiles
+from lakehouse.tables.bronze_files import BronzeFiles
 from lakehouse.tables.delta import read
 from lakehouse.tables.high_water import Partition
 from lakehouse.tables.lake import Lake
-from lakehouse.tables.listed_files import WAYS_OUT, reason
+from lakehouse.tables.listed_files import reason
 from lakehouse.tables.specs import BY_NAME
+from lakehouse.tables.table_files import UNREADABLE
 
 MASTER_ROLE = "MASTER"
 SPARK_FROM_COMMANDS = 200_000
@@ -151,10 +152,9 @@ def _verified(
                 f"bronze in {lake.root} cannot be folded: {reason(error)}"
             ) from error
     # What lies in a damaged file is then missing, and is named by its offsets.
-    told = [f"{text}: {WAYS_OUT['bronze']}" for text in damaged]
     if not files.uris(COMMANDS_TOPIC):
-        raise LakehouseError("; ".join(told))
-    return _proven(files, scope, work_on(files), before, told)
+        raise LakehouseError("; ".join(damaged))
+    return _proven(files, scope, work_on(files), before, damaged)
 
 
 def _proven(
@@ -173,7 +173,7 @@ class _Proof:
         self._lake, self._files = lake, files
         self._work, self._scope = work, scope
         self._sizes, self._size = scope.sizes, scope.range_records
-        self._ends = {place: int(there[-1]) + 1 for place, there in files.offsets.items()}
+        self._ends = files.ends
         self._notices: list[str] = []
         self._changed: dict[PieceKey, list[Finding]] = {}
         """What is not what it was, by piece."""

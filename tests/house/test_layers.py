@@ -45,6 +45,7 @@ LEVELS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("lakehouse/proof", "lakehouse/sql"),
         ("lakehouse/answers", "lakehouse/care"),
         ("lakehouse/landing",),
+        ("lakehouse/layers",),
     ),
     "infra": (
         ("infra",),

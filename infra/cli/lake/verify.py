@@ -46,6 +46,19 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
         "they are now, if they fold as was published; says which",
     )
     parser.add_argument(
+        "--layers",
+        action="store_true",
+        help="also make every row of silver and gold again of what landed, and compare",
+    )
+    parser.add_argument(
+        "--schemas",
+        metavar="FOLDER",
+        type=Path,
+        action="append",
+        default=[],
+        help="with --layers: schemas of other releases, which explain their records; may repeat",
+    )
+    parser.add_argument(
         "--spark",
         action="store_true",
         help="fold in Spark, on all cores (without it from 200,000 unproven commands on)",
@@ -75,9 +88,22 @@ def _verdict(lake: Lake, arguments: argparse.Namespace) -> Verdict:
         renew=arguments.renew,
     )
     if arguments.spark or verify.unproven_commands(lake, scope) >= verify.SPARK_FROM_COMMANDS:
-        return _in_spark(lake, scope)
-    with waiting.told("what was not proven yet is folded"):
-        return verify.verify_here(lake, scope)
+        verdict = _in_spark(lake, scope)
+    else:
+        with waiting.told("what was not proven yet is folded"):
+            verdict = verify.verify_here(lake, scope)
+    return _beside(verdict, lake, arguments)
+
+
+def _beside(verdict: Verdict, lake: Lake, arguments: argparse.Namespace) -> Verdict:
+    """With what else is held against the lake."""
+    from infra import waiting
+    from lakehouse.layers import whole
+
+    if arguments.layers:
+        with waiting.told("silver and gold are made again and compared"):
+            verdict = whole.with_tables(verdict, lake, arguments.schemas)
+    return verdict
 
 
 def _in_spark(lake: Lake, scope: Scope) -> Verdict:

@@ -28,15 +28,8 @@ def test_records_that_stand_twice_are_told_but_for_commands() -> None:
 
 def test_without_kept_names_it_is_said_how_much_is_named_for_the_first_time(lake: Lake) -> None:
     land(lake, [*RECORDS, *event_records([b"a"])])
-    assert known(lake, Sizes(4, 2), BronzeFiles(lake)) == (
-        {},
-        [
-            (
-                "10 records are named for the first time: whether they are what they were can be "
-                "said from now on"
-            )
-        ],
-    )
+    found, [told] = known(lake, Sizes(4, 2), BronzeFiles(lake))
+    assert not found and told.startswith("10 records are named for the first time")
 
 
 def test_names_are_cut_where_pieces_end() -> None:

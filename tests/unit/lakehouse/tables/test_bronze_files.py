@@ -8,8 +8,9 @@ import pytest
 
 from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, OUTCOMES_TOPIC
 from lakehouse.errors import NotLanded
-from lakehouse.tables.bronze_files import UNREADABLE, BronzeFiles
+from lakehouse.tables.bronze_files import BronzeFiles
 from lakehouse.tables.lake import Lake
+from lakehouse.tables.table_files import UNREADABLE
 from tests.support.landed_log import append_to_bronze, event_records, land
 
 RECORDS = [(COMMANDS_TOPIC, 0, offset, b"v%d" % offset) for offset in range(7)]

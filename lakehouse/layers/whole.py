@@ -1,0 +1,50 @@
+"""A proof of history with what holds beside it: the tables that are made of it.
+
+Responsible for adding findings to a verdict. Refuses to know how they are found.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from lakehouse.landing.kinds import Catalogue
+from lakehouse.landing.late_schemas import LateSchemas
+from lakehouse.layers.difference import Compared
+from lakehouse.layers.gold import compare_gold
+from lakehouse.layers.silver import compare_silver
+from lakehouse.proof.verdict import Verdict
+from lakehouse.tables.bronze_files import BronzeFiles
+from lakehouse.tables.lake import Lake
+from lakehouse.tables.table_files import UNREADABLE
+
+
+def with_tables(verdict: Verdict, lake: Lake, schemas_dirs: Sequence[Path] = ()) -> Verdict:
+    """The same with every row of silver and gold made again and compared; `schemas_dirs` explain
+    records of other releases. Raises `LakehouseError`.
+    """
+    found = Compared()
+    files = BronzeFiles(lake)
+    try:
+        found.take(compare_silver(lake, files, _catalogue(schemas_dirs)))
+    except UNREADABLE:
+        files.leave_out_damaged()  # The proof has named them.
+        found.take(compare_silver(lake, files, _catalogue(schemas_dirs)))
+    found.take(compare_gold(lake))
+    return with_found(verdict, found)
+
+
+def with_found(verdict: Verdict, found: Compared) -> Verdict:
+    """The verdict and what was found beside it."""
+    more = [f"{found.more} more differences were not listed"] if found.more else []
+    return dataclasses.replace(
+        verdict,
+        findings=[*verdict.findings, *found.findings],
+        problems=[*verdict.problems, *found.problems],
+        notices=[*verdict.notices, *more, *found.notices],
+    )
+
+
+def _catalogue(schemas_dirs: Sequence[Path]) -> Catalogue:
+    return Catalogue(LateSchemas(schemas_dirs).of)

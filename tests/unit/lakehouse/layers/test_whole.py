@@ -1,0 +1,52 @@
+"""A verdict with the layers beside it."""
+
+from pathlib import Path
+
+from lakehouse.gold import specs
+from lakehouse.landing.late_schemas import OWN_FOLDER
+from lakehouse.layers.difference import Compared
+from lakehouse.layers.whole import with_found, with_tables
+from lakehouse.proof.finding import Finding
+from lakehouse.proof.verdict import Verdict
+from lakehouse.tables import delta
+from lakehouse.tables.lake import Lake
+from tests.support.control_history import with_master
+from tests.support.landed_log import command_records, land, outcome_records
+from tests.support.made_gold import bring_up, job_of
+
+GOOD = Verdict(verified_up_to=9, digest="ab", commands=10, compared=10, unproven=0)
+RECORDS = with_master(1, 2, 3).records
+
+
+def landed(lake: Lake) -> Lake:
+    land(lake, [*command_records(RECORDS), *outcome_records(RECORDS)])
+    bring_up(job_of(lake))
+    return lake
+
+
+def test_layers_that_agree_are_said_and_change_no_verdict(lake: Lake) -> None:
+    found = with_tables(GOOD, landed(lake), [OWN_FOLDER])
+    assert found.exit_code == 0
+    assert "rows are what bronze gives" in found.text()
+    assert "rows are what history gives" in found.text()
+
+
+def test_a_difference_makes_it_a_failure(lake: Lake) -> None:
+    delta.open_table(landed(lake), specs.BROKER_SETS).update({"master_epoch": "7"})
+    found = with_tables(GOOD, lake)
+    assert found.exit_code == 1
+    assert "gold/broker_sets, regent.commands-0" in found.text()
+
+
+def test_layers_are_compared_as_far_as_bronze_can_be_read(lake: Lake) -> None:
+    for path in Path(landed(lake).root).glob("bronze/records/*/topic=regent.outcomes/*.parquet"):
+        path.write_bytes(path.read_bytes()[:-5])
+    found = with_tables(GOOD, lake)
+    assert any(one.table == "silver/decisions" for one in found.findings)
+
+
+def test_what_was_found_is_added_to_what_the_proof_found() -> None:
+    one = Finding("t", "topic", 0, 1, 1, "said", "do")
+    found = with_found(GOOD, Compared(findings=[one], more=3, problems=["p"], notices=["n"]))
+    assert (found.findings, found.problems) == ([one], ["p"])
+    assert found.notices == ["3 more differences were not listed", "n"]
