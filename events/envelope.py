@@ -8,6 +8,8 @@ from msgspec import Struct
 
 NO_OFFSET = -1
 UNKNOWN = -1
+CLUSTER_ID_PATTERN = r"^[A-Za-z0-9._-]{1,64}$"
+"""What a cluster may be called: a name that means the same in a path, a URI and a file's name."""
 COMMAND_ID_BYTES = 16
 DIGEST_BYTES = 32
 ELECTION_PRIORITY_DEFAULT = 2_147_483_647

@@ -30,10 +30,15 @@ LABEL_WORDS: Mapping[str, str] = {
 
 
 def moment(at_ms: int | None) -> str:
-    """A wall clock time with milliseconds, UTC; `-` when unknown."""
+    """A wall clock time with milliseconds, UTC; `-` when unknown, the number where no calendar has
+    it.
+    """
     if at_ms is None or at_ms <= 0:
         return "-"
-    text = datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    try:
+        text = datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, ValueError, OSError):
+        return f"{at_ms} ms"
     return f"{text}.{at_ms % 1000:03d}"
 
 

@@ -103,8 +103,8 @@ AGGREGATE_INPUTS = GoldTableSpec(
         Column(
             "late",
             _LONG,
-            "Of these, rows whose window was closed by the watermark before they landed: they "
-            "are in none.",
+            "Of these, rows whose window was closed by the watermark before they landed, or "
+            "whose time no clock has: they are in none.",
         ),
         Column(
             "watermark_s",

@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 from events.outcomes import LABEL_AT_RISK, LABEL_REPEAT, LABEL_UNCLEAN
 from lakehouse.gold.aggregate_tables import FAILOVER_RATES, REPLICA_LAG
 from lakehouse.gold.specs import GoldTableSpec
-from lakehouse.tables.specs import BY_NAME, ELECTIONS, TableSpec
+from lakehouse.tables.specs import BY_NAME, CLOCK_MS_MAX, CLOCK_UNKNOWN, ELECTIONS, TableSpec
 
 EVENT_TIME = "event_time"
 
@@ -35,12 +35,12 @@ class Aggregate:
 
 def _elections(sources: Mapping[str, DataFrame]) -> DataFrame:
     """Elections by the log's clock: it decides what came first."""
-    stamps = f.map_values("phases")
+    stamps = f.filter(f.map_values("phases"), _is_of_a_clock)
     labels = f.col("labels")
     return sources[ELECTIONS.name].select(
         "cluster_id",
         f.coalesce("broker_name", f.lit("")).alias("broker_name"),
-        f.coalesce("log_timestamp", f.timestamp_millis("published_at_ms")).alias(EVENT_TIME),
+        f.coalesce("log_timestamp", _time("published_at_ms")).alias(EVENT_TIME),
         (f.array_max(stamps) - f.array_min(stamps)).alias("took_ms"),
         f.struct(
             "command_offset",
@@ -87,8 +87,8 @@ def _lag_reports(sources: Mapping[str, DataFrame]) -> DataFrame:
         caught.withColumn("fell", f.lit(False)).withColumn("lag_bytes", f.lit(None).cast("long")),
         allowMissingColumns=True,
     )
-    said = f.timestamp_millis("at_ms")
-    return reports.select(
+    said = _time("at_ms")
+    return reports.where(_is_of_a_clock(f.col("at_ms"))).select(
         "cluster_id",
         "broker_name",
         "slave_broker_id",
@@ -97,6 +97,17 @@ def _lag_reports(sources: Mapping[str, DataFrame]) -> DataFrame:
         "lag_bytes",
         f.least(said, f.coalesce("log_timestamp", said)).alias(EVENT_TIME),
     )
+
+
+def _is_of_a_clock(at_ms: Column) -> Column:
+    """What landed before times were checked may hold some that no clock has: of these no
+    timestamp can be made, and asking for one would end every run.
+    """
+    return at_ms.between(CLOCK_UNKNOWN, CLOCK_MS_MAX)
+
+
+def _time(name: str) -> Column:
+    return f.when(_is_of_a_clock(f.col(name)), f.timestamp_millis(name))
 
 
 def _replica_lag(rows: DataFrame) -> DataFrame:

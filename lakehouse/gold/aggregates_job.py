@@ -46,7 +46,7 @@ class Intake:
     received: int
     counted: int
     late: int
-    """Rows whose window was closed before they landed."""
+    """Rows whose window was closed before they landed, or whose time no clock has."""
 
 
 class AggregatesJob:

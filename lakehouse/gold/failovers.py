@@ -18,6 +18,7 @@ from lakehouse.gold.spans import Row
 from lakehouse.tables.specs import CLOCK_SLACK_MS, EPOCH_COLUMNS
 
 UNKNOWN = -1
+LONG_MAX = 2**63 - 1
 EVENT_KINDS = (*EPOCH_COLUMNS, "log_truncated")
 
 Events = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -125,7 +126,9 @@ def _row(old: Mastership, new: Mastership, events: _SetEvents, end_ms: int | Non
         else max(0, first_ms - last_ms),
         "phases": _phases(new, role, durable, acknowledged),
         "truncations": truncations,
-        "truncated_bytes": sum(one["from_offset"] - one["to_offset"] for one in truncations),
+        "truncated_bytes": _held_by_a_column(
+            sum(one["from_offset"] - one["to_offset"] for one in truncations)
+        ),
     }
 
 
@@ -156,12 +159,17 @@ def _truncations(rows: Sequence[Row], from_ms: int, end_ms: int | None) -> list[
     return [{name: row[name] for name in names} for row in rows[begin:end]]
 
 
+def _held_by_a_column(count: int) -> int:
+    """What brokers say may be anything, and a number too large would end every run."""
+    return max(0, min(count, LONG_MAX))
+
+
 def _at_ms(row: Row) -> int:
     return int(row["at_ms"])
 
 
 def _at_risk(one: Mastership, truncated_bytes: int) -> Row:
-    known = {e.broker_id: e.max_offset for e in one.evidence if e.max_offset != UNKNOWN}
+    known = {e.broker_id: e.max_offset for e in one.evidence if e.max_offset > UNKNOWN}
     winner, highest = known.get(one.master), max(known.values(), default=None)
     return {
         "cluster_id": one.cluster_id,

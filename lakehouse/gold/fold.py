@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from events.commands import Command
 from events.outcomes import Outcome
 from lakehouse.errors import LakehouseError
+from lakehouse.tables.specs import is_of_a_clock
 from processors.fold.folder import Applied, Folder, HoleInLog, ReleaseTooOld
 from processors.fold.state import BrokerSet
 
@@ -114,7 +115,9 @@ def published_of(rows: Iterable[Mapping[str, Any]]) -> dict[int, Published]:
         offset = row["command_offset"]
         if offset not in found:
             stamps = (row["digest"], row["publisher"], row["published_at_ms"])
-            found[offset] = Published(*stamps, dict(row["phases"]))
+            # What landed before times were checked may hold some that no clock has.
+            phases = {name: at for name, at in row["phases"] if is_of_a_clock(at)}
+            found[offset] = Published(*stamps, phases)
     return found
 
 

@@ -6,6 +6,7 @@ before anything is landed that the log is the one these tables were made from.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from events import codec
 from events.commands import ClusterFormed
+from events.envelope import CLUSTER_ID_PATTERN
 from events.topics import COMMANDS_TOPIC
 from lakehouse.errors import LakehouseError, LandingGap
 from lakehouse.tables.high_water import HighWater
@@ -113,7 +115,19 @@ def cluster_of(value: bytes | None) -> str:
         raise LakehouseError(
             f"record 0 of {COMMANDS_TOPIC} is a {type(record).__name__}: {NO_CLUSTER}"
         )
-    return record.envelope.cluster_id
+    return _allowed(record.envelope.cluster_id)
+
+
+def _allowed(cluster_id: str) -> str:
+    """The id, as it is. Raises `LakehouseError` for one that no controller takes: names of folders
+    are made of it, and two libraries spell others differently.
+    """
+    if not re.fullmatch(CLUSTER_ID_PATTERN, cluster_id):
+        raise LakehouseError(
+            f"record 0 of {COMMANDS_TOPIC} forms a cluster {cluster_id[:80]!r}: a cluster's id has "
+            "1 to 64 of A-Z a-z 0-9 . _ -"
+        )
+    return cluster_id
 
 
 def log_ends(kafka: Mapping[str, str], topics: tuple[str, ...]) -> dict[tuple[str, int], LogEnds]:

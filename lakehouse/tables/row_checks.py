@@ -42,6 +42,25 @@ class AtLeast:
 
 
 @dataclass(frozen=True, slots=True)
+class Between:
+    """The column is null or within these bounds, both included; of a map, each of its values."""
+
+    column: str
+    least: int
+    most: int
+
+    def broken_by(self, row: Row) -> bool:
+        value = row[self.column]
+        if value is None:
+            return False
+        values = (value,) if isinstance(value, int) else dict(value).values()
+        return not all(self.least <= one <= self.most for one in values)
+
+    def __str__(self) -> str:
+        return f"{self.column} is not between {self.least} and {self.most}"
+
+
+@dataclass(frozen=True, slots=True)
 class TextLength:
     """The column is null or a text of one of these lengths."""
 
@@ -70,7 +89,7 @@ class OneOf:
         return f"{self.column} holds something else than {', '.join(self.values)}"
 
 
-Check = Present | AtLeast | TextLength | OneOf
+Check = Present | AtLeast | Between | TextLength | OneOf
 
 
 def first_broken(row: Row, checks: Sequence[Check]) -> Check | None:

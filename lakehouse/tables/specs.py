@@ -14,7 +14,7 @@ All tables are append-only and have no deletion vectors: any Delta reader can re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from re import sub
@@ -26,9 +26,21 @@ import schemas
 from events.outcomes import LABELS
 from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, OUTCOMES_TOPIC
 from lakehouse.tables.columns import Column, FieldColumn, field_columns
-from lakehouse.tables.row_checks import AtLeast, Check, OneOf, TextLength
+from lakehouse.tables.row_checks import AtLeast, Between, Check, OneOf, TextLength
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+WALL_CLOCK = "ms since 1970-01-01 UTC"
+"""How a schema says that a field, or each value of a map, is a time of some clock."""
+CLOCK_MS_MAX = 253_402_300_799_999
+"""The last millisecond of the year 9999: no clock is later, and no calendar counts further."""
+CLOCK_UNKNOWN = -1
+
+
+def is_of_a_clock(at_ms: int) -> bool:
+    """Whether it is a time, ms since 1970-01-01 UTC, or `CLOCK_UNKNOWN`."""
+    return CLOCK_UNKNOWN <= at_ms <= CLOCK_MS_MAX
+
 
 # What Delta keeps in each table. Short commits come often, so its own checkpoints come seldom.
 TABLE_PROPERTIES: Mapping[str, str] = {
@@ -150,6 +162,18 @@ def record_fields(schema: Mapping[str, Any]) -> tuple[FieldColumn, ...]:
     return tuple(renamed)
 
 
+def time_checks(fields: Iterable[FieldColumn]) -> tuple[Between, ...]:
+    """What must be true of every column that holds times of a clock: sums and differences of
+    others have no room in a column.
+    """
+    return tuple(
+        Between(one.column.name, CLOCK_UNKNOWN, CLOCK_MS_MAX)
+        for one in fields
+        if WALL_CLOCK in one.column.meaning
+        and (one.column.type == pa.int64() or pa.types.is_map(one.column.type))
+    )
+
+
 def kind_table(kind: str, topic: str, schema: Mapping[str, Any]) -> TableSpec:
     """The table of a kind of record, from its schema. Raises `TypeError` for a field that no column
     can hold.
@@ -163,7 +187,10 @@ def kind_table(kind: str, topic: str, schema: Mapping[str, Any]) -> TableSpec:
         topic=topic,
         kind=kind,
         fields=fields,
-        checks=_COMMAND_CHECKS if topic == COMMANDS_TOPIC else _EVENT_CHECKS,
+        checks=(
+            *(_COMMAND_CHECKS if topic == COMMANDS_TOPIC else _EVENT_CHECKS),
+            *time_checks(fields),
+        ),
     )
 
 
@@ -195,6 +222,7 @@ DECISIONS = TableSpec(
         TextLength("digest", (64,)),
         AtLeast("command_offset", 0),
         OneOf("labels", LABELS),
+        *time_checks(_outcome_fields),
     ),
 )
 

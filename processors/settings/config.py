@@ -24,6 +24,7 @@ from events.config_file import (
     read_bytes,
     read_toml,
 )
+from events.envelope import CLUSTER_ID_PATTERN
 from processors.fold.rules import RULES_VERSION
 from processors.fold.state import ControllerState
 from processors.settings import recorded, rocketmq
@@ -84,10 +85,7 @@ class ControllerConfig(BaseModel):
     )
     cluster_id: str = Field(
         "regent",
-        pattern=(
-            r"^[A-Za-z0-9."
-            r"_-]{1,64}$"
-        ),
+        pattern=CLUSTER_ID_PATTERN,
         description="the same for all controllers of a cluster",
     )
     listen: str = Field(

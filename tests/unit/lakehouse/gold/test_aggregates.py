@@ -136,8 +136,18 @@ def test_falling_behind_and_catching_up_are_counted_for_each_slave(spark: Any) -
     ]
 
 
+def test_times_that_no_clock_has_are_not_counted_and_end_nothing(spark: Any) -> None:
+    """Rows of a release that let them in."""
+    far = [report(n, at_ms, 20, lag_bytes=7) for n, at_ms in ((1, 2**63 - 1), (2, -(2**63)))]
+    rows = counted(spark, LAG, [*far, report(3, 20, 30, lag_bytes=1)], [])
+    assert [(row["window_start_ms"], row["rows"]) for row in rows] == [(0, 1)]
+    mad = [("detected", -(2**63)), ("asked", 100), ("applied", 130), ("notified", 2**63 - 1)]
+    [row] = counted(spark, RATES, [election(1, 10, phases=mad, published_at_ms=2**63 - 1)])
+    assert (row["elections"], row["took_ms_max"]) == (1, 30)
+
+
 def test_a_clock_ahead_of_the_log_counts_as_the_log(spark: Any) -> None:
-    rows = counted(spark, LAG, [report(1, 10**15, 20, lag_bytes=7)], [report(5, 20, 10 * HOUR_MS)])
+    rows = counted(spark, LAG, [report(1, 10**14, 20, lag_bytes=7)], [report(5, 20, 10 * HOUR_MS)])
     assert [(row["window_start_ms"], row["rows"]) for row in rows] == [(0, 2)]
     assert (FELL_BEHIND.kind, CAUGHT_UP.kind, ELECTIONS.kind) == (
         "SlaveFellBehind",

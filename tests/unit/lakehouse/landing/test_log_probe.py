@@ -3,7 +3,9 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Producer
+from msgspec.structs import replace
 
+from events import codec
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
 from lakehouse.errors import LakehouseError, LandingGap
 from lakehouse.landing import log_probe
@@ -116,3 +118,18 @@ def test_a_log_that_begins_with_something_else_is_refused() -> None:
         cluster([b"garbage"])
     with pytest.raises(LakehouseError, match="record 0 of regent.commands is a ClaimLeadership"):
         cluster(with_master(1).records[1:])
+
+
+@pytest.mark.parametrize("cluster_id", ["", "ü", "a/b", "a b", "x" * 65, "a\n"])
+def test_a_cluster_of_a_name_that_no_controller_takes_is_refused(cluster_id: str) -> None:
+    formed = codec.decode(with_master(1).records[0])
+    named = replace(formed, envelope=replace(formed.envelope, cluster_id=cluster_id))
+    with pytest.raises(LakehouseError, match="a cluster's id has 1 to 64 of"):
+        log_probe.cluster_of(codec.encode(named))
+
+
+def test_a_cluster_of_a_name_that_controllers_take_is_landed() -> None:
+    formed = codec.decode(with_master(1).records[0])
+    for cluster_id in ("regent", "..", "A.b_c-9", "x" * 64):
+        named = replace(formed, envelope=replace(formed.envelope, cluster_id=cluster_id))
+        assert log_probe.cluster_of(codec.encode(named)) == cluster_id
