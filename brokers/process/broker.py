@@ -252,7 +252,7 @@ class BrokerProcess:
         )
         hooks = MembershipHooks(
             self._identity_known,
-            replica.notice,
+            lambda notice: replica.notice(notice, disk_hangs=self.disk_care.hangs),
             replica.position,
             replica.clean,
             self.reporter.report,

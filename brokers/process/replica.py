@@ -298,9 +298,9 @@ class LocalReplica:
     def clean(self) -> bool:
         return self.driver.core.clean if self.driver else self.boot.clean
 
-    def notice(self, notice: RoleNotice) -> None:
+    def notice(self, notice: RoleNotice, *, disk_hangs: bool = False) -> None:
         if self.driver is not None:
-            self.driver.notice(notice)
+            self.driver.notice(notice, disk_hangs=disk_hangs)
 
     def ha_address_told(self, master_address: str, ha_address: str, word: HaAddressSource) -> None:
         if self.driver is not None:

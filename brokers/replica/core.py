@@ -148,10 +148,14 @@ class ReplicaCore:
 
     # -- controller -------------------------------------------------------------------------------
 
-    def on_role_notice(self, notice: RoleNotice, now_ms: int) -> list[Effect]:
-        """Whatever the controller said about the set, from any message."""
+    def on_role_notice(
+        self, notice: RoleNotice, now_ms: int, *, disk_hangs: bool = False
+    ) -> list[Effect]:
+        """Whatever the controller said about the set, from any message. `disk_hangs`: a write to
+        the disk would not return.
+        """
         self._now_ms = now_ms
-        return self._roles.on_notice(notice, now_ms)
+        return self._roles.on_notice(notice, now_ms, disk_hangs=disk_hangs)
 
     def on_alter_result(
         self,

@@ -114,9 +114,11 @@ class ReplicaDriver:
 
     # -- for the broker ----------------------------------------------------------------------------
 
-    def notice(self, notice: RoleNotice) -> None:
-        """Whatever the controller said about the set."""
-        self._step(self.core.on_role_notice, notice)
+    def notice(self, notice: RoleNotice, *, disk_hangs: bool = False) -> None:
+        """Whatever the controller said about the set. `disk_hangs`: the disk does not answer, and a
+        step that writes would stop this process.
+        """
+        self._step(partial(self.core.on_role_notice, notice, disk_hangs=disk_hangs))
 
     def ha_address_told(self, master_address: str, ha_address: str, word: HaAddressSource) -> None:
         """Somebody says where that master takes HA links."""

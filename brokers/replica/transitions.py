@@ -57,6 +57,8 @@ class RoleTransitions:
         self._tokens = count(1)
         self._ask_at_ms = 0
         self._ask_elect: bool | None = None  # what is asked while fenced; None: nothing yet
+        # Epoch and master of a notice that cannot be followed before the disk answers.
+        self._waits_for: tuple[int, str | None] | None = None
 
     def joins_with_tables(self, has_tables: Callable[[int], bool]) -> None:
         """The check before a replica is proposed for the set (S19); without this call there is
@@ -89,8 +91,10 @@ class RoleTransitions:
     def set_epoch(self) -> int:
         return self.master.sync.set_epoch if self.master else self._set_epoch
 
-    def on_notice(self, notice: RoleNotice, now_ms: int) -> list[Effect]:
-        """Judge a notice and do what it demands."""
+    def on_notice(
+        self, notice: RoleNotice, now_ms: int, *, disk_hangs: bool = False
+    ) -> list[Effect]:
+        """Judge a notice and do what it demands. `disk_hangs`: nothing can be made durable now."""
         seen = self._log.epoch_seen
         standing = Standing(
             self.broker_id, self.role, self.master_id, self.master_epoch, seen, self.clean
@@ -98,6 +102,8 @@ class RoleTransitions:
         match judge(standing, notice):
             case Verdict.IGNORE:
                 return []
+            case Verdict.FOLLOW if disk_hangs:
+                return self._wait_for_disk(notice, now_ms)
             case Verdict.REFRESH:
                 return self._refresh(notice, now_ms)
             case Verdict.LEAD:
@@ -150,7 +156,7 @@ class RoleTransitions:
         self.master_epoch = notice.master_epoch
         self.master_id = notice.master_id
         self.master_address = notice.master_address
-        self._ask_elect = None
+        self._ask_elect = self._waits_for = None
         self._note_members(notice)
 
     def _leave(self, reason: str, now_ms: int) -> list[Effect]:
@@ -223,6 +229,30 @@ class RoleTransitions:
         )
         return effects + self._role_effects(notice.source) + self.slave.connect(now_ms)
 
+    def _wait_for_disk(self, notice: RoleNotice, now_ms: int) -> list[Effect]:
+        """The epoch must be durable before anything is done in it, and writing it would stop this
+        process. So it leaves its role, follows nobody, and sends requests to the new master; the
+        first notice that comes when the disk answers is followed.
+        """
+        waits_for = notice.master_epoch, notice.master_address
+        if self.role is Role.FENCED and self._waits_for == waits_for:
+            return []
+        reason = f"the disk does not answer, broker {notice.master_id} leads"
+        effects = self._leave(reason, now_ms)
+        self._waits_for = waits_for
+        return effects + _told(
+            RoleChanged(
+                Role.SLAVE.value,
+                notice.master_epoch,
+                notice.master_id,
+                notice.master_address,
+                self._members,
+                self._set_epoch,
+                dict(self.replicas),
+                "disk_hangs",
+            )
+        )
+
     def _ha_address_of(self, notice: RoleNotice, now_ms: int) -> HaAddress:
         if notice.regent_master:
             return HaAddress(notice.master_ha_address)
@@ -243,24 +273,18 @@ class RoleTransitions:
         return [RegisterAgain(), *self._ask(elect=True, now_ms=now_ms)]
 
     def _role_effects(self, source: str) -> list[Effect]:
-        role = self.role.value
-        changed = RoleChanged(
-            role,
-            self.master_epoch,
-            self.master_id,
-            self.master_address,
-            self.sync_state_set,
-            self.set_epoch,
-            dict(self.replicas),
-            source,
+        return _told(
+            RoleChanged(
+                self.role.value,
+                self.master_epoch,
+                self.master_id,
+                self.master_address,
+                self.sync_state_set,
+                self.set_epoch,
+                dict(self.replicas),
+                source,
+            )
         )
-        fields = {
-            "role": role,
-            "master_epoch": self.master_epoch,
-            "master_broker_id": -1 if self.master_id is None else self.master_id,
-            "source": source,
-        }
-        return [changed, ReportEvent("RoleChanged", fields)]
 
     def _ask(self, *, elect: bool, now_ms: int) -> list[Effect]:
         """Ask the controller now, and again from `tick` while fenced; never more often than
@@ -313,3 +337,14 @@ class RoleTransitions:
     def tick_fenced(self, now_ms: int) -> list[Effect]:
         """Ask again what was asked when the replica was fenced."""
         return [] if self._ask_elect is None else self._ask(elect=self._ask_elect, now_ms=now_ms)
+
+
+def _told(change: RoleChanged) -> list[Effect]:
+    """To this broker, and as a fact for the history."""
+    fields = {
+        "role": change.role,
+        "master_epoch": change.master_epoch,
+        "master_broker_id": -1 if change.master_id is None else change.master_id,
+        "source": change.source,
+    }
+    return [change, ReportEvent("RoleChanged", fields)]

@@ -7,15 +7,11 @@ Refuses to know whose process it is.
 from __future__ import annotations
 
 import os
-import shutil
 import struct
-import subprocess
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-from infra.problems import Problem
 
 SOURCE = Path(__file__).resolve().parent / "count_syncs.c"
 _COUNTS = struct.Struct("=QQ")
@@ -50,23 +46,6 @@ class SyncCounter:
     def since(self, before: Syncs) -> Syncs:
         now = self.read()
         return Syncs(now.count - before.count, now.seconds - before.seconds)
-
-
-def build(folder: Path) -> Path:
-    """The library that counts. Problem without a C compiler."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        raise Problem("no C compiler: syncs cannot be counted", "install one (cc)")
-    library = folder / "count_syncs.so"
-    done = subprocess.run(
-        [compiler, "-shared", "-fPIC", "-O2", "-o", str(library), str(SOURCE), "-ldl"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise Problem(f"{SOURCE.name} cannot be compiled", done.stderr.strip()[-200:])
-    return library
 
 
 def fdatasync_alone(folder: Path, bytes_each: int, seconds: float) -> float:

@@ -1,4 +1,4 @@
-"""The lines of brokers from first to last: a cluster for each group of settings, a row for each
+"""The lines of brokers from first to last: a cluster for those that can share one, a row for each
 line.
 
 Refuses to know what the lines do and what becomes of the rows.
@@ -7,19 +7,22 @@ Refuses to know what the lines do and what becomes of the rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from infra.cluster.data_folder import DataFolder
 from tests.chaos.armed import starter
 from tests.chaos.broker_stage import FAST_TIMERS, BrokerStage, flags
-from tests.chaos.line import Line, by_settings
+from tests.chaos.held_disks import HeldDisks
+from tests.chaos.line import Line, by_cluster
 from tests.chaos.network import Network
 from tests.chaos.progress import Progress
 from tests.chaos.verdict import Row
 from tests.support.decision_log import proven_outcomes, wait_published
 from tests.support.local_cluster import LocalCluster
 
+CLUSTER, PLACES = "regent", "places.json"
 BROKERS = ("broker-a-1", "broker-a-2", "broker-a-3")
 
 
@@ -35,11 +38,9 @@ def play_lines(
     should be hides no other.
     """
     problems: list[str] = []
-    for number, (settings, group) in enumerate(by_settings(lines)):
+    for number, group in enumerate(by_cluster(lines)):
         played = len(rows)
-        problem = _play_group(
-            group, settings, home / f"brokers-{number}", network, runs, rows, progress
-        )
+        problem = _play_group(group, home / f"brokers-{number}", network, runs, rows, progress)
         if problem:
             not_played = [line.name for line in group[len(rows) - played :]]
             progress.left_out(len(not_played))
@@ -49,7 +50,6 @@ def play_lines(
 
 def _play_group(
     lines: Sequence[Line],
-    settings: Mapping[str, Any],
     home: Path,
     network: Network | None,
     runs: int | None,
@@ -57,18 +57,18 @@ def _play_group(
     progress: Progress,
 ) -> str | None:
     home.mkdir()
-    places = network.places() if network else {}
-    places["broker"] = {"config": {**FAST_TIMERS, **settings}}
-    for name in BROKERS if lines[0].armed else ():
-        place = places.setdefault(name, {})
-        place["prefix"] = [*place.get("prefix", ()), *starter(home)]
-    (home / "places.json").write_text(json.dumps(places))
-    # What stands still here wakes again: the lines are about who wakes.
-    words = (*flags(network, home / "places.json"), "--watchdog-ms", "0")
-    cluster = LocalCluster(home / "regent", *words)
+    shipped = lines[0].shipped
+    # A process in another network cannot be heard by the supervisor, which ends who stands still.
+    network = None if shipped else network
+    stores = {name: DataFolder(home / CLUSTER).data_of(name) for name in BROKERS}
+    disks = HeldDisks(home, stores) if shipped else None
+    (home / PLACES).write_text(json.dumps(_places(lines[0], home, network, disks)))
+    # What stands still in the other clusters wakes again: their lines are about who wakes.
+    watched = () if shipped else ("--watchdog-ms", "0")
+    cluster = LocalCluster(home / CLUSTER, *flags(network, home / PLACES), *watched)
+    stage = BrokerStage(cluster, home, network, disks)
     try:
         progress.say(cluster.up().rstrip())
-        stage = BrokerStage(cluster, home, network)
         for line in lines:
             progress.begins(line.name, line.text)
             rows.append(stage.play(line, runs))
@@ -81,3 +81,17 @@ def _play_group(
     finally:
         cluster.end()
     return None
+
+
+def _places(
+    line: Line, home: Path, network: Network | None, disks: HeldDisks | None
+) -> dict[str, dict[str, Any]]:
+    """Where the processes run, and how its brokers are started."""
+    places = network.places() if network else {}
+    timers = {} if line.shipped else FAST_TIMERS
+    places["broker"] = {"config": {**timers, **line.settings}}
+    for name in BROKERS:
+        words = starter(home) if line.armed else disks.prefix(name) if disks else []
+        place = places.setdefault(name, {})
+        place["prefix"] = [*place.get("prefix", ()), *words]
+    return places

@@ -12,11 +12,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from infra.cluster import replica_logs
+from infra.problems import Problem
 from infra.workload.client import CALL_TIMEOUT_MS, POLL_MS
+from tests.chaos.held_disks import HeldDisks
 from tests.chaos.hits import Hits, NotAsItShouldBe, NotPossible, told_in
 from tests.chaos.line import Line
 from tests.chaos.network import Network
+from tests.chaos.stock_client import StockClient
 from tests.chaos.verdict import Row, Run, judge
+from tests.interop.stage import Stage as JavaStage
 from tests.support.local_cluster import LocalCluster, wait_until
 from tests.support.workload import Workload
 
@@ -37,14 +41,25 @@ FAST_TIMERS = {
 
 
 class BrokerStage(Hits):
-    """`network` is None where the machine permits none. Of the present run: `number` from 1, its
-    producer `load`, and `loads`, which are all whose ledgers are judged.
+    """`network` is None where the machine permits none, `disks` where none can be made to hang. Of
+    the present run: `number` from 1, its producer `load`, `loads`, which are all whose ledgers are
+    judged, and `stock`, the Java client, where the line has it and there is a JDK.
     """
 
-    def __init__(self, cluster: LocalCluster, home: Path, network: Network | None) -> None:
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        home: Path,
+        network: Network | None,
+        disks: HeldDisks | None = None,
+    ) -> None:
         super().__init__(cluster)
         self.home = home
         self.network = network
+        self.disks = disks
+        self.stock: StockClient | None = None
+        self.no_stock = ""
+        self._java = JavaStage(home / "java-client")
         self.number = 0
         self.loads: list[Workload] = []
         self._line: Line
@@ -78,18 +93,27 @@ class BrokerStage(Hits):
         try:
             with told_in(run):
                 self.cluster.whole()
+                self._start_stock()
                 self.start_load("main")
                 self.flows(what="messages flow")
                 run.note = line.strike(self)
                 self.cluster.whole()
-                for load in self.loads:
-                    load.flows(CALM, "messages flow again")
+                self._flows_again()
                 for load in self.loads:
                     self._judge(run, load)
+                self._judge_stock(run)
         finally:
             for load in self.loads:
                 load.end()
+            if self.stock is not None:
+                self.stock.end()
         return run
+
+    def _flows_again(self) -> None:
+        for load in self.loads:
+            load.flows(CALM, "messages flow again")
+        if self.stock is not None:
+            self.stock.producer.flows(CALM)
 
     def _judge(self, run: Run, load: Workload) -> None:
         ledger = load.stop()
@@ -103,6 +127,36 @@ class BrokerStage(Hits):
             calm=self._line.calm,
             promises=not self._line.may_lose,
         )
+
+        if 0 < self._line.outage_ms_max < max(run.gap_ms, run.rto_ms or 0.0):
+            run.problem = run.problem or (
+                f"an outage of {max(run.gap_ms, run.rto_ms or 0.0) / 1000:.1f} s, "
+                f"{self._line.outage_ms_max / 1000:.1f} s at most is promised"
+            )
+
+    # -- the stock client --------------------------------------------------------------------------
+
+    def _start_stock(self) -> None:
+        """Where the line has it. Without a JDK the line is played without it, and says so."""
+        self.stock = None
+        if not self._line.shipped:
+            return
+        try:
+            topic = f"stock-{self._line.name}-{self.number}"
+            self.stock = StockClient(self._java, self.cluster.name_servers[0], topic)
+        except Problem as problem:
+            self.no_stock = problem.what
+
+    def struck(self, name: str) -> None:
+        """It is hit now: outages of the stock client are measured from here."""
+        if self.stock is not None:
+            self.stock.blows.append((name, time.time_ns() // 1_000_000))
+
+    def _judge_stock(self, run: Run) -> None:
+        if self.stock is not None:
+            self.stock.judge(run, self._line.stock)
+        elif self._line.shipped:
+            run.note += f"; without the stock Java client: {self.no_stock}"
 
     def compare_logs(self) -> int:
         """All replicas' logs, byte for byte, up to the master's confirm offset; gives how many

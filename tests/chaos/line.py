@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tests.chaos.broker_stage import BrokerStage
+    from tests.interop.stage import Row as Judged
 
 RUNS = 2
 """The whole must end within an hour; who wants more of one fault says `--runs`."""
@@ -26,8 +27,13 @@ class Line:
     `runs`: how often, when nobody says otherwise. `may_lose`: the window in words where the mode
     promises less than "nothing is lost"; '' where lost must be 0. `calm`: no send may fail. `cuts`:
     it needs a network that can be cut. `armed`: its brokers are started with kill points
-    (armed.py). `settings`: what they have besides FAST_TIMERS; lines with the same settings share a
-    cluster.
+    (armed.py). `shipped`: its cluster has the timers that `regent up` has, what stands still is
+    ended, and disks can be made to hang (held_disks.py); the stock Java client with default
+    settings sends beside our own, where there is a JDK. `settings`: what its brokers have besides
+    FAST_TIMERS, or besides nothing; lines with the same settings share a cluster.
+
+    `outage_ms_max`: of our own client, 0: not bounded. `stock`: what is judged of the Java client's
+    figures besides loss and order (java_client.verdict).
     """
 
     name: str
@@ -38,25 +44,24 @@ class Line:
     calm: bool = False
     cuts: bool = False
     armed: bool = False
+    shipped: bool = False
+    outage_ms_max: int = 0
+    stock: Callable[[dict[str, Any]], Judged] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def cluster(self) -> tuple[object, ...]:
+        """Lines for which it is the same can share one."""
+        return self.armed, self.shipped, self.settings
 
-def by_settings(lines: Sequence[Line]) -> list[tuple[Mapping[str, Any], list[Line]]]:
-    """Lines that can share a cluster (the armed ones among themselves), in the order of their first
-    ones.
-    """
-    groups: list[tuple[Mapping[str, Any], list[Line]]] = []
+
+def by_cluster(lines: Sequence[Line]) -> list[list[Line]]:
+    """Lines that can share a cluster, in the order of their first ones."""
+    groups: list[list[Line]] = []
     for line in lines:
-        same = next(
-            (
-                group
-                for settings, group in groups
-                if (settings, group[0].armed) == (line.settings, line.armed)
-            ),
-            None,
-        )
+        same = next((group for group in groups if group[0].cluster == line.cluster), None)
         if same is None:
-            groups.append((line.settings, [line]))
+            groups.append([line])
         else:
             same.append(line)
     return groups

@@ -41,6 +41,7 @@ from tests.chaos import (
     landing_lines,
     landing_run,
     network,
+    stock_client,
 )
 from tests.chaos.broker_stage import CLIENT, HEARTBEAT_MS, SILENCE_MS
 from tests.chaos.control_run import BLOWS, Blow
@@ -212,6 +213,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 0 if flags.list else 2
     if lines:
         java_lines.fetch(lines)
+        stock_client.fetch(lines)
         network.go_inside()
     interruptible()
     home = Path(tempfile.mkdtemp(prefix="regent-chaos-"))

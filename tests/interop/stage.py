@@ -149,13 +149,19 @@ def compiler() -> str:
 def build_client(work: Path, say: Callable[[str], None]) -> str:
     """Fetch the client's jars, compile the program; returns the class path."""
     javac = compiler()
+    jars = client_jars(say)
+    classes = work / "classes"
+    classes.mkdir(parents=True)
+    subprocess.run([javac, "-cp", f"{jars}/*", "-d", str(classes), str(CLIENT_PROGRAM)], check=True)
+    return f"{jars}/*:{classes}"
+
+
+def client_jars(say: Callable[[str], None]) -> Path:
+    """The folder of the client's jars, fetched where they are not there."""
     jars = store.cache_dir() / "rocketmq-client"
     fetched = store.fetch_lock(CLIENT_LOCK, jars, store.base_urls, say)
     say(
         f"rocketmq-client 5.3.3: {len(store.read_lock(CLIENT_LOCK))} jars in {jars}, "
         f"{fetched} fetched"
     )
-    classes = work / "classes"
-    classes.mkdir(parents=True)
-    subprocess.run([javac, "-cp", f"{jars}/*", "-d", str(classes), str(CLIENT_PROGRAM)], check=True)
-    return f"{jars}/*:{classes}"
+    return jars

@@ -31,23 +31,39 @@ Strike = Callable[[LocalCluster, Producer], tuple[str, int]]
 
 def run(stage: Stage) -> list[Row]:
     """As often as --times says, whoever is the master then."""
-    result = _measured(stage, _pause)
-    outages = [max(one["rto_ms"], one["longest_gap_ms"]) for one in result["outages"]]
-    median, longest = statistics.median(outages), max(outages)
-    figures = ", ".join(f"{one / 1000:.2f}" for one in outages)
-    return [
-        Row(
-            f"outages: median {MEDIAN_MS_MAX / 1000:.0f} s, longest {LONGEST_MS_MAX / 1000:.0f} s",
-            f"median {median / 1000:.2f} s, longest {longest / 1000:.2f} s ({figures})",
-            median <= MEDIAN_MS_MAX and longest <= LONGEST_MS_MAX,
-        ),
-        _in_order(result),
-    ]
+    result = _measured(stage, pause)
+    return [outages(result), in_order(result)]
 
 
 def wakes(stage: Stage) -> list[Row]:
     """What lay in the socket of the old master is not stored behind what came later."""
-    return [_in_order(_measured(stage, _wake, "--watchdog-ms", "0"))]
+    return [in_order(_measured(stage, _wake, "--watchdog-ms", "0"))]
+
+
+def outages(
+    result: dict[str, Any],
+    median_ms_max: float = MEDIAN_MS_MAX,
+    longest_ms_max: float = LONGEST_MS_MAX,
+) -> Row:
+    """How long no send was answered behind each blow; `result` is the client's verdict."""
+    times = [max(one["rto_ms"], one["longest_gap_ms"]) for one in result["outages"]]
+    median, longest = statistics.median(times), max(times)
+    figures = ", ".join(f"{one / 1000:.2f}" for one in times)
+    return Row(
+        f"outages: median {median_ms_max / 1000:.0f} s, longest {longest_ms_max / 1000:.0f} s",
+        f"median {median / 1000:.2f} s, longest {longest / 1000:.2f} s ({figures})",
+        median <= median_ms_max and longest <= longest_ms_max,
+    )
+
+
+def in_order(result: dict[str, Any]) -> Row:
+    """What the consumer was handed is what was acknowledged."""
+    return Row(
+        "every message, in order",
+        f"{result['acknowledged']} acknowledged, lost {result['lost']}, out of order "
+        f"{result['out_of_order']}, stored twice {result['stored_twice']}",
+        result["lost"] == result["out_of_order"] == 0,
+    )
 
 
 def _measured(stage: Stage, strike: Strike, *flags: str) -> dict[str, Any]:
@@ -84,17 +100,10 @@ def _under_load(stage: Stage, cluster: LocalCluster, strike: Strike) -> dict[str
     return result
 
 
-def _in_order(result: dict[str, Any]) -> Row:
-    return Row(
-        "every message, in order",
-        f"{result['acknowledged']} acknowledged, lost {result['lost']}, out of order "
-        f"{result['out_of_order']}, stored twice {result['stored_twice']}",
-        result["lost"] == result["out_of_order"] == 0,
-    )
-
-
-def _pause(cluster: LocalCluster, producer: Producer) -> tuple[str, int]:
-    """The master's name, and when it was stopped, ms of the wall clock."""
+def pause(cluster: LocalCluster, producer: Producer) -> tuple[str, int]:
+    """The master stands still until another process has its place, and the set is whole again.
+    Its name, and when it was stopped, ms of the wall clock.
+    """
     view = cluster.whole()
     producer.flows(RATE_PER_S * CALM_S)
     name = cluster.view.process_at(str(view.master_address))["name"]

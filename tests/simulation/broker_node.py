@@ -246,7 +246,8 @@ class BrokerNode:
             self.shell.step(call)
 
     def notice(self, notice: RoleNotice) -> None:
-        self.step(lambda core: core.on_role_notice(notice, self.world.now_ms))
+        hangs = self.disk.slow_ms > 0
+        self.step(lambda core: core.on_role_notice(notice, self.world.now_ms, disk_hangs=hangs))
 
     def position(self) -> messages.LogPosition:
         core = self.core

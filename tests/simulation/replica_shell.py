@@ -301,6 +301,8 @@ class ReplicaShell:
             f"{effect.source}"
         )
         self.world.count(f"role.{effect.role}")
+        if effect.source == "disk_hangs":
+            self.world.count("role.waits_for_disk")
         self.node.service.role_changed(effect)
         if effect.role == "MASTER":
             self.cluster.checkers.master_established(self.node)

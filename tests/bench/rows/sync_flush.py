@@ -20,6 +20,7 @@ from tests.bench.java_brokers import JavaBrokers
 from tests.bench.own_set import OwnSet, own_set
 from tests.bench.run_context import Bench
 from tests.bench.samples import median
+from tests.support import preloaded
 
 ROW = "sync-flush"
 SET_NAME = "bench-sync"
@@ -84,7 +85,7 @@ class Measured:
 
 def _brokers(cluster: BenchCluster, home: Path, stack: ExitStack) -> list[Measured]:
     """Ours first; Java's when there is one."""
-    library = syncs.build(home)
+    library = preloaded.build(syncs.SOURCE, home)
     counters = [syncs.SyncCounter(library, home / f"{name}.syncs") for name in ("ours", "java")]
     ours = stack.enter_context(
         own_set(cluster, home, SET_NAME, 1, *FLAGS, environ=counters[0].environ)

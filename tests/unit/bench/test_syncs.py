@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench import syncs
+from tests.support import preloaded
 
 PROGRAM = """
 import os, sys, mmap
@@ -30,7 +31,7 @@ def test_fdatasync_fsync_and_msync_of_a_log_file_are_counted_and_others_are_not(
     for path, size in ((log, syncs.LOG_FILE_BYTES), (other, 4_096)):
         path.touch()
         os.truncate(path, size)
-    counter = syncs.SyncCounter(syncs.build(tmp_path), tmp_path / "counts")
+    counter = syncs.SyncCounter(preloaded.build(syncs.SOURCE, tmp_path), tmp_path / "counts")
     before = counter.read()
     subprocess.run(
         [sys.executable, "-c", PROGRAM, str(log), str(other)],

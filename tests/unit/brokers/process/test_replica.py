@@ -104,7 +104,7 @@ async def test_an_error_of_its_own_ends_the_process_rather_than_a_silent_masters
     )
     assert replica.driver is not None
 
-    def stumble(notice: RoleNotice, now_ms: int) -> list[Effect]:
+    def stumble(notice: RoleNotice, now_ms: int, **_: object) -> list[Effect]:
         raise AssertionError("planted")
 
     monkeypatch.setattr(core, "on_role_notice", stumble)

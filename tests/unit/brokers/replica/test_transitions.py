@@ -180,3 +180,23 @@ def test_who_cannot_even_cut_its_log_for_want_of_room_does_not_lead_but_asks_aga
     assert one.role is Role.FENCED and one.clean
     assert fx.AskController(True) in effects
     assert one.cut_done(True, 100, 0) == [] and one.master is None
+
+
+def test_while_the_disk_hangs_another_master_ends_the_role_and_nothing_is_written() -> None:
+    one = roles()
+    promoted(one)
+    effects = one.on_notice(notice(2, 3), 0, disk_hangs=True)
+    kinds = [type(item) for item in effects]
+    assert fx.WriteEpochs not in kinds and fx.ConnectHa not in kinds and fx.AbortWaiters in kinds
+    (changed,) = [item for item in effects if isinstance(item, fx.RoleChanged)]
+    assert (changed.role, changed.master_epoch, changed.master_address) == ("SLAVE", 3, "h:2")
+    assert one.role is Role.FENCED
+    assert one.on_notice(notice(2, 3), 10, disk_hangs=True) == [], "it is told once"
+
+
+def test_once_the_disk_answers_the_next_notice_is_followed() -> None:
+    one = roles()
+    promoted(one)
+    one.on_notice(notice(2, 3), 0, disk_hangs=True)
+    kinds = [type(item) for item in one.on_notice(notice(2, 3), 10)]
+    assert kinds[0] is fx.WriteEpochs and one.role is Role.SLAVE
