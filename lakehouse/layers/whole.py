@@ -1,4 +1,4 @@
-"""A proof of history with what holds beside it: the tables that are made of it.
+"""A proof of history with what holds beside it: the tables that are made of it, and the log.
 
 Responsible for adding findings to a verdict. Refuses to know how they are found.
 """
@@ -6,11 +6,12 @@ Responsible for adding findings to a verdict. Refuses to know how they are found
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lakehouse.landing.kinds import Catalogue
 from lakehouse.landing.late_schemas import LateSchemas
+from lakehouse.layers.beside_kafka import compare_kafka
 from lakehouse.layers.difference import Compared
 from lakehouse.layers.gold import compare_gold
 from lakehouse.layers.silver import compare_silver
@@ -32,6 +33,17 @@ def with_tables(verdict: Verdict, lake: Lake, schemas_dirs: Sequence[Path] = ())
         files.leave_out_damaged()  # The proof has named them.
         found.take(compare_silver(lake, files, _catalogue(schemas_dirs)))
     found.take(compare_gold(lake))
+    return with_found(verdict, found)
+
+
+def with_kafka(verdict: Verdict, lake: Lake, kafka: Mapping[str, str]) -> Verdict:
+    """The same with every record of bronze held against the log. Raises `LakehouseError`."""
+    files = BronzeFiles(lake)
+    try:
+        found = compare_kafka(files, kafka)
+    except UNREADABLE:
+        files.leave_out_damaged()
+        found = compare_kafka(files, kafka)
     return with_found(verdict, found)
 
 

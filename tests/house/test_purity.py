@@ -92,7 +92,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
     "lakehouse/sql": ("query_spark",),
     "lakehouse/answers": ("snapshot",),
     "lakehouse/care": ("maintain",),
-    "lakehouse/layers": ("silver", "whole"),
+    "lakehouse/layers": ("beside_kafka", "silver", "whole"),
 }  # fmt: skip
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from infra.cli.lake.arguments import WAY_OUT_WHEN_BEHIND, add_lake_arguments, lake_of
 from infra.cli.lake.decisions import moment_of
+from infra.cli.process import table_of
+from infra.cluster.data_folder import DataFolder
 from infra.problems import EXIT_USAGE, Problem
 
 if TYPE_CHECKING:
@@ -59,6 +61,15 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
         help="with --layers: schemas of other releases, which explain their records; may repeat",
     )
     parser.add_argument(
+        "--kafka",
+        metavar="KEY=VALUE",
+        nargs="?",
+        const="",
+        action="append",
+        help="also hold every record against the log: a client setting, e.g. bootstrap.servers="
+        "HOST:PORT (without one: the Kafka of --dir's cluster); may repeat",
+    )
+    parser.add_argument(
         "--spark",
         action="store_true",
         help="fold in Spark, on all cores (without it from 200,000 unproven commands on)",
@@ -69,16 +80,17 @@ def run(arguments: argparse.Namespace) -> int:
     """0 when all of it is proven, 1 when something is found."""
     from lakehouse.errors import LakehouseError
 
+    kafka = _kafka(arguments)
     lake = lake_of(arguments)
     try:
-        verdict = _verdict(lake, arguments)
+        verdict = _verdict(lake, kafka, arguments)
     except LakehouseError as error:
         raise Problem(str(error), WAY_OUT_WHEN_BEHIND) from error
     print(json.dumps(verdict.as_dict(), indent=1) if arguments.json else verdict.text())
     return verdict.exit_code
 
 
-def _verdict(lake: Lake, arguments: argparse.Namespace) -> Verdict:
+def _verdict(lake: Lake, kafka: dict[str, str], arguments: argparse.Namespace) -> Verdict:
     from infra import waiting
     from lakehouse.proof import verify
 
@@ -92,10 +104,12 @@ def _verdict(lake: Lake, arguments: argparse.Namespace) -> Verdict:
     else:
         with waiting.told("what was not proven yet is folded"):
             verdict = verify.verify_here(lake, scope)
-    return _beside(verdict, lake, arguments)
+    return _beside(verdict, lake, kafka, arguments)
 
 
-def _beside(verdict: Verdict, lake: Lake, arguments: argparse.Namespace) -> Verdict:
+def _beside(
+    verdict: Verdict, lake: Lake, kafka: dict[str, str], arguments: argparse.Namespace
+) -> Verdict:
     """With what else is held against the lake."""
     from infra import waiting
     from lakehouse.layers import whole
@@ -103,7 +117,29 @@ def _beside(verdict: Verdict, lake: Lake, arguments: argparse.Namespace) -> Verd
     if arguments.layers:
         with waiting.told("silver and gold are made again and compared"):
             verdict = whole.with_tables(verdict, lake, arguments.schemas)
+    if kafka:
+        with waiting.told("the log is read from its beginning"):
+            verdict = whole.with_kafka(verdict, lake, kafka)
     return verdict
+
+
+def _kafka(arguments: argparse.Namespace) -> dict[str, str]:
+    """The settings of the Kafka to ask; none when none is asked for. Problem when it is not
+    known.
+    """
+    if arguments.kafka is None:
+        return {}
+    settings = table_of("kafka", [one for one in arguments.kafka if one])
+    if not settings:
+        found = DataFolder(arguments.dir.absolute()).cluster() or {}
+        settings = dict(found.get("kafka", {}))
+    if not settings.get("bootstrap.servers"):
+        raise Problem(
+            "verify: it is not said which Kafka",
+            "Give --kafka bootstrap.servers=HOST:PORT, or the --dir of a cluster.",
+            EXIT_USAGE,
+        )
+    return settings
 
 
 def _in_spark(lake: Lake, scope: Scope) -> Verdict:

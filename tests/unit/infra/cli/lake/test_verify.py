@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from infra.cli import main
 from infra.cli.lake.verify import verified_between
 from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE
 from tests.support.control_history import with_master
-from tests.support.landed_log import command_records, lake_in, land, outcome_records
+from tests.support.landed_log import BEGAN_MS, command_records, lake_in, land, outcome_records
+from tests.support.mock_kafka import mock_kafka
 
 RECORDS = with_master(1, 2, 3).records
 
@@ -57,3 +59,31 @@ def test_a_proof_of_what_there_is_not_is_one_line(
     land(lake_in(tmp_path), command_records(with_master(1, 2, 3).records))
     assert main.main(["verify", "--tables", str(tmp_path), *words]) == code
     assert said in capsys.readouterr().err
+
+
+def test_layers_and_the_log_are_asked_beside_the_proof(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables = tmp_path / "tables"
+    land(lake_in(tables), [*command_records(RECORDS), *outcome_records(RECORDS)])
+    with mock_kafka() as kafka:
+        producer = Producer(kafka)
+        for topic, _, offset, value in [*command_records(RECORDS), *outcome_records(RECORDS)]:
+            producer.produce(topic, value, partition=0, timestamp=BEGAN_MS + 1000 * offset)
+        producer.flush()
+        where = f"bootstrap.servers={kafka['bootstrap.servers']}"
+        words = ["verify", "--tables", str(tables), "--layers", "--kafka", where]
+        code = main.main(words)
+    told = capsys.readouterr().out
+    assert code == EXIT_DONE, told
+    assert "rows are what bronze gives" in told and "are those of the log" in told
+
+
+def test_a_kafka_that_nobody_named_is_wrong_usage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables = tmp_path / "tables"
+    land(lake_in(tables), [*command_records(RECORDS), *outcome_records(RECORDS)])
+    words = ["verify", "--tables", str(tables), "--dir", str(tmp_path), "--kafka"]
+    assert main.main(words) == EXIT_USAGE
+    assert "not said which Kafka" in capsys.readouterr().err
