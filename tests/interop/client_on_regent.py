@@ -62,7 +62,7 @@ def _once(
             producer.wait(lambda rows, share=share: len(rows) >= messages * share, "sending")  # type: ignore[misc]
             if kills:
                 cluster.whole()
-            kills.append(_kill_master(cluster))
+            kills.append(kill_master(cluster))
             stage.say(f"kill -9 {kills[-1][0]}")
         producer.wait(lambda rows: _is_done(rows, messages), "sending to the end")
         rows = producer.stop()
@@ -78,7 +78,7 @@ def _is_done(rows: list[LedgerRow], messages: int) -> bool:
     return len(acknowledged_of(rows)) >= messages
 
 
-def _kill_master(cluster: LocalCluster) -> tuple[str, int]:
+def kill_master(cluster: LocalCluster) -> tuple[str, int]:
     """`kill -9` of the master's process; its name and the wall clock in ms."""
     view = cluster.set_view("a master", lambda one: one.master_address is not None)
     process = cluster.view.process_at(str(view.master_address))

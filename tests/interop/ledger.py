@@ -31,7 +31,7 @@ Received = tuple[int, int, int]
 def read_ledger(path: Path) -> list[LedgerRow]:
     """The complete lines; a torn last one is left out."""
     rows = []
-    for line in _whole_lines(path):
+    for line in whole_lines(path):
         parts = line.split(",")
         if len(parts) == 7:
             rows.append(
@@ -55,13 +55,15 @@ def read_received(path: Path) -> list[Received]:
     """(sequence, queue, offset) of each complete line."""
     return [
         tuple(int(part) for part in line.split(",")[:3])
-        for line in _whole_lines(path)
+        for line in whole_lines(path)
         if line.count(",") == 3
     ]
 
 
-def _whole_lines(path: Path) -> list[str]:
-    """Without what follows the last line end: the writer may be in the middle of it."""
+def whole_lines(path: Path) -> list[str]:
+    """Without what follows the last line end: the writer may be in the middle of it. None before
+    the file is there.
+    """
     return path.read_text().rpartition("\n")[0].splitlines() if path.exists() else []
 
 

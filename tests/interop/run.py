@@ -169,6 +169,11 @@ SCENARIOS = (
         "the Java client on Regent's own brokers, master killed twice, default and tuned settings",
     ),
     Scenario(
+        "delayed",
+        "delayed_messages",
+        "messages with a delay level under the Java client, two masters killed while they wait",
+    ),
+    Scenario(
         "stock-restarts",
         "stock_restarts",
         "rolling restarts, stops and hand-overs under the Java client with default settings: no "
