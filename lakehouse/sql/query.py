@@ -53,7 +53,7 @@ def ask(lake: Lake, query: str, rows_max: int | None = None) -> Answer:
     Raises `WrongQuery` for what is no such statement, `NotLanded` for a table that is not there,
     `LakehouseError` for one that cannot be read.
     """
-    with _errors_in_words(lake):
+    with _errors_in_words(lake, query):
         require_one_question(query)
         opened = open_named(lake, mentioned(query))
         with _database(opened) as database:
@@ -109,7 +109,7 @@ def _taken(reader: pa.RecordBatchReader, rows_max: int | None) -> tuple[pa.Table
 
 
 @contextmanager
-def _errors_in_words(lake: Lake | None = None) -> Iterator[None]:
+def _errors_in_words(lake: Lake | None = None, query: str = "") -> Iterator[None]:
     try:
         yield
     except duckdb.InvalidInputException as error:
@@ -128,7 +128,19 @@ def _errors_in_words(lake: Lake | None = None) -> Iterator[None]:
     ) as error:
         raise WrongQuery(_first_words(error)) from error
     except (duckdb.Error, pa.ArrowException, OSError) as error:
-        raise LakehouseError(f"the tables cannot be read: {_first_words(error)}") from error
+        raise _blamed(lake, query, error) from error
+
+
+def _blamed(lake: Lake | None, query: str, error: Exception) -> LakehouseError:
+    """A stream may break where the database does not say whose it is: then one of the tables that
+    the query names is to blame.
+    """
+    for name in () if lake is None else mentioned(query):
+        assert lake is not None
+        told = cannot_be_read(lake, spec_named(lake, name), LakehouseError(""))
+        if not str(told).endswith(": "):
+            return told
+    return LakehouseError(f"the tables cannot be read: {_first_words(error)}")
 
 
 def _first_words(error: Exception) -> str:

@@ -14,6 +14,7 @@ from lakehouse.answers.decisions import history
 from lakehouse.errors import LakehouseError
 from lakehouse.gold.now import gold_now
 from lakehouse.gold.specs import FAILOVERS
+from lakehouse.sql import query
 from lakehouse.sql.query import ask
 from lakehouse.tables import delta
 from lakehouse.tables.bronze_log import BronzeLog, all_logs
@@ -151,3 +152,21 @@ def test_where_nothing_is_found_the_library_has_its_say_without_its_stack(lake: 
     assert reason(said) == "Kernel error: odd"
     told = cannot_be_read(Lake("s3://nowhere/at-all"), BRONZE, said)
     assert str(told) == "table bronze/records cannot be read: Kernel error: odd"
+
+
+def test_a_stream_that_breaks_without_a_name_is_laid_to_the_table_that_was_asked(
+    landed: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which of its threads meets the file first decides what the database says."""
+
+    def broken(*_: object) -> None:
+        raise OSError("Parquet magic bytes not found in footer")
+
+    monkeypatch.setattr(query, "_taken", broken)
+    asks = OF_BRONZE["sql"]
+    with pytest.raises(LakehouseError, match="the tables cannot be read: Parquet magic"):
+        asks(landed)
+    path = file_with(landed, BRONZE, 5, COMMANDS_TOPIC)
+    path.write_bytes(b"no table")
+    told = told_by(asks, landed)
+    assert "table bronze/records cannot be read" in told and path.name in told
