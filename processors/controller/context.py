@@ -24,6 +24,7 @@ from processors.fold.candidates import REASON_STALE
 from processors.fold.rules import SUPPORTED_RULES
 from processors.fold.state import BrokerSet, ControllerState, Replica
 from processors.liveness.replicas import Liveness
+from processors.liveness.role_taking import RoleTakings
 
 REQUEST_DEADLINE_MS = 2_500
 """Below the 3 s that brokers wait (RULES 10.4)."""
@@ -91,6 +92,7 @@ class CoreContext:
         self.folder = folder
         self.ids = ids
         self.liveness = Liveness()
+        self.takings = RoleTakings()
         self.patience = Patience()
         self.leadership = Leadership(config.controller_id, config.peers)
         self.peer_reports = PeerReports(self.leadership.peers)

@@ -291,6 +291,13 @@ class ControllerCore:
         effects, waiter = self._peers.reply(token, response)
         return effects if waiter is None else effects + self._guarded(waiter)
 
+    def on_broker_answer(
+        self, token: int, answer: RemotingCommand | None, now_ms: int
+    ) -> list[Effect]:
+        """A broker's answer to `AskBroker`; None: it gave none in time."""
+        self._context.clock(now_ms)
+        return self._leading.answered(token, answer) + self._reads.release()
+
     # -- hints and time ----------------------------------------------------------------------------
 
     def on_connection_closed(self, conn_id: int, now_ms: int) -> list[Effect]:
@@ -338,7 +345,7 @@ class ControllerCore:
 
     def _overdue(self) -> list[Effect]:
         effects = self._commands.expire() + self._reads.expire() + self._peers.expire()
-        return effects + self._transfers.settle()
+        return effects + self._reads.release() + self._transfers.settle()
 
     def tick(self, now_ms: int, wall_ms: int) -> list[Effect]:
         """Time has passed. Called some tens of times a second."""

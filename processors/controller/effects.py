@@ -44,7 +44,16 @@ class NotifyRole:
 
     address: str
     command: RemotingCommand
-    delay_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AskBroker:
+    """Call a broker at its own listening address; the answer is `on_broker_answer(token, …)`."""
+
+    token: int
+    address: str
+    request: RemotingCommand
+    timeout_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +154,7 @@ class Halt:
 
 Unusual = (
     NotifyRole
+    | AskBroker
     | Probe
     | AskEndOffset
     | AskLastPublished

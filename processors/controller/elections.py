@@ -1,15 +1,14 @@
 """Elections as the active controller sees them: the calls, their commands, and the pushes
 afterwards.
 
-Responsible for: turning due triggers into commands, and telling every living member of a set about
-a new master at once (1008).
+Responsible for: turning due triggers into commands, telling every living member of a set about a
+new master (1008), at once, but for Java slaves, and those where it takes HA links (906).
 Refuses to know: who leads among controllers, and who wins (the fold).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 from msgspec import structs
 
@@ -29,30 +28,29 @@ from processors.fold.rules import (
 from processors.fold.state import BrokerSet, ControllerState, Replica
 from processors.liveness.pulses import NOTICE_TOKEN, REASON_REFUSED
 from processors.liveness.replicas import Liveness
-from processors.liveness.triggers import ElectionCall, ElectionTriggers, Pace
+from processors.liveness.role_taking import REGISTERS_MS, Asked, Question, RoleTakings
+from processors.liveness.triggers import CAUSE_REFUSED, ElectionCall, ElectionTriggers, Pace
 from processors.settings import recorded
 from processors.wire import answers
 
 _NO_BROKER = -1
-JAVA_SLAVE_WAIT_MS = 300
-""" A Java slave learns its new master's HA address only from a name server's answer to its own
-registration, which it sends when it is told of its role. Before the master has registered there,
-that answer names nobody, and the slave asks again after its period of 10 s or more: so it is told a
-moment after its master.
-"""
 
 
 class Elections:
     """What one active controller keeps about elections."""
 
-    def __init__(self, liveness: Liveness, is_at_risk: Callable[[str], bool]) -> None:
+    def __init__(
+        self, liveness: Liveness, takings: RoleTakings, is_at_risk: Callable[[str], bool]
+    ) -> None:
         self._liveness = liveness
+        self._takings = takings
         self._is_at_risk = is_at_risk
         self._triggers = ElectionTriggers()
 
     def begin_leading(self, state: ControllerState, now_ms: int) -> list[tuple[str, str]]:
         """(address, set) of the masters without an open connection here."""
         self._triggers.became_active(now_ms)
+        self._takings.clear()
         sets = [state.sets[name] for name in sorted(state.sets) if not state.sets[name].tombstone]
         return self._triggers.unheard_masters(sets, self._liveness, now_ms)
 
@@ -60,7 +58,7 @@ class Elections:
         """Push the roles that a former leader may not have pushed."""
         effects: list[Effect] = []
         for name in names:
-            effects += self._tell_all(state, state.sets[name], now_ms)
+            effects += self._tell_elected(state, state.sets[name], now_ms)
         return effects
 
     def calls(
@@ -114,7 +112,10 @@ class Elections:
         for change in outcome.changes:
             match change:
                 case MasterElected():
-                    effects = self._tell_elected(state, state.sets[change.broker_name], now_ms)
+                    elected = state.sets[change.broker_name]
+                    # Nobody listens any more where the old master did, so no slave links there.
+                    waits_ms = 0 if outcome.cause == CAUSE_REFUSED else REGISTERS_MS
+                    effects = self._tell_elected(state, elected, now_ms, waits_ms, is_new=True)
                 case SyncStateSetAltered() if outcome.kind != "AlterSyncStateSet":
                     # Nobody asked for this one, so the master does not learn it from an answer.
                     told = self._tell_all(state, state.sets[change.broker_name], now_ms)
@@ -181,18 +182,73 @@ class Elections:
         return not self._liveness.is_gone(broker_set, replica, now_ms)
 
     def _tell_elected(
-        self, state: ControllerState, broker_set: BrokerSet, now_ms: int
+        self,
+        state: ControllerState,
+        broker_set: BrokerSet,
+        now_ms: int,
+        registers_ms: int = REGISTERS_MS,
+        *,
+        is_new: bool = False,
     ) -> list[Effect]:
-        """Tell all; the master first where a Java slave is among them."""
-        java = {
-            replica.address
+        """Tell all, but Java slaves only when the master has taken its role. Where the election is
+        not new, those of them that are members have heard of it.
+        """
+        told = self._tell_all(state, broker_set, now_ms, is_new)
+        members = () if is_new else broker_set.sync_state_set
+        slaves = {
+            replica.address: replica.broker_id
             for replica in broker_set.replicas
-            if not replica.is_regent and replica.broker_id != broker_set.master_broker_id
+            if not replica.is_regent
+            and replica.broker_id not in (broker_set.master_broker_id, *members)
         }
+        reached = [slaves[one.address] for one in told if one.address in slaves]
+        if not self._takings.begin(
+            broker_set.broker_name,
+            broker_set.master_epoch,
+            broker_set.master_broker_id or _NO_BROKER,
+            reached,
+            registers_ms,
+            now_ms,
+        ):
+            return [*told]
+        asked = self.questions(state, now_ms)
+        return [one for one in told if one.address not in slaves] + asked
+
+    def questions(self, state: ControllerState, now_ms: int) -> list[Effect]:
+        """What new masters and their Java slaves are to be asked and told now."""
+
+        def present(name: str) -> tuple[int | None, tuple[int, ...]]:
+            known = state.sets.get(name)
+            if known is None or not _has_mastership(known):
+                return None, ()
+            return known.master_epoch, known.sync_state_set
+
         return [
-            replace(effect, delay_ms=JAVA_SLAVE_WAIT_MS) if effect.address in java else effect
-            for effect in self._tell_all(state, broker_set, now_ms, is_new=True)
+            fx.AskBroker(one.token, replica.address, request, one.timeout_ms)
+            for one in self._takings.due(present, now_ms)
+            for replica, request in self._asked(state.sets[one.broker_name], one, state)
         ]
+
+    def _asked(
+        self, broker_set: BrokerSet, question: Question, state: ControllerState
+    ) -> list[tuple[Replica, RemotingCommand]]:
+        replica = broker_set.replica(question.broker_id)
+        master = broker_set.master()
+        if replica is None or master is None:
+            return []
+        match question.asked:
+            case Asked.MASTER:
+                return [(replica, answers.ha_question())]
+            case Asked.NOTICE:
+                notice = structs.replace(self._notice(state, broker_set), flag=0)
+                return [(replica, notice)]
+            case Asked.LINK | Asked.UNLINK:
+                return [(replica, answers.ha_told(question.ha_address, master.address))]
+
+    def answered(self, token: int, answer: RemotingCommand | None, now_ms: int) -> None:
+        """What came of a question; None: nothing."""
+        told = None if answer is None else answer.ext.get("masterHaAddress", "")
+        self._takings.answered(token, told, now_ms)
 
     def _notice(self, state: ControllerState, broker_set: BrokerSet) -> RemotingCommand:
         return answers.role_notice(state, broker_set, self._is_at_risk(broker_set.broker_name))

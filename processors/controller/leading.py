@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
+from brokers.remoting.command import RemotingCommand
 from events.outcomes import Outcome
 from processors.controller import effects as fx
 from processors.controller.commands import Commands
@@ -47,7 +48,7 @@ class Leading:
         self._context = context
         self._commands = commands
         self._reads = reads
-        self._elections = Elections(context.liveness, context.is_at_risk)
+        self._elections = Elections(context.liveness, context.takings, context.is_at_risk)
         self._scan_due_ms = 0
         self._arrivals_due_ms = 0
         self._round: Iterator[str] | None = None
@@ -134,6 +135,7 @@ class Leading:
     def step_down(self) -> list[Effect]:
         """Another one leads now."""
         state = self._context.state
+        self._context.takings.clear()
         return [fx.Note("warning", f"{state.leader_id} leads in term {state.term}; standing by")]
 
     def returned(self, key: BrokerKey) -> list[Effect]:
@@ -174,6 +176,12 @@ class Leading:
             effects += self.elections([outcome.broker_name])
         return effects
 
+    def answered(self, token: int, answer: RemotingCommand | None) -> list[Effect]:
+        """A broker's answer to what it was asked; None: there was none."""
+        context = self._context
+        self._elections.answered(token, answer, context.now_ms)
+        return self._elections.questions(context.state, context.now_ms) if context.is_active else []
+
     def scan(self, silent: Sequence[BrokerKey]) -> list[Effect]:
         """Look at the sets of replicas that just fell silent, and, a part in each tick, at all: the
         net below the pushes.
@@ -185,7 +193,7 @@ class Leading:
         effects = _silence_notes(silent)
         if not context.is_active:
             return effects
-        effects += self._tell_on()
+        effects += self._tell_on() + self._elections.questions(context.state, context.now_ms)
         if self._round is None and context.now_ms >= self._scan_due_ms:
             names = (SETTING_SCAN_BROKERS, SETTING_SCAN_MASTERS)
             wanted_ms = min(recorded.number(context.state, name) for name in names)

@@ -25,6 +25,8 @@ from processors.wire import answers, requests
 
 QUESTION_EVERY_MS = 500
 """Also a controller that nobody asks for anything wants to know."""
+KEPT_MAX = 1_000
+"""Polls of Java slaves that wait for a new master's role; those of more are answered at once."""
 
 
 class LogAccess:
@@ -187,6 +189,8 @@ class Reads:
         """The newest end of the log that was learnt (offset of the next record)."""
         self._known_end = 0
         """Where the log ended for certain when the question under way was put."""
+        self._kept: list[Waiter] = []
+        """Polls whose answer is not for Java slaves yet, in the order in which they came."""
 
     def read(self, waiter: Waiter) -> list[Effect]:
         """Take a broker's or operator's read in. Raises BadRequest for a body that will never be
@@ -262,8 +266,38 @@ class Reads:
             effects += waiter.answer(answers.unread(waiter.request, waited_ms), TIMEOUT)
         return effects
 
+    def release(self) -> list[Effect]:
+        """Serve the kept polls whose time has come."""
+        kept, self._kept = self._kept, []
+        return [effect for waiter in kept for effect in _one(waiter, self._serve)]
+
+    def _keeps(self, waiter: Waiter) -> bool:
+        """Keep a poll that may be a Java slave's which is not to hear of its new master yet. Java's
+        brokers do not say who asks, but each has one connection for all that it says.
+        """
+        request, context = waiter.request, self._context
+        name = request.ext.get("brokerName", "")
+        answer_by_ms = waiter.answer_by_ms(context.config.request_deadline_ms, context.now_ms)
+        if (
+            request.code != RequestCode.CONTROLLER_GET_REPLICA_INFO
+            or "regentBrokerId" in request.ext
+            or not context.takings.keeps(name, context.now_ms)
+            or context.now_ms >= answer_by_ms
+            or len(self._kept) >= KEPT_MAX
+        ):
+            return False
+        one = context.state.sets[name]
+        key = (one.cluster_name, name, one.master_broker_id or NO_CONNECTION)
+        pulse = context.liveness.pulse(key)
+        if pulse is not None and pulse.conn_id == waiter.conn_id:
+            return False
+        self._kept.append(waiter)
+        return True
+
     def _serve(self, waiter: Waiter) -> list[Effect]:
         request, state = waiter.request, self._context.state
+        if self._keeps(waiter):
+            return []
         if request.code == RequestCode.CONTROLLER_GET_REPLICA_INFO:
             at_risk = self._context.is_at_risk(request.ext.get("brokerName"))
             response = answers.replica_info(request, state, at_risk)

@@ -100,8 +100,8 @@ class EffectRunner:
 
     def _unusual(self, effect: fx.Unusual) -> None:
         match effect:
-            case fx.NotifyRole(address, command, delay_ms):
-                self._outbound.notify(address, command, delay_ms)
+            case fx.NotifyRole(address, command):
+                self._outbound.notify(address, command)
             case fx.TellPeer(address, command):
                 self._outbound.tell_peer(address, command)
             case fx.CloseConnection(conn_id, reason):
@@ -122,6 +122,7 @@ class EffectRunner:
     def _with_an_answer(
         self,
         effect: fx.Probe
+        | fx.AskBroker
         | fx.ForwardToLeader
         | fx.AskEndOffset
         | fx.AskLastPublished
@@ -135,6 +136,13 @@ class EffectRunner:
                     lambda result: perform(
                         core.on_probe_result(address, result, monotonic_ms(), wall_ms())
                     ),
+                )
+            case fx.AskBroker(token, address, request, timeout_ms):
+                self._outbound.ask_broker(
+                    address,
+                    request,
+                    timeout_ms,
+                    lambda answer: perform(core.on_broker_answer(token, answer, monotonic_ms())),
                 )
             case fx.ForwardToLeader(token, address, request, timeout_ms):
                 self._outbound.forward(

@@ -119,6 +119,7 @@ class Outbound:
         self._telling: set[str] = set()
         self._unanswered = Sparsely("requests without an answer from the leader")
         self._undelivered = Sparsely("role notices not delivered")
+        self._unheard = Sparsely("questions to Java sets without an answer")
         self._probes = asyncio.Semaphore(PROBES_AT_ONCE_MAX)
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
@@ -159,31 +160,39 @@ class Outbound:
         on_reply: Callable[[RemotingCommand | None], None],
     ) -> None:
         """Call the leader; `on_reply(None)` when no answer came."""
-        if not self._spawn(self._forward(address, request, timeout_ms, on_reply)):
+        if not self._spawn(self._call(self._peer_client, address, request, timeout_ms, on_reply)):
             on_reply(None)
 
-    async def _forward(
+    def ask_broker(
         self,
         address: str,
         request: RemotingCommand,
         timeout_ms: int,
         on_reply: Callable[[RemotingCommand | None], None],
     ) -> None:
+        """Call a broker; `on_reply(None)` when no answer came."""
+        if not self._spawn(self._call(self._broker_client, address, request, timeout_ms, on_reply)):
+            on_reply(None)
+
+    async def _call(
+        self,
+        client: RemotingClient,
+        address: str,
+        request: RemotingCommand,
+        timeout_ms: int,
+        on_reply: Callable[[RemotingCommand | None], None],
+    ) -> None:
         try:
-            response = await self._peer_client.call(address, request, timeout_ms)
+            response = await client.call(address, request, timeout_ms)
         except RemotingError as error:
-            self._unanswered.tell(f"at {address}: {error}", time.monotonic())
+            unanswered = self._unanswered if client is self._peer_client else self._unheard
+            unanswered.tell(f"at {address}: {error}", time.monotonic())
             on_reply(None)
             return
         on_reply(response)
 
-    def notify(self, address: str, command: RemotingCommand, delay_ms: int = 0) -> None:
-        """Send a role notice to a broker, now or after a while; a broker that cannot be reached
-        polls later.
-        """
-        if delay_ms:
-            asyncio.get_running_loop().call_later(delay_ms / 1000, self.notify, address, command)
-            return
+    def notify(self, address: str, command: RemotingCommand) -> None:
+        """Send a role notice to a broker; one that cannot be reached polls later."""
         connection = self._broker_client.connection(address)
         if connection is not None:
             self._waiting.pop(address, None)  # An older one must not come after this one.

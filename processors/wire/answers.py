@@ -230,6 +230,19 @@ def role_notice(state: ControllerState, broker_set: BrokerSet, at_risk: bool) ->
     )
 
 
+def ha_question() -> RemotingCommand:
+    """906 without fields: a master answers where it takes HA links, anybody else nothing."""
+    return RemotingCommand.request(RequestCode.EXCHANGE_BROKER_HA_INFO)
+
+
+def ha_told(ha_address: str, master_address: str) -> RemotingCommand:
+    """906 with fields: a Java broker adopts them, in any role, and a slave without a link to whom
+    they are news connects there at once; to nobody, where `ha_address` is empty.
+    """
+    ext = {"masterHaAddress": ha_address, "masterFlushOffset": "0", "masterAddress": master_address}
+    return RemotingCommand.request(RequestCode.EXCHANGE_BROKER_HA_INFO, ext)
+
+
 _ID_DIGITS_MAX = 19
 """A long; of thousands of digits Python makes no number."""
 

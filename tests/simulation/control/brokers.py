@@ -134,7 +134,7 @@ class BrokerNode(Process):
         known = {
             "regentIncarnation": self.incarnation,
             "regentClean": "false" if self.unclean else "true",
-            "regentHaAddress": f"{self.address}-ha",
+            "regentHaAddress": self._ha_address,
             "regentLastEpoch": str(epoch_of(self.history)),
             "regentEndOffset": str(end_of(self.history)),
             "regentBrokerId": str(self.broker_id),
@@ -427,6 +427,18 @@ class BrokerNode(Process):
             self.world.count("broker.notified")
             self._learn_epochs(message)
             self._take_role(message)
+        elif message.code == RequestCode.EXCHANGE_BROKER_HA_INFO:
+            ha_address = message.ext.get("masterHaAddress")
+            self.world.count("java.asked" if ha_address is None else "java.linked")
+        if not message.is_oneway:
+            leads = self.mastership is not None
+            line.send(
+                self, message.reply(0, {"masterHaAddress": self._ha_address} if leads else {})
+            )
+
+    @property
+    def _ha_address(self) -> str:
+        return f"{self.address}-ha"
 
     def lost(self, line: Line) -> None:
         for name, one in list(self._lines.items()):

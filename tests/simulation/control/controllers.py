@@ -234,12 +234,21 @@ class ControllerNode(Process):
         line.send(self, response)
 
     def _do_NotifyRole(self, effect: fx.NotifyRole) -> None:
-        def tell() -> None:
-            self._with_line(
-                effect.address, lambda line: line.send(self, effect.command), lambda why: None
+        self._with_line(
+            effect.address, lambda line: line.send(self, effect.command), lambda why: None
+        )
+
+    def _do_AskBroker(self, effect: fx.AskBroker) -> None:
+        def answered(answer: RemotingCommand | None) -> None:
+            self._tell_core(
+                lambda core: core.on_broker_answer(effect.token, answer, self.world.now_ms)
             )
 
-        self.soon(effect.delay_ms, tell)
+        self._with_line(
+            effect.address,
+            lambda line: self.call(line, effect.request, effect.timeout_ms, answered),
+            lambda why: answered(None),
+        )
 
     def _do_SetLogLevel(self, effect: fx.SetLogLevel) -> None:
         self.world.count("log_level")

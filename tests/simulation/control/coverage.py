@@ -54,6 +54,8 @@ OTHERS = (
     "probe.refused",
     "probe.timeout",
     "java.temporary_dropped",
+    "java.asked",
+    "java.linked",
     "broker.id_refused",
     "label.REPEAT",
     "label.DESIGNATED",

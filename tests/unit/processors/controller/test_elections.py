@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from processors.controller import effects as fx
 from processors.controller.elections import Elections
+from processors.liveness.role_taking import RoleTakings
 from tests.support.controller_rig import CLUSTER, SET, Rig
 
 
@@ -94,20 +95,136 @@ def test_a_mastership_at_risk_is_told_to_brokers_and_in_answers(rig: Rig) -> Non
     assert info is not None and info.ext["regentAtRisk"] == "true"
 
 
-def test_a_java_slave_is_told_a_moment_after_the_new_master(rig: Rig) -> None:
-    ext = {"clusterName": "C", "brokerName": SET, "brokerId": "3", "brokerAddress": "b3:10911"}
-    rig.request(1003, ext, conn=3)  # registers without an incarnation: a Java broker
-    rig.elect(2, designate=True)
-    delays = {notice.address: notice.delay_ms for notice in rig.take(fx.NotifyRole)}
-    assert delays["b1:10911"] == delays["b2:10911"] == 0 < delays["b3:10911"]
+def java(rig: Rig, *brokers: int) -> None:
+    """These brokers are Java's from now on: they register, and beat, without an incarnation."""
+    for broker in brokers:
+        names = {"clusterName": CLUSTER, "brokerName": SET, "brokerId": str(broker)}
+        address = f"b{broker}:10911"
+        rig.request(1003, names | {"brokerAddress": address}, conn=broker)
+        beat = {"brokerAddr": address, "epoch": "1", "maxOffset": "100", "confirmOffset": "100"}
+        rig.request(904, names | beat, conn=broker, oneway=True)
+    rig.sent.clear()
 
 
-def test_a_java_master_is_told_at_once(rig: Rig) -> None:
-    ext = {"clusterName": "C", "brokerName": SET, "brokerId": "2", "brokerAddress": "b2:10911"}
-    rig.request(1003, ext, conn=2)
-    rig.elect(2, designate=True)
-    delays = {notice.address: notice.delay_ms for notice in rig.take(fx.NotifyRole)}
-    assert set(delays.values()) == {0}
+class Asked:
+    """A set of three under broker 2's new mastership, of which the given ones are Java's."""
+
+    def __init__(self, rig: Rig, *brokers: int) -> None:
+        self.rig = rig
+        java(rig, *brokers)
+        rig.elect(2, designate=True)
+
+    def answered(self, question: fx.AskBroker, **ext: str) -> None:
+        answer = question.request.reply(0, ext)
+        self.rig.perform(self.rig.core.on_broker_answer(question.token, answer, self.rig.now_ms))
+
+    def polled(self, conn: int) -> bool:
+        """Whether a poll over that connection is answered at once; a Java broker does not say who
+        it is.
+        """
+        return self.rig.request(1004, {"brokerName": SET}, conn=conn) is not None
+
+    def questions(self) -> list[tuple[str, int]]:
+        return [(one.address, one.request.code) for one in self.rig.take(fx.AskBroker)]
+
+
+def test_java_slaves_hear_of_a_new_master_when_it_has_its_role(rig: Rig) -> None:
+    asked = Asked(rig, 3)
+    assert sorted(one.address for one in rig.take(fx.NotifyRole)) == ["b1:10911", "b2:10911"]
+    (question,) = rig.take(fx.AskBroker)
+    assert (question.address, question.request.code, question.request.ext) == ("b2:10911", 906, {})
+    asked.answered(question)
+    rig.pass_time(100, step=25)
+    (question,) = rig.take(fx.AskBroker)
+    asked.answered(question, masterHaAddress="b2:10912")
+    assert asked.questions() == []
+    rig.pass_time(400)
+    (notice,) = rig.take(fx.AskBroker)
+    assert (notice.address, notice.request.code) == ("b3:10911", 1008)
+    assert not notice.request.is_oneway and notice.request.ext["masterBrokerId"] == "2"
+    asked.answered(notice)
+    (link,) = rig.take(fx.AskBroker)
+    assert (link.address, link.request.code) == ("b3:10911", 906)
+    assert link.request.ext["masterHaAddress"] == "b2:10912"
+    asked.answered(link)
+    rig.pass_time(600)
+    (unlink,) = rig.take(fx.AskBroker)
+    assert (unlink.request.code, unlink.request.ext["masterHaAddress"]) == (906, "")
+    rig.alter("2,3", rig.state.sets[SET].sync_state_set_epoch, master=2)
+    asked.answered(unlink)
+    rig.pass_time(1_000)
+    assert rig.take(fx.AskBroker) == []
+
+
+def test_slaves_of_a_master_whose_port_is_closed_are_told_without_waiting_for_name_servers(
+    rig: Rig,
+) -> None:
+    java(rig, 2, 3)
+    rig.close_connection(1)
+    rig.probe_result("b1:10911", "refused")
+    assert rig.state.sets[SET].master_broker_id == 2
+    (question,) = rig.take(fx.AskBroker)
+    answer = question.request.reply(0, {"masterHaAddress": "b2:10912"})
+    rig.perform(rig.core.on_broker_answer(question.token, answer, rig.now_ms))
+    assert [(one.address, one.request.code) for one in rig.take(fx.AskBroker)] == [
+        ("b3:10911", 1008)
+    ]
+
+
+def test_a_java_slave_that_polls_meanwhile_waits_for_its_answer_and_nobody_else_does(
+    rig: Rig,
+) -> None:
+    asked = Asked(rig, 2, 3)
+    assert not asked.polled(3)
+    assert asked.polled(2), "the master itself"
+    ours = {"brokerName": SET, "regentBrokerId": "1", "regentIncarnation": "life-1"}
+    assert rig.request(1004, ours, conn=1) is not None
+    names = {"clusterName": CLUSTER, "brokerName": SET}
+    assert rig.request(1012, names, conn=3) is not None, "another question"
+    (question,) = rig.take(fx.AskBroker)
+    rig.take(fx.Reply)
+    asked.answered(question, masterHaAddress="b2:10912")
+    rig.pass_time(400)
+    (answer,) = [one.response for one in rig.take(fx.Reply) if one.conn_id == 3]
+    assert answer.ext["masterBrokerId"] == "2" and asked.polled(3)
+
+
+def test_a_java_slave_waits_no_longer_than_its_call_lasts(rig: Rig) -> None:
+    asked = Asked(rig, 3)
+    assert not asked.polled(3)
+    rig.take(fx.Reply)
+    rig.pass_time(1_500)
+    assert [one.conn_id for one in rig.take(fx.Reply)] == [3]
+    assert ("b3:10911", 1008) in asked.questions()
+
+
+def test_a_set_of_ours_alone_is_asked_nothing_and_waits_for_nothing(rig: Rig) -> None:
+    asked = Asked(rig)
+    assert len(rig.take(fx.NotifyRole)) == 3 and asked.questions() == []
+    assert asked.polled(3)
+
+
+def test_a_java_master_of_slaves_of_ours_keeps_nobody_waiting(rig: Rig) -> None:
+    asked = Asked(rig, 2)
+    assert len(rig.take(fx.NotifyRole)) == 3 and asked.questions() == []
+    assert asked.polled(3)
+
+
+def test_a_new_leader_goes_on_with_java_slaves_that_are_no_members_yet(rig: Rig) -> None:
+    Asked(rig, 2, 3)
+    assert rig.state.sets[SET].sync_state_set == (2,)
+    other = Rig("c2", rig.log, {"c1": "c1:9878"}, now_ms=rig.now_ms, seed=2)
+    other.catch_up()
+    other.heartbeat(2)
+    other.heartbeat(3)
+    other.tick()
+    other.perform(other.core.on_peer_closed("c1:9878", True, other.now_ms))
+    other.tick(200)
+    assert other.core.is_active
+    assert "b3:10911" not in [one.address for one in other.take(fx.NotifyRole)]
+    assert [(one.address, one.request.code) for one in other.take(fx.AskBroker)] == [
+        ("b2:10911", 906)
+    ]
 
 
 def test_pushes_can_be_switched_off() -> None:
@@ -121,7 +238,7 @@ def test_pushes_can_be_switched_off() -> None:
 
 def test_s6_a_restarted_master_that_beats_is_not_told_its_old_mastership(rig: Rig) -> None:
     """A Java broker knows no epoch after its start: it would lead again in the one that is over."""
-    desk = Elections(rig.core._context.liveness, lambda name: False)
+    desk = Elections(rig.core._context.liveness, RoleTakings(), lambda name: False)
     known = rig.state.sets[SET]
     assert known.master_broker_id is not None
     assert len(desk.tell_one(rig.state, SET, known.master_broker_id, rig.now_ms)) == 1
@@ -140,7 +257,7 @@ def test_s6_a_java_master_that_registers_again_is_told_nothing_before_the_log_kn
     rig.elect(2, designate=True)
     rig.heartbeat(2)
     liveness = rig.core._context.liveness
-    desk = Elections(liveness, lambda name: False)
+    desk = Elections(liveness, RoleTakings(), lambda name: False)
 
     def told() -> set[str]:
         one = [notice.address for notice in desk.tell_one(rig.state, SET, 2, rig.now_ms)]

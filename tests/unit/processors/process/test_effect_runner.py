@@ -3,6 +3,8 @@
 import logging
 from pathlib import Path
 
+import pytest
+
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codec import FRAME_BYTES_MAX
 from brokers.remoting.command import RemotingCommand
@@ -37,24 +39,55 @@ async def test_a_refused_probe_comes_back_to_the_core(tmp_path: Path) -> None:
     await outbound.close()
 
 
-async def test_role_notices_are_delivered_when_they_are_due(tmp_path: Path) -> None:
-    got: list[RemotingCommand] = []
+class Broker:
+    """A broker that answers every call with 0, and keeps what it got."""
 
-    def handle(connection: Connection, request: RemotingCommand) -> None:
-        got.append(request)
+    def __init__(self) -> None:
+        self.got: list[RemotingCommand] = []
+        self._server = RemotingServer(self._handle)
 
-    server = RemotingServer(handle)
-    await server.start()
+    def _handle(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
+        self.got.append(request)
+        return None if request.is_oneway else request.reply(0, {"masterHaAddress": "b2:10912"})
+
+    async def start(self) -> str:
+        await self._server.start()
+        return f"127.0.0.1:{self._server.port}"
+
+    async def close(self) -> None:
+        await self._server.close()
+
+
+async def test_a_role_notice_is_delivered(tmp_path: Path) -> None:
+    broker = Broker()
+    address = await broker.start()
     made, outbound = runner(Rig(), tmp_path, [])
-    address = f"127.0.0.1:{server.port}"
-    late, soon = (
-        RemotingCommand.request(1008, {"when": when}, oneway=True) for when in ("late", "soon")
-    )
-    made.perform([fx.NotifyRole(address, late, delay_ms=1_000), fx.NotifyRole(address, soon)])
-    await until(lambda: len(got) == 2, "both notices came")
-    assert [notice.ext["when"] for notice in got] == ["soon", "late"]
+    made.perform([fx.NotifyRole(address, RemotingCommand.request(1008, oneway=True))])
+    await until(lambda: broker.got, "the notice came")
     await outbound.close()
-    await server.close()
+    await broker.close()
+
+
+@pytest.mark.parametrize("answers", [True, False])
+async def test_what_a_broker_was_asked_comes_back_to_the_core(
+    tmp_path: Path, answers: bool
+) -> None:
+    broker = Broker()
+    address = await broker.start() if answers else f"127.0.0.1:{free_port()}"
+    rig = Rig()
+    made, outbound = runner(rig, tmp_path, [])
+    back: list[tuple[int, str | None]] = []
+
+    def came(token: int, answer: RemotingCommand | None, now_ms: int) -> list[fx.Effect]:
+        back.append((token, None if answer is None else answer.ext["masterHaAddress"]))
+        return []
+
+    rig.core.on_broker_answer = came  # type: ignore[method-assign]
+    made.perform([fx.AskBroker(7, address, RemotingCommand.request(906), 20_000)])
+    await until(lambda: back, "the core knows what came of it")
+    assert back == [(7, "b2:10912" if answers else None)]
+    await outbound.close()
+    await broker.close()
 
 
 async def test_after_a_halt_nothing_is_performed(tmp_path: Path) -> None:
