@@ -86,8 +86,7 @@ class ClientService:
             self._offsets,
             TopicRequests(tables, changes, shared.groups),
             KeptRequests(tables.kept, store, clock),
-            shared.ends,
-            shared.clients,
+            *shared.services,
         )
         self.served = declared(self._services)
         """Request code to how it is served."""

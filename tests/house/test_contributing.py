@@ -29,7 +29,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "A new request code of brokers": (
         ("brokers/remoting/codes.py", "REGENT_CLIENTS"),
         ("brokers/service/metadata/client_copy.py", "RequestCode.REGENT_CLIENTS: Served("),
-        ("brokers/service/client_service.py", "shared.clients"),
+        ("brokers/service/metadata/shared_tables.py", "self.ends, self.clients"),
         ("brokers/PROTOCOL.md", "19016"),
     ),
     "A new fact that brokers report": (

@@ -9,18 +9,25 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.PullResult;
+import org.apache.rocketmq.client.consumer.PullStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.exception.MQClientException;
+import org.apache.rocketmq.client.impl.consumer.PullAPIWrapper;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.SendStatus;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
 
 /**
  * A stock RocketMQ client in the roles the interop run needs.
@@ -31,11 +38,14 @@ import org.apache.rocketmq.common.message.MessageExt;
  *   mode=produce namesrv=H:P topic=T (count=N | untilInputEnds=true) rate=PER_SECOND ledger=FILE
  *                [threads=K] [pollMs=] [timeoutMs=] [body=BYTES] [first=SEQUENCE] [batch=MESSAGES] [delayLevel=N]
  *   mode=consume namesrv=H:P topic=T group=G received=FILE [pollMs=]
+ *   mode=pull    namesrv=H:P topic=T group=G brokerId=N received=FILE refused=FILE
  *   mode=query   namesrv=H:P topic=T keys=K,K,... found=FILE
  *
  * Ledger line:   sequence,attempt,startMs,endMs,outcome,queueId,queueOffset
  *                outcome = SEND_OK or the failure's class; the place is -1,-1 when nothing was answered
  * Received line: sequence,queueId,queueOffset,atMs, as an orderly listener gets them: each queue in turn
+ *                and, from mode=pull, as pulls of the replica with that id gave them
+ * Refused line:  startMs,endMs,queueId,what: one pull that the client has no messages and no next offset from
  * Found line:    key,queueId,queueOffset of each message that a query by that key gave
  */
 public final class InteropClient {
@@ -56,9 +66,10 @@ public final class InteropClient {
         switch (options.getOrDefault("mode", "")) {
             case "produce": produce(options); break;
             case "consume": consume(options); break;
+            case "pull": pull(options); break;
             case "query": query(options); break;
             default:
-                System.err.println("mode=produce, mode=consume or mode=query is needed");
+                System.err.println("mode=produce, mode=consume, mode=pull or mode=query is needed");
                 System.exit(2);
         }
     }
@@ -89,8 +100,7 @@ public final class InteropClient {
         AtomicInteger next = new AtomicInteger(first);
         AtomicInteger given = new AtomicInteger();
         long begun = System.nanoTime();
-        try (BufferedWriter ledger = Files.newBufferedWriter(Path.of(options.get("ledger")), StandardCharsets.UTF_8,
-                StandardOpenOption.CREATE, StandardOpenOption.TRUNCATE_EXISTING)) {
+        try (BufferedWriter ledger = writer(options.get("ledger"))) {
             List<Thread> workers = new ArrayList<>();
             for (int i = 0; i < threads; i++) {
                 Thread worker = new Thread(() -> {
@@ -173,8 +183,7 @@ public final class InteropClient {
     }
 
     private static void consume(Map<String, String> options) throws Exception {
-        BufferedWriter received = Files.newBufferedWriter(Path.of(options.get("received")), StandardCharsets.UTF_8,
-            StandardOpenOption.CREATE, StandardOpenOption.TRUNCATE_EXISTING);
+        BufferedWriter received = writer(options.get("received"));
         AtomicLong total = new AtomicLong();
         DefaultMQPushConsumer consumer = null;
         for (int attempt = 1; consumer == null; attempt++) {
@@ -219,12 +228,78 @@ public final class InteropClient {
         return consumer;
     }
 
+    /** Reads from one replica, whichever role it has: what readers from slaves do. */
+    private static void pull(Map<String, String> options) throws Exception {
+        DefaultMQPullConsumer consumer = new DefaultMQPullConsumer(options.get("group"));
+        consumer.setNamesrvAddr(options.get("namesrv"));
+        consumer.start();
+        PullAPIWrapper from = consumer.getDefaultMQPullConsumerImpl().getPullAPIWrapper();
+        from.setConnectBrokerByUser(true);
+        from.setDefaultBrokerId(Long.parseLong(options.get("brokerId")));
+        System.out.println("settings client=rocketmq-client-5.3.3 pollNameServerInterval=" + consumer.getPollNameServerInterval()
+            + " brokerSuspendMaxTimeMillis=" + consumer.getBrokerSuspendMaxTimeMillis() + " brokerId=" + options.get("brokerId"));
+        AtomicBoolean over = new AtomicBoolean();
+        List<Thread> readers = new ArrayList<>();
+        try (BufferedWriter received = writer(options.get("received")); BufferedWriter refused = writer(options.get("refused"))) {
+            for (MessageQueue queue : consumer.fetchSubscribeMessageQueues(options.get("topic"))) {
+                Thread reader = new Thread(() -> read(consumer, queue, received, refused, over));
+                reader.start();
+                readers.add(reader);
+            }
+            while (System.in.read() >= 0) {
+                // The run closes standard input when it has seen enough.
+            }
+            over.set(true);
+            for (Thread reader : readers) {
+                reader.interrupt();
+                reader.join();
+            }
+        }
+        consumer.shutdown();
+        System.exit(0);
+    }
+
+    private static void read(DefaultMQPullConsumer consumer, MessageQueue queue, BufferedWriter received, BufferedWriter refused, AtomicBoolean over) {
+        long offset = 0;
+        while (!over.get()) {
+            long start = System.currentTimeMillis();
+            String what = null;
+            try {
+                PullResult result = consumer.pullBlockIfNotFound(queue, "*", offset, 32);
+                long now = System.currentTimeMillis();
+                if (result.getPullStatus() == PullStatus.FOUND) {
+                    for (MessageExt message : result.getMsgFoundList()) {
+                        write(received, message.getKeys() + "," + message.getQueueId() + "," + message.getQueueOffset() + "," + now);
+                    }
+                } else if (result.getPullStatus() == PullStatus.OFFSET_ILLEGAL) {
+                    what = "OFFSET_ILLEGAL";
+                }
+                offset = result.getNextBeginOffset();
+            } catch (MQBrokerException failure) {
+                what = "code" + failure.getResponseCode();
+            } catch (Exception failure) {
+                what = failure.getClass().getSimpleName();
+            }
+            if (what != null && !over.get()) {
+                write(refused, start + "," + System.currentTimeMillis() + "," + queue.getQueueId() + "," + what);
+                try {
+                    Thread.sleep(RETRY_PAUSE_MS);
+                } catch (InterruptedException end) {
+                    return;
+                }
+            }
+        }
+    }
+
+    private static BufferedWriter writer(String file) throws IOException {
+        return Files.newBufferedWriter(Path.of(file), StandardCharsets.UTF_8, StandardOpenOption.CREATE, StandardOpenOption.TRUNCATE_EXISTING);
+    }
+
     private static void query(Map<String, String> options) throws Exception {
         DefaultMQProducer asker = new DefaultMQProducer("interop-asker");
         asker.setNamesrvAddr(options.get("namesrv"));
         asker.start();
-        try (BufferedWriter found = Files.newBufferedWriter(Path.of(options.get("found")), StandardCharsets.UTF_8,
-                StandardOpenOption.CREATE, StandardOpenOption.TRUNCATE_EXISTING)) {
+        try (BufferedWriter found = writer(options.get("found"))) {
             for (String key : options.get("keys").split(",")) {
                 try {
                     for (MessageExt message : asker.queryMessage(options.get("topic"), key, 32, 0, System.currentTimeMillis()).getMessageList()) {

@@ -1,7 +1,7 @@
-"""The stock Java client as processes, and what its files say: acknowledged, received, lost,
-outages.
+"""A stock client as processes, and what its files say: acknowledged, received, lost, outages.
 
-Responsible for: starting InteropClient in its two roles, judging loss and outages from files alone.
+Responsible for: starting the Java client's program (InteropClient), or another language's with the
+same lines, in its two roles; judging loss and outages from files alone.
 Refuses to know: who is killed, and what stands behind the name server's address.
 """
 
@@ -38,6 +38,9 @@ STOP_WITHIN_S = 150.0
 CONSUME_WITHIN_S = 90.0
 POLL_S = 0.05
 RATE_PER_S = 200
+FIRST_SEQUENCE = -1
+"""Of the message that makes the topic: those of a ledger begin at 0, and none counts as stored
+twice."""
 TUNED = {"pollMs": "200", "timeoutMs": "500"}
 """Client settings of someone who wants to see a failover quickly."""
 PATIENT = {"pollMs": "200", "timeoutMs": "3000"}
@@ -81,10 +84,17 @@ def outage_after(
     return Outage(name, rto, len(failed), failed[0][2], gap)
 
 
+Words = Callable[[Stage], list[str]]
+"""The words that start a client's program; settings and files follow as key=value."""
+
+
+def java(stage: Stage) -> list[str]:
+    """The Java client's program."""
+    return ["java", *CLIENT_JVM, "-cp", stage.client_class_path, "InteropClient"]
+
+
 class Producer:
-    """A sending client. Without `count` it sends until `stop`; its first message has been
-    acknowledged when this returns.
-    """
+    """A sending client. Without `count` it sends until `stop`."""
 
     def __init__(
         self,
@@ -97,6 +107,7 @@ class Producer:
         count: int | None = None,
         name: str = "",
         options: Mapping[str, str] | None = None,
+        words: Words = java,
     ) -> None:
         """`options`: more of InteropClient's, `first`, `batch` or `delayLevel` for instance."""
         home = stage.work / "clients"
@@ -109,11 +120,7 @@ class Producer:
         extra = [f"{key}={value}" for key, value in {**settings, **(options or {})}.items()]
         limit = ["untilInputEnds=true"] if count is None else [f"count={count}"]
         command = [
-            "java",
-            *CLIENT_JVM,
-            "-cp",
-            stage.client_class_path,
-            "InteropClient",
+            *words(stage),
             "mode=produce",
             f"namesrv={name_servers}",
             f"topic={topic}",
@@ -196,7 +203,9 @@ class Producer:
 
 
 class Consumer:
-    """A push consumer from the first message on."""
+    """A push consumer from the first message on; with another `mode`, whoever writes the same
+    lines. `options`: more of its program's.
+    """
 
     def __init__(
         self,
@@ -207,6 +216,9 @@ class Consumer:
         settings: Mapping[str, str] = TUNED,
         name: str = "",
         group: str = "",
+        mode: str = "consume",
+        options: Mapping[str, str] | None = None,
+        words: Words = java,
     ) -> None:
         home = stage.work / "clients"
         home.mkdir(parents=True, exist_ok=True)
@@ -216,17 +228,14 @@ class Consumer:
         )
         poll = [f"{key}={value}" for key, value in settings.items() if key == "pollMs"]
         command = [
-            "java",
-            *CLIENT_JVM,
-            "-cp",
-            stage.client_class_path,
-            "InteropClient",
-            "mode=consume",
+            *words(stage),
+            f"mode={mode}",
             f"namesrv={name_servers}",
             f"topic={topic}",
             f"group={group or f'interop-{name or topic}'}",
             f"received={self.received}",
             *poll,
+            *(f"{key}={value}" for key, value in (options or {}).items()),
         ]
         self._process = children.spawn(command, self._output, cwd=home, wants_input=True)
 
@@ -256,9 +265,18 @@ class Consumer:
         ]
 
 
-def first_message(stage: Stage, name_servers: str, topic: str) -> None:
+def first_message(stage: Stage, name_servers: str, topic: str, words: Words = java) -> None:
     """Send one message, which creates the topic: consumers then find a route at once."""
-    producer = Producer(stage, name_servers, topic, settings={}, count=1, name=f"{topic}-first")
+    producer = Producer(
+        stage,
+        name_servers,
+        topic,
+        settings={},
+        count=1,
+        name=f"{topic}-first",
+        options={"first": str(FIRST_SEQUENCE)},
+        words=words,
+    )
     try:
         producer.wait(
             lambda rows: bool(acknowledged_of(rows)),
@@ -343,11 +361,7 @@ def found_by_key(stage: Stage, name_servers: str, topic: str, keys: Sequence[int
     home.mkdir(parents=True, exist_ok=True)
     found, output = home / f"{topic}-found.csv", home / f"{topic}-query.out"
     command = [
-        "java",
-        *CLIENT_JVM,
-        "-cp",
-        stage.client_class_path,
-        "InteropClient",
+        *java(stage),
         "mode=query",
         f"namesrv={name_servers}",
         f"topic={topic}",

@@ -8,7 +8,7 @@ Refuses to know: who wrote the files, who was killed meanwhile, and what was los
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,6 +58,36 @@ def read_received(path: Path) -> list[Received]:
         for line in whole_lines(path)
         if line.count(",") == 3
     ]
+
+
+def read_arrivals(path: Path) -> dict[tuple[int, int], int]:
+    """(queue, offset) of each message to when it was handed out first, ms of the wall clock."""
+    found: dict[tuple[int, int], int] = {}
+    for line in whole_lines(path):
+        parts = line.split(",")
+        if len(parts) == 4:
+            found.setdefault((int(parts[1]), int(parts[2])), int(parts[3]))
+    return found
+
+
+def read_refused(path: Path) -> list[tuple[int, int, int, str]]:
+    """(start, end, queue, what) of each pull that came to nothing; times in ms of the wall
+    clock.
+    """
+    rows = [line.split(",") for line in whole_lines(path) if line.count(",") == 3]
+    return [(int(start), int(end), int(queue), what) for start, end, queue, what in rows]
+
+
+def longest_wait_ms(rows: Sequence[LedgerRow], arrivals: Mapping[tuple[int, int], int]) -> int:
+    """From an acknowledgement until a consumer that ran through all of it was handed the
+    message.
+    """
+    waits = [
+        arrivals[row.queue, row.offset] - row.end_ms
+        for row in rows
+        if row.outcome == "SEND_OK" and (row.queue, row.offset) in arrivals
+    ]
+    return max(waits, default=0)
 
 
 def whole_lines(path: Path) -> list[str]:

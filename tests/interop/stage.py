@@ -30,6 +30,10 @@ NO_COMPILER = 2
 Shared = TypeVar("Shared")
 
 
+class Skipped(Exception):
+    """A scenario that cannot be played on this machine; the text says what it wants."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One line of the table at the end: what was looked at, what came out, and whether that is

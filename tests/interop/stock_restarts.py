@@ -1,5 +1,5 @@
-"""Planned changes under the stock Java client with default settings: brokers restarted in turn, a
-master stopped and started 2 s later, the mastership handed over. No send fails.
+"""Planned changes under a stock client with default settings: brokers restarted in turn, a master
+stopped and started 2 s later, the mastership handed over. No send fails.
 
 Responsible for: one cluster through the `regent` command line, a producer and a push consumer that
 run through all of it.
@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable
 
 from infra.problems import Problem
-from tests.interop.java_client import Consumer, Producer, first_message, verdict
-from tests.interop.ledger import LedgerRow
+from tests.interop.go_client import go
+from tests.interop.java_client import Consumer, Producer, Words, first_message, java, verdict
+from tests.interop.ledger import LedgerRow, longest_wait_ms, read_arrivals
 from tests.interop.stage import Row, Stage
 from tests.support.local_cluster import LocalCluster, regent
 
@@ -28,30 +29,38 @@ NAMES = {
 }
 
 
-def run(stage: Stage) -> list[Row]:
-    """Each kind of change as often as --times says."""
-    times = int(stage.options.get("times") or 10)
-    cluster = LocalCluster(stage.work / "cluster")
+def under_java(stage: Stage) -> list[Row]:
+    """Each kind of change as often as --times says, under the Java client."""
+    return _run(stage, "java", java)
+
+
+def under_go(stage: Stage) -> list[Row]:
+    """The same under the Go client."""
+    return _run(stage, "go", go)
+
+
+def _run(stage: Stage, client: str, words: Words) -> list[Row]:
+    words(stage)  # what needs a compiler is said before anything starts
+    cluster = LocalCluster(stage.work / f"cluster-{client}")
     try:
-        stage.client_class_path  # noqa: B018  what needs a compiler is said before anything starts
         stage.say("starting a cluster: Kafka, two controllers, a name server, three brokers")
         cluster.up()
-        rows = _under_load(stage, cluster, times)
+        rows = _under_load(stage, cluster, f"{TOPIC}-{client}", words)
         cluster.down()
     finally:
         cluster.end()
     return rows
 
 
-def _under_load(stage: Stage, cluster: LocalCluster, times: int) -> list[Row]:
-    name_server = cluster.name_servers[0]
-    first_message(stage, name_server, TOPIC)
-    consumer = Consumer(stage, name_server, TOPIC, settings={})
-    producer = Producer(stage, name_server, TOPIC, settings={}, rate=RATE_PER_S)
+def _under_load(stage: Stage, cluster: LocalCluster, topic: str, words: Words) -> list[Row]:
+    name_server, times = cluster.name_servers[0], int(stage.options.get("times") or 10)
+    first_message(stage, name_server, topic, words)
+    consumer = Consumer(stage, name_server, topic, settings={}, words=words)
+    producer = Producer(stage, name_server, topic, settings={}, rate=RATE_PER_S, words=words)
     parts: dict[str, list[tuple[int, int]]] = {name: [] for name in NAMES}
     try:
         for name, change in (
-            ("rolling", _rolling),
+            ("rolling", rolling),
             ("stopped", _stopped),
             ("handed-over", _handed_over),
         ):
@@ -65,19 +74,28 @@ def _under_load(stage: Stage, cluster: LocalCluster, times: int) -> list[Row]:
         producer.end()
         consumer.stop()
     result = verdict("default", ledger, got, [], [*producer.said(), *consumer.said()])
-    stage.documents["stock-restarts"] = result
+    stage.documents[topic] = result
+    longest_ms = max(row.end_ms - row.start_ms for row in ledger)
+    waited_ms = longest_wait_ms(ledger, read_arrivals(consumer.received))
     return [_row(name, parts[name], ledger) for name in NAMES] + [
         Row(
             "every message, in order",
             f"{result['acknowledged']} acknowledged, lost {result['lost']}, out of order "
             f"{result['out_of_order']}, stored twice {result['stored_twice']}",
             result["lost"] == result["out_of_order"] == 0,
-        )
+        ),
+        Row(
+            "the longest",
+            f"call {longest_ms} ms, from the acknowledgement to the push consumer {waited_ms} ms",
+        ),
     ]
 
 
 def _once(
-    stage: Stage, cluster: LocalCluster, producer: Producer, change: Callable[[LocalCluster], None]
+    stage: Stage,
+    cluster: LocalCluster,
+    producer: Producer,
+    change: Callable[[LocalCluster], object],
 ) -> tuple[int, int]:
     """From the change until the set is whole again and messages have flowed; ms of the wall
     clock.
@@ -104,8 +122,11 @@ def _row(name: str, parts: list[tuple[int, int]], ledger: list[LedgerRow]) -> Ro
     return Row(f"{NAMES[name]}: no failed send", text, not failed)
 
 
-def _rolling(cluster: LocalCluster) -> None:
+def rolling(cluster: LocalCluster) -> float:
+    """Restart all brokers in turn; how long that took, in s."""
+    began = time.monotonic()
     _verb("restart", "--rolling", "--dir", str(cluster.folder.root))
+    return time.monotonic() - began
 
 
 def _stopped(cluster: LocalCluster) -> None:

@@ -19,6 +19,7 @@ from brokers.service.metadata.queue_end_copy import QueueEndCopy
 from brokers.service.metadata.sync import MetadataSync
 from brokers.service.metadata.topic_changes import TopicChanges
 from brokers.service.role.role_view import RoleView
+from brokers.service.role.services import Service
 from brokers.service.tables.table_files import TableFiles
 from brokers.store.store import MessageStore
 
@@ -64,6 +65,11 @@ class SharedTables:
             self.clients,
         )
         self.joiners = JoinerTables(roles, self.held, client, clock, addresses)
+
+    @property
+    def services(self) -> tuple[Service, ...]:
+        """Those of these parts that answer requests."""
+        return self.ends, self.clients
 
     async def copy_whole(self, master: str, epoch: int) -> str | None:
         """A slave copies all tables of its master now; None when it has them, what its master
