@@ -96,8 +96,9 @@ VERBS: dict[str, Verb] = {
     ),
     "history": Verb(
         "infra.cli.lake.decisions",
-        "every decision on a broker set, one line each, refusals included",
-        ("regent history broker-a",),
+        "every decision on a broker set, one line each, refusals included; or all of history as a "
+        "file",
+        ("regent history broker-a", "regent history --export history.jsonl.gz"),
     ),
     "state": Verb(
         "infra.cli.lake.decisions",
@@ -158,7 +159,12 @@ VERBS: dict[str, Verb] = {
         "infra.cli.lake.verify",
         "fold the landed commands again, compare digests with the published and bytes with what "
         "was proven before",
-        ("regent verify", "regent verify --from 900 --to 990", "regent verify --from-start --json"),
+        (
+            "regent verify",
+            "regent verify --from 900 --to 990",
+            "regent verify --layers --kafka bootstrap.servers=k1:9092 --anchors anchors.jsonl",
+            "regent verify --file history.jsonl.gz",
+        ),
     ),
     "lake": Verb(
         "infra.cli.lake.verbs",

@@ -60,6 +60,11 @@ class DataFolder:
         """Where the landing job keeps its status."""
         return self.data_of("land")
 
+    @property
+    def anchors(self) -> Path:
+        """The landing job's anchors: outside of the tables."""
+        return self.landing / "anchors.jsonl"
+
     def data_of(self, name: str) -> Path:
         return self.root / "data" / name
 

@@ -319,6 +319,7 @@ def _land(
         "jars_dir": str(jars),
         "java_home": str(java_home),
         "kafka": kafka,
+        "anchors_file": str(folder.anchors),
         "metrics_listen": metrics,
     }
     return ProcessSpec("land", "land", config, (metrics,))

@@ -1,5 +1,5 @@
-"""What a landing job does beside landing: gold, the check, the care of tables, the watch over its
-lag, and metrics.
+"""What a landing job does beside landing: gold, the check, the care of tables, anchors, the watch
+over its lag, and metrics.
 
 Responsible for starting and stopping these, each in a thread of its own and none of which landing
 waits for.
@@ -20,11 +20,13 @@ from lakehouse.errors import LakehouseError
 from lakehouse.gold.job import GoldJob
 from lakehouse.landing import log_probe
 from lakehouse.landing import metrics as landing_metrics
+from lakehouse.landing.anchoring import anchoring_of
 from lakehouse.landing.config import LandConfig
 from lakehouse.landing.metrics import LagWatch
 from lakehouse.landing.status import StatusFile
 from lakehouse.proof import witnesses
 from lakehouse.tables.commit_lock import CommitLocks
+from lakehouse.tables.high_water import Partition
 from lakehouse.tables.lake import Lake
 
 ERROR_CHARS_MAX = 300
@@ -101,6 +103,12 @@ def beside(
             lambda stopped: _care(lake, locks, config.time_travel_days, stopped),
         ),
     }
+    if config.has_anchors:
+        anchoring = anchoring_of(config, lake)
+        steps["anchors"] = (
+            config.anchors_every_s,
+            lambda stopped: anchoring.step(stopped, _landed(status)),
+        )
     activities = [
         Activity(name, every_s, step, status.troubled)
         for name, (every_s, step) in steps.items()
@@ -134,6 +142,15 @@ def _serve(held: ExitStack, config: LandConfig, status: StatusFile) -> None:
     held.callback(stop)
     status.on_batch = metrics.batch_done
     status.update(metrics=address)
+
+
+def _landed(status: StatusFile) -> dict[Partition, int]:
+    """Next offsets of bronze, as the job knows them."""
+    found = {}
+    for name, end in status.status.landed.items():
+        topic, _, partition = name.rpartition("-")
+        found[topic, int(partition)] = end
+    return found
 
 
 class Watch:

@@ -109,6 +109,22 @@ class LandConfig(SparkConfig):
     """How often tables are cared for, seconds; 0: never, `regent lake maintain` does it."""
     time_travel_days: int = Field(default=30, ge=1, le=36_500)
     """Days back for which the care of tables keeps every version readable."""
+    anchors_file: Path | None = None
+    """File that gets a line of every thousandth record that landed, and each hour one of the last
+    one: what `regent verify --anchors` holds the lake against. Best on another machine's disk.
+    """
+    anchors_command: list[str] = Field(default_factory=list)
+    """Program and words that get the same lines on standard input; they are taken when it ends with
+    0.
+    """
+    anchors_table: str | None = None
+    """Folder or URI of a Delta table that gets the same, for example in a bucket with object
+    lock.
+    """
+    anchors_storage_options: dict[str, str] = Field(default_factory=dict)
+    """What deltalake needs to reach anchors_table."""
+    anchors_every_s: int = Field(default=60, ge=1, le=86_400)
+    """How often it is looked for records to anchor, seconds, where one of the three is named."""
     metrics_listen: str | None = None
     """host:port where Prometheus finds metrics (/metrics); None: nowhere."""
     niceness: int = Field(default=10, ge=0, le=19)
@@ -119,7 +135,7 @@ class LandConfig(SparkConfig):
     lock_wait_ms: int = Field(default=60_000, ge=0)
     """How long to wait for the Java process of a killed predecessor to end."""
 
-    @field_validator("kafka", "storage_options", mode="before")
+    @field_validator("kafka", "storage_options", "anchors_storage_options", mode="before")
     @classmethod
     def _texts(cls, value: Any) -> Any:
         return _texts_of(value)
@@ -168,6 +184,11 @@ class LandConfig(SparkConfig):
                         else value
                     )
         return _checked(cls, values, str(path or "(flags)"))
+
+    @property
+    def has_anchors(self) -> bool:
+        """Whether anchors go anywhere."""
+        return bool(self.anchors_file or self.anchors_command or self.anchors_table)
 
     @property
     def local_dir(self) -> Path:

@@ -1,4 +1,5 @@
-"""A proof of history with what holds beside it: the tables that are made of it, and the log.
+"""A proof of history with what holds beside it: the tables that are made of it, the log, and
+anchors.
 
 Responsible for adding findings to a verdict. Refuses to know how they are found.
 """
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from lakehouse.landing.kinds import Catalogue
 from lakehouse.landing.late_schemas import LateSchemas
+from lakehouse.layers.beside_anchors import compare_anchors
 from lakehouse.layers.beside_kafka import compare_kafka
 from lakehouse.layers.difference import Compared
 from lakehouse.layers.gold import compare_gold
@@ -44,6 +46,19 @@ def with_kafka(verdict: Verdict, lake: Lake, kafka: Mapping[str, str]) -> Verdic
     except UNREADABLE:
         files.leave_out_damaged()
         found = compare_kafka(files, kafka)
+    return with_found(verdict, found)
+
+
+def with_anchors(
+    verdict: Verdict, lake: Lake, place: str, storage_options: Mapping[str, str]
+) -> Verdict:
+    """The same with the lake held against the anchors at a place. Raises `LakehouseError`."""
+    files = BronzeFiles(lake)
+    try:
+        found = compare_anchors(lake, files, place, storage_options)
+    except UNREADABLE:
+        files.leave_out_damaged()
+        found = compare_anchors(lake, files, place, storage_options)
     return with_found(verdict, found)
 
 

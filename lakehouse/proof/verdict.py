@@ -11,6 +11,7 @@ from typing import Any
 
 from events.topics import COMMANDS_TOPIC
 from lakehouse.proof.finding import Finding, offsets
+from lakehouse.tables.specs import BRONZE
 
 FINDINGS_SHOWN_MAX = 20
 WHAT_TO_DO = (
@@ -59,6 +60,10 @@ class Verdict:
     """What a reader should know, and is not wrong."""
     spark: bool = False
     """Whether Spark folded."""
+    source: str = BRONZE.name
+    """Where the commands are from."""
+    what_to_do: str = WHAT_TO_DO
+    """About commands and outcomes that are not what was decided."""
     not_kept: str | None = None
     """Why this proof could not be kept for the next one."""
 
@@ -81,12 +86,12 @@ class Verdict:
                 f"  {len(self.findings) - FINDINGS_SHOWN_MAX} more findings: --json has all"
             )
         lines += [
-            f"  missing in bronze/records: {COMMANDS_TOPIC}-0 {offsets(first, last)}"
+            f"  missing in {self.source}: {COMMANDS_TOPIC}-0 {offsets(first, last)}"
             for first, last in self.missing
         ]
         lines += [f"  {problem}" for problem in self.problems]
         if self.first_mismatch is not None or self.missing:
-            lines.append(f"  what to do: {WHAT_TO_DO}")
+            lines.append(f"  what to do: {self.what_to_do}")
         lines += [f"  {notice}" for notice in self.notices]
         if self.from_offset:
             lines.append(

@@ -21,6 +21,7 @@ from infra.jars import store
 from infra.problems import Problem
 from infra.processes import children
 from infra.processes.ports import is_free, pick_block
+from tests.elsewhere.signed_request import Key
 
 LOCK = Path(__file__).parent / "object-store.lock"
 KEY_ID, SECRET = "regent-land", "known-to-the-test-only"
@@ -83,6 +84,11 @@ class ObjectStore:
     @property
     def endpoint(self) -> str:
         return f"http://127.0.0.1:{self._ports['s3']}"
+
+    @property
+    def key(self) -> Key:
+        """For requests that neither library makes."""
+        return Key(self.endpoint, KEY_ID, SECRET, REGION)
 
     @property
     def credentials(self) -> dict[str, str]:

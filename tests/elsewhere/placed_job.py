@@ -138,13 +138,20 @@ def asked(words: Sequence[str], place: Sequence[str], environ: Mapping[str, str]
     )
 
 
-def proven(commands: int, place: Sequence[str], environ: Mapping[str, str]) -> Row:
-    """The whole history folded again through Spark: all digests agree, and the outcome that is none
-    is told.
+def proven(
+    commands: int, place: Sequence[str], environ: Mapping[str, str], how: str = "--spark"
+) -> Row:
+    """The whole history folded again, through Spark unless `how` says other: all digests agree, and
+    the outcome that is none is told.
     """
     began = time.monotonic()
     done = regent(
-        "verify", "--json", *place, limit_s=VERB_LIMIT_S, environ={**os.environ, **environ}
+        "verify",
+        "--spark",
+        "--json",
+        *place,
+        limit_s=VERB_LIMIT_S,
+        environ={**os.environ, **environ},
     )
     try:
         told = json.loads(done.stdout)
@@ -156,12 +163,15 @@ def proven(commands: int, place: Sequence[str], environ: Mapping[str, str]) -> R
         told["verified_up_to"] == commands - 1
         and told["first_mismatch"] is None
         and told["problems"] == [NO_OUTCOME]
+        and told["findings"] == []
+        and told["spark"] == (how == "--spark")
     )
     result = (
         f"agrees up to command {told['verified_up_to']} of {commands - 1} "
         f"({time.monotonic() - began:.0f} s)"
     )
-    return Row("regent verify", result if good else f"{result}; {told['problems']}", good)
+    wrong = [*told["problems"], *told["findings"]]
+    return Row(f"regent verify {how}", result if good else f"{result}; {wrong}", good)
 
 
 @contextmanager

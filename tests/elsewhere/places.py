@@ -14,6 +14,7 @@ from pathlib import Path
 
 from infra.jars import store as jar_store
 from lakehouse.tables.commit_lock import ALONE
+from tests.elsewhere.locked import anchored
 from tests.elsewhere.object_store import ObjectStore
 from tests.elsewhere.placed_job import asked, environment, ground, proven
 from tests.elsewhere.spark_cluster import SparkCluster
@@ -132,6 +133,8 @@ def s3(stage: Stage) -> list[Row]:
             rows.append(replace(found, what=f"{found.what}, {scheme}:"))
         place = ["--tables", f"s3a://{BUCKET}/tables", *options]
         rows += [asked(words, place) for words in QUESTIONS]
+        stage.say("the proof with the layers beside it, without Spark")
+        rows.append(proven(len(here.load.commands), place, {}, "--layers"))
         stage.say("the proof, through Spark")
         there = {
             "REGENT_LAND_JARS_DIR": str(jars),
@@ -145,6 +148,11 @@ def s3(stage: Stage) -> list[Row]:
         with environment({name.upper(): value for name, value in store.storage_options.items()}):
             rows.append(here.compared(f"s3://{BUCKET}/tables"))
     return rows
+
+
+def locked(stage: Stage) -> list[Row]:
+    """A bucket with object lock: anchors that nobody can take back."""
+    return anchored(stage)
 
 
 QUESTIONS = (

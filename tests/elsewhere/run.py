@@ -42,6 +42,10 @@ LINES = {
         "a store that speaks S3: landed through Spark over a kill of the job, read without Spark, "
         "cared for, proven"
     ),
+    "locked": (
+        "a bucket with object lock: anchors that can neither be removed nor changed, and a lake "
+        "held against them"
+    ),
 }
 
 

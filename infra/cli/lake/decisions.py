@@ -5,8 +5,10 @@ or not.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import datetime
 import json
+from pathlib import Path
 from typing import Any
 
 from infra.cli.lake.arguments import add_lake_arguments, lake_of
@@ -22,6 +24,14 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
             metavar="SET",
             help=("name of the broker set, e.g. broker-a"),
             nargs="?" if verb == "history" else None,
+        )
+    if verb == "history":
+        parser.add_argument(
+            "--export",
+            metavar="FILE",
+            type=Path,
+            help="write all of history with its digests into a file (.gz packs it), which 'regent "
+            "verify --file' proves anywhere",
         )
     if verb == "explain":
         parser.add_argument(
@@ -65,8 +75,25 @@ def _explain(lake: Any, arguments: argparse.Namespace) -> int:
 def _history(lake: Any, arguments: argparse.Namespace) -> int:
     from lakehouse.answers import decisions
 
+    if arguments.export is not None:
+        return _exported(lake, arguments)
     model = decisions.history(lake, arguments.broker_set)
     return _show(model, decisions.history_text(model), arguments)
+
+
+def _exported(lake: Any, arguments: argparse.Namespace) -> int:
+    from infra import waiting
+    from lakehouse.proof.history_file import write_history
+
+    if arguments.broker_set is not None:
+        raise Problem(
+            "history: a history is exported whole, its digests cover all sets",
+            f"Leave {arguments.broker_set} out.",
+            EXIT_USAGE,
+        )
+    with waiting.told("history is written"):
+        written = write_history(lake, arguments.export)
+    return _show(dataclasses.asdict(written), written.text(), arguments)
 
 
 def _state(lake: Any, arguments: argparse.Namespace) -> int:

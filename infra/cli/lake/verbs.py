@@ -33,6 +33,15 @@ SUBVERBS: dict[str, Verb] = {
         "also beside a landing job",
         ("regent lake maintain", "regent lake maintain --window 7 --every 3600"),
     ),
+    "anchor": Verb(
+        "infra.cli.lake.anchor",
+        "what landed, named in lines for a place that the lake's writers do not reach: 'regent "
+        "verify --anchors' holds the lake against them",
+        (
+            "regent lake anchor --file /mnt/elsewhere/anchors.jsonl --every 60",
+            'regent lake anchor --file anchors.jsonl --command "ssh vault append-anchors"',
+        ),
+    ),
     "snapshot": Verb(
         "infra.cli.lake.snapshot",
         "the controllers' state of any offset or moment, rebuilt from the tables, as a file a "

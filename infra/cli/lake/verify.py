@@ -16,14 +16,20 @@ from infra.cluster.data_folder import DataFolder
 from infra.problems import EXIT_USAGE, Problem
 
 if TYPE_CHECKING:
+    from lakehouse.proof.anchors import Anchor
     from lakehouse.proof.verdict import Verdict
     from lakehouse.proof.verify import Scope
     from lakehouse.tables.lake import Lake
 
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
-    """How much is proven, and by whom."""
+    """How much is proven, by whom, and what else is held against it."""
     add_lake_arguments(parser)
+    _add_scope(parser)
+    _add_witnesses(parser)
+
+
+def _add_scope(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--from",
         dest="first",
@@ -48,6 +54,20 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
         "they are now, if they fold as was published; says which",
     )
     parser.add_argument(
+        "--spark",
+        action="store_true",
+        help="fold in Spark, on all cores (without it from 200,000 unproven commands on)",
+    )
+
+
+def _add_witnesses(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--file",
+        metavar="FILE",
+        type=Path,
+        help="prove a history that 'regent history --export' wrote, instead of a lake",
+    )
+    parser.add_argument(
         "--layers",
         action="store_true",
         help="also make every row of silver and gold again of what landed, and compare",
@@ -61,6 +81,15 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
         help="with --layers: schemas of other releases, which explain their records; may repeat",
     )
     parser.add_argument(
+        "--anchors",
+        metavar="FILE|URI",
+        nargs="?",
+        const="",
+        help="also hold the lake against anchors that were told outside of it: a file of lines, or "
+        "a Delta table ('regent lake anchor' makes them, so does the landing job; without a place: "
+        "those of --dir's landing job)",
+    )
+    parser.add_argument(
         "--kafka",
         metavar="KEY=VALUE",
         nargs="?",
@@ -69,30 +98,46 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
         help="also hold every record against the log: a client setting, e.g. bootstrap.servers="
         "HOST:PORT (without one: the Kafka of --dir's cluster); may repeat",
     )
-    parser.add_argument(
-        "--spark",
-        action="store_true",
-        help="fold in Spark, on all cores (without it from 200,000 unproven commands on)",
-    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """0 when all of it is proven, 1 when something is found."""
     from lakehouse.errors import LakehouseError
 
-    kafka = _kafka(arguments)
-    lake = lake_of(arguments)
     try:
-        verdict = _verdict(lake, kafka, arguments)
+        verdict = _of_file(arguments) if arguments.file is not None else _of_lake(arguments)
     except LakehouseError as error:
-        raise Problem(str(error), WAY_OUT_WHEN_BEHIND) from error
+        raise Problem(str(error), "" if arguments.file else WAY_OUT_WHEN_BEHIND) from error
     print(json.dumps(verdict.as_dict(), indent=1) if arguments.json else verdict.text())
     return verdict.exit_code
 
 
-def _verdict(lake: Lake, kafka: dict[str, str], arguments: argparse.Namespace) -> Verdict:
+def _of_file(arguments: argparse.Namespace) -> Verdict:
+    from infra import waiting
+    from lakehouse.landing.anchoring import read_anchors
+    from lakehouse.proof.history_file import verify_file
+
+    needs_lake = ("first", "last", "from_start", "renew", "spark", "layers", "kafka")
+    if any(getattr(arguments, name) for name in needs_lake) or arguments.anchors == "":
+        raise Problem(
+            "verify: --file is proven by itself",
+            "Beside it --anchors FILE|URI may stand, and --json.",
+            EXIT_USAGE,
+        )
+    anchors: list[Anchor] = []
+    if arguments.anchors is not None:
+        options = table_of("storage-option", arguments.storage_option or [])
+        anchors, _ = read_anchors(arguments.anchors, options)
+    with waiting.told("the history in the file is folded"):
+        return verify_file(arguments.file, anchors)
+
+
+def _of_lake(arguments: argparse.Namespace) -> Verdict:
     from infra import waiting
     from lakehouse.proof import verify
+
+    kafka = _kafka(arguments)
+    lake = lake_of(arguments)
 
     scope = verify.Scope(
         *verified_between(lake, arguments.first, arguments.last),
@@ -117,6 +162,11 @@ def _beside(
     if arguments.layers:
         with waiting.told("silver and gold are made again and compared"):
             verdict = whole.with_tables(verdict, lake, arguments.schemas)
+    if arguments.anchors is not None:
+        place = arguments.anchors or str(DataFolder(arguments.dir.absolute()).anchors)
+        options = table_of("storage-option", arguments.storage_option or [])
+        with waiting.told("the lake is held against the anchors"):
+            verdict = whole.with_anchors(verdict, lake, place, options)
     if kafka:
         with waiting.told("the log is read from its beginning"):
             verdict = whole.with_kafka(verdict, lake, kafka)

@@ -14,6 +14,7 @@ from lakehouse.errors import LakehouseError
 from lakehouse.gold.job import Step
 from lakehouse.gold.progress import NOTHING_TAKEN, Mark
 from lakehouse.landing import background, log_probe
+from lakehouse.landing.anchoring import read_anchors
 from lakehouse.landing.background import Watch, beside
 from lakehouse.landing.config import LandConfig
 from lakehouse.landing.log_probe import LogEnds
@@ -122,6 +123,20 @@ def test_check_care_and_metrics_go_on_beside_landing(
     assert found.alarms == 1, "five commands are missing"
     assert found.metrics and found.metrics.startswith("127.0.0.1:")
     assert f"{BRONZE.name} 33 4" in cared
+
+
+def test_what_landed_is_anchored_beside_landing(
+    tmp_path: Path, lake: Lake, ends: dict[tuple[str, int], LogEnds]
+) -> None:
+    status, file = StatusFile(tmp_path), tmp_path / "elsewhere"
+    config = config_of(tmp_path, anchors_file=file, anchors_every_s=1)
+    locks = lake_locks(lake)
+    with beside(config, lake, locks, status):
+        status.batch_done("landed", {COMMANDS: len(RECORDS)}, 5, 100)
+        until(status, lambda s: file.exists())
+    locks.close()
+    [anchor] = read_anchors(str(file))[0]
+    assert (anchor.topic, anchor.offset) == ("regent.commands", len(RECORDS) - 1)
 
 
 def test_what_fails_is_told_in_the_status_and_forgotten_once_it_works(

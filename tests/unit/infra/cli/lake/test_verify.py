@@ -1,5 +1,6 @@
 """`regent verify` without Spark: what it says, and in which time."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,22 @@ def test_a_kafka_that_nobody_named_is_wrong_usage(
     words = ["verify", "--tables", str(tables), "--dir", str(tmp_path), "--kafka"]
     assert main.main(words) == EXIT_USAGE
     assert "not said which Kafka" in capsys.readouterr().err
+
+
+def test_a_history_is_exported_and_proven_by_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables, file = tmp_path / "tables", tmp_path / "history.gz"
+    land(lake_in(tables), [*command_records(RECORDS), *outcome_records(RECORDS)])
+    words = ["history", "--tables", str(tables), "--export", str(file)]
+    assert main.main(words) == EXIT_DONE
+    assert f"{len(RECORDS)} commands of cluster" in capsys.readouterr().out
+    assert main.main(words) == EXIT_FAILED
+    assert "there is such a file already" in capsys.readouterr().err
+    assert main.main([*words[:3], "broker-a", *words[3:]]) == EXIT_USAGE
+    assert "exported whole" in capsys.readouterr().err
+    shutil.rmtree(tables)
+    assert main.main(["verify", "--file", str(file)]) == EXIT_DONE
+    assert capsys.readouterr().out.startswith(f"verified up to offset {len(RECORDS) - 1}")
+    assert main.main(["verify", "--file", str(file), "--layers"]) == EXIT_USAGE
+    assert main.main(["verify", "--file", str(tmp_path / "none")]) == EXIT_FAILED
