@@ -172,7 +172,7 @@ def test_what_history_does_not_hold_is_said_so(
 
 
 @pytest.mark.parametrize(
-    "words", [["verify"], ["sql", "--spark", "SELECT 1"], ["lake", "aggregates"]]
+    "words", [["verify", "--spark"], ["sql", "--spark", "SELECT 1"], ["lake", "aggregates"]]
 )
 def test_what_needs_java_says_so_when_there_is_none(
     sound: Path,
