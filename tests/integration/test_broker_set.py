@@ -22,6 +22,7 @@ from tests.support.brokers import (
     broker_config,
     call,
     free_port,
+    patient_set,
     pull_request,
     running_set,
     send_request,
@@ -35,13 +36,7 @@ from tests.support.scripted_controller import ScriptedController
 async def brokers(
     tmp_path: Path, controller: ScriptedController
 ) -> AsyncIterator[list[BrokerProcess]]:
-    configs = [
-        broker_config(
-            tmp_path / f"b{number}", [controller.address], min_in_sync_replicas=2, **PATIENT
-        )
-        for number in range(3)
-    ]
-    async with running_set(controller, configs) as made:
+    async with patient_set(controller, tmp_path, 3) as made:
         yield made
 
 

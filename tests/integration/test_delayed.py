@@ -14,7 +14,7 @@ from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
 from brokers.store.log.properties import SCHEDULE_TOPIC
 from brokers.store.log.records import StoredMessage, decode_messages
-from tests.support.brokers import PATIENT, broker_config, call, running_set, send_request, until
+from tests.support.brokers import call, patient_set, send_request, until
 from tests.support.scripted_controller import ScriptedController
 
 MESSAGES = 40
@@ -24,13 +24,7 @@ MESSAGES = 40
 async def brokers(
     tmp_path: Path, controller: ScriptedController
 ) -> AsyncIterator[list[BrokerProcess]]:
-    configs = [
-        broker_config(
-            tmp_path / f"b{number}", [controller.address], min_in_sync_replicas=2, **PATIENT
-        )
-        for number in range(3)
-    ]
-    async with running_set(controller, configs) as made:
+    async with patient_set(controller, tmp_path, 3) as made:
         yield made
 
 

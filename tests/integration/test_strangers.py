@@ -21,7 +21,7 @@ from tests.support.brokers import (
     PATIENT,
     broker_config,
     call,
-    running_set,
+    patient_set,
     send_request,
     start_broker,
     until,
@@ -33,13 +33,7 @@ from tests.support.scripted_controller import ScriptedController
 async def brokers(
     tmp_path: Path, controller: ScriptedController
 ) -> AsyncIterator[list[BrokerProcess]]:
-    configs = [
-        broker_config(
-            tmp_path / f"b{number}", [controller.address], min_in_sync_replicas=2, **PATIENT
-        )
-        for number in range(2)
-    ]
-    async with running_set(controller, configs) as made:
+    async with patient_set(controller, tmp_path, 2) as made:
         yield made
 
 

@@ -112,6 +112,21 @@ async def running_set(
         await broker.stop("test")
 
 
+@asynccontextmanager
+async def patient_set(
+    controller: ScriptedController, folder: Path, count: int
+) -> AsyncIterator[list[BrokerProcess]]:
+    """So many replicas that a busy machine does not part, of which two must hold a message."""
+    configs = [
+        broker_config(
+            folder / f"b{number}", [controller.address], min_in_sync_replicas=2, **PATIENT
+        )
+        for number in range(count)
+    ]
+    async with running_set(controller, configs) as made:
+        yield made
+
+
 def send_request(
     topic: str,
     body: bytes,

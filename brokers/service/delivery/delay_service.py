@@ -16,7 +16,8 @@ from brokers.remoting.codes import RequestCode
 from brokers.service.delivery.levels import DelayLevel
 from brokers.service.role.services import Served, Service
 from brokers.service.sending.delayed import LEVELS, delivered
-from brokers.service.sending.own_puts import NotPut, OwnPuts
+from brokers.service.sending.log_writes import NotPut
+from brokers.service.sending.own_puts import OwnPuts
 from brokers.service.tables.kept_for_java import KeptFiles
 from brokers.store.log.integrity import BadRecord
 from brokers.store.log.properties import SCHEDULE_TOPIC
@@ -83,15 +84,6 @@ class DelayDelivery(Service):
 
     def mastership_over(self) -> None:
         self._levels = []
-
-    def places(self) -> dict[int, tuple[int, int]]:
-        """Level -> next queue offset that is safe, and the end of its queue; of levels in use."""
-        found = {}
-        for level in self._levels:
-            _, high = self._store.queue_bounds(SCHEDULE_TOPIC, level.queue_id)
-            if high:
-                found[level.level] = level.safe(self._store.durable_offset), high
-        return found
 
     def tick(self, now_ms: int) -> None:
         if self._levels:
@@ -186,8 +178,11 @@ class DelayDelivery(Service):
 
     def _tell(self) -> None:
         """The table that slaves copy and the disk keeps: safe places only."""
-        safe = {str(number): place for number, (place, _) in self.places().items()}
-        table = {**self._told, **safe}
+        durable = self._store.durable_offset
+        safe = {str(level.level): level.safe(durable) for level in self._levels}
+        # a level that was never used stays out
+        used = {name: place for name, place in safe.items() if place or name in self._told}
+        table = {**self._told, **used}
         if table == self._told:
             return
         self._told = table

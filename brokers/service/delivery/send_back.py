@@ -20,15 +20,16 @@ from brokers.remoting.fields import BadField, number, text
 from brokers.replica.put_rules import PutStatus
 from brokers.service.role.forward import Serve
 from brokers.service.role.services import Moves, Served, Service, Where
-from brokers.service.sending.delayed import DELAY, as_stored
-from brokers.service.sending.own_puts import NotPut, OwnPuts
+from brokers.service.sending.delayed import DELAY, as_stored, stored_form
+from brokers.service.sending.log_writes import NotPut
+from brokers.service.sending.own_puts import OwnPuts
 from brokers.service.sending.request import Refusal, SendRequest, tries_max, with_property
 from brokers.service.tables.subscription_groups import SubscriptionGroups, group_refusal
 from brokers.service.tables.table_files import TableFiles
 from brokers.service.tables.topics import DLQ_PREFIX, RETRY_PREFIX, TopicConfig
 from brokers.store.index.key_query import message_at
 from brokers.store.log.integrity import BadRecord
-from brokers.store.log.properties import PROPERTIES_BYTES_MAX, decode_properties, encode_properties
+from brokers.store.log.properties import decode_properties
 from brokers.store.log.records import (
     MessageFields,
     StoredMessage,
@@ -99,7 +100,6 @@ class SendBack(Service):
         self._unheld = unheld
         self._repair = repair
         self._leads, self._not_serving = leads, not_serving
-        self.retries = self.dead_letters = 0
 
     def serves(self) -> dict[int, Served]:
         """The master's: it puts a message."""
@@ -158,8 +158,6 @@ class SendBack(Service):
         outcome = await self._puts.put(as_stored(self._again(failed, topic, level, dead)))
         if outcome.status is not PutStatus.PUT_OK:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=outcome.status.value)
-        self.dead_letters += dead
-        self.retries += not dead
         return request.reply()
 
     def _message_at(self, offset: int) -> StoredMessage | None:
@@ -199,16 +197,11 @@ class SendBack(Service):
             properties[DELAY] = "0"
         else:
             properties[DELAY] = str(level or FIRST_RETRY_LEVEL + fields.reconsume_times)
-        encoded = encode_properties(properties)
-        if len(encoded) > PROPERTIES_BYTES_MAX:
-            raise ValueError(
-                f"properties of {len(encoded)} bytes are larger than {PROPERTIES_BYTES_MAX}"
-            )
         return replace(
             fields,
             topic=topic.name,
             queue_id=0 if dead else random.randrange(max(1, topic.write_queues)),
-            properties=encoded,
+            properties=stored_form(properties),
             store_host=self._puts.store_host,
             reconsume_times=fields.reconsume_times + 1,
             prepared_transaction_offset=0,

@@ -7,6 +7,7 @@ Refuses to know: the store, clocks, when it is due.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
@@ -62,12 +63,16 @@ def as_stored(message: MessageFields) -> MessageFields:
         found.pop(name, None)
     found[DELAY] = str(level)
     found[REAL_TOPIC], found[REAL_QUEUE] = message.topic, str(message.queue_id)
-    properties = encode_properties(found)
-    if len(properties) > PROPERTIES_BYTES_MAX:
-        raise ValueError(
-            f"properties of {len(properties)} bytes are larger than {PROPERTIES_BYTES_MAX}"
-        )
+    properties = stored_form(found)
     return replace(message, topic=SCHEDULE_TOPIC, queue_id=level - 1, properties=properties)
+
+
+def stored_form(properties: Mapping[str, str]) -> bytes:
+    """The text of properties that were changed. ValueError: it is too long."""
+    text = encode_properties(properties)
+    if len(text) > PROPERTIES_BYTES_MAX:
+        raise ValueError(f"properties of {len(text)} bytes are larger than {PROPERTIES_BYTES_MAX}")
+    return text
 
 
 def delivered(waiting: StoredMessage) -> MessageFields:

@@ -16,23 +16,14 @@ from brokers.clock import Clock
 from brokers.replica.put_rules import PutStatus, admit, code_of, combine
 from brokers.replica.waiters import Confirmation
 from brokers.service.role.role_view import RoleView
+from brokers.service.sending.log_writes import NotPut, into_log
 from brokers.service.sending.send import SendTerms
 from brokers.store.appender import PutResult
-from brokers.store.files.disk_space import full_remark
-from brokers.store.files.errors import DiskFull, LogError
 from brokers.store.log.group_commit import Flushed
 from brokers.store.log.records import MessageFields, RecordError
 from brokers.store.store import MessageStore
 
 _log = logging.getLogger("regent.broker.sends")
-
-
-class NotPut(Exception):
-    """Nothing of it is stored. `code`, `remark`: what a client is answered."""
-
-    def __init__(self, code: int, remark: str | None) -> None:
-        super().__init__(remark or f"code {code}")
-        self.code, self.remark = code, remark
 
 
 class PutOutcome(NamedTuple):
@@ -67,15 +58,12 @@ class OwnPuts:
         if refused is not None:
             raise NotPut(*refused)
         try:
-            results = self._store.put_many([(each,) for each in messages], self._clock.wall_ms())
-        except DiskFull:
-            raise NotPut(
-                *code_of(PutStatus.SERVICE_NOT_AVAILABLE, full_remark(self._store.root))
-            ) from None
-        except (LogError, OSError) as error:
-            _log.error("the log refused a write: %s", error)
-            mastership.storage_failed(str(error))
-            raise NotPut(*code_of(PutStatus.SERVICE_NOT_AVAILABLE, str(error))) from error
+            results = into_log(self._store, [(each,) for each in messages], self._clock.wall_ms())
+        except NotPut as refusal:
+            if refusal.disk_failed is not None:
+                _log.error("the log refused a write: %s", refusal.disk_failed)
+                mastership.storage_failed(refusal.disk_failed)
+            raise
         mastership.log_grew(self._store.log_end)
         return results
 

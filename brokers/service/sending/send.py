@@ -25,6 +25,7 @@ from brokers.replica.waiters import Confirmation
 from brokers.service.role.role_view import RoleView
 from brokers.service.role.services import Moves, Served, Service, Where
 from brokers.service.sending.answers import AnswersTogether, answer_to
+from brokers.service.sending.log_writes import NotPut, into_log
 from brokers.service.sending.messages import MessageMaker, UniqueKeys
 from brokers.service.sending.request import (
     Refusal,
@@ -46,8 +47,6 @@ from brokers.service.tables.topics import (
     TopicTable,
 )
 from brokers.store.appender import PutResult
-from brokers.store.files.disk_space import full_remark
-from brokers.store.files.errors import DiskFull, LogError
 from brokers.store.log.group_commit import Flushed
 from brokers.store.log.records import BODY_BYTES_MAX, MessageFields, RecordError
 from brokers.store.store import MessageStore
@@ -319,16 +318,14 @@ class SendService(Service):
     def _written(self, batch: list[Pending]) -> list[PutResult | RecordError] | None:
         began_ms = self._clock.now_ms()
         try:
-            return self._store.put_many([each.messages for each in batch], self._clock.wall_ms())
-        except DiskFull:
-            # nothing of it is stored; the log takes messages again as soon as there is room
-            self._answer_all(
-                batch, *code_of(PutStatus.SERVICE_NOT_AVAILABLE, full_remark(self._store.root))
-            )
-        except (LogError, OSError) as error:
-            _log.error("the log refused a write: %s", error)
-            self._answer_all(batch, *code_of(PutStatus.SERVICE_NOT_AVAILABLE, str(error)))
-            self._mastership.storage_failed(str(error))
+            groups = [each.messages for each in batch]
+            return into_log(self._store, groups, self._clock.wall_ms())
+        except NotPut as refusal:
+            if refusal.disk_failed is not None:
+                _log.error("the log refused a write: %s", refusal.disk_failed)
+            self._answer_all(batch, refusal.code, refusal.remark)
+            if refusal.disk_failed is not None:
+                self._mastership.storage_failed(refusal.disk_failed)
         finally:
             self._gate.appended(began_ms, self._clock.now_ms())
         return None

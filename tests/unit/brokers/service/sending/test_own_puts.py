@@ -7,7 +7,7 @@ import pytest
 
 from brokers.replica.put_rules import PutStatus
 from brokers.replica.waiters import Confirmation
-from brokers.service.sending.own_puts import NotPut
+from brokers.service.sending.log_writes import NotPut
 from brokers.store.log.group_commit import Flushed
 from brokers.store.log.records import MessageFields, RecordError, host_bytes
 from tests.support.brokers import until
