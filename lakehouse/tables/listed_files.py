@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -34,7 +33,6 @@ TROUBLES_TOLD_MAX = 3
 RANGES_TOLD_MAX = 3
 REASON_CHARS_MAX = 300
 _PARQUET_MAGIC = b"PAR1"
-_SAID = ("num_records", "min.", "max.")
 
 WAYS_OUT: Mapping[str, str] = {
     "bronze": (
@@ -50,11 +48,6 @@ WAYS_OUT: Mapping[str, str] = {
     "proof": "remove the table's folder: what is kept there is found again",
 }
 """What to do about a file, by layer."""
-COMMIT_TO_DO = "put it back from a copy: without it nothing behind it can be read"
-LAST_COMMIT_TO_DO = (
-    "put it back from a copy, or move it away: the table then ends one commit earlier, and without "
-    "the landing job's checkpoint folder what was in it lands again"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +61,6 @@ class ListedFile:
     """As Delta's log has it."""
     modified_ms: int
     partition: Mapping[str, str]
-    said: Mapping[str, int]
-    """What Delta's log says of its rows: `num_records`, and `min.` and `max.` of columns of whole
-    numbers; readers pass a file over by them.
-    """
 
 
 def listed_files(lake: Lake, table: TableSpec, opened: deltalake.DeltaTable) -> list[ListedFile]:
@@ -86,11 +75,6 @@ def listed_files(lake: Lake, table: TableSpec, opened: deltalake.DeltaTable) -> 
                 name.removeprefix("partition."): value
                 for name, value in row.items()
                 if name.startswith("partition.")
-            },
-            {
-                name: value
-                for name, value in row.items()
-                if name.startswith(_SAID) and type(value) is int
             },
         )
         for row in pa.table(opened.get_add_actions(flatten=True)).to_pylist()
@@ -157,41 +141,11 @@ def _trouble(file: ListedFile) -> str | None:
         with file.path.open("rb") as there:
             if there.read(len(_PARQUET_MAGIC)) != _PARQUET_MAGIC:
                 return "is no Parquet file"
-        return _contradicted(file)
     except FileNotFoundError:
         return "is gone"
     except OSError as error:
         return f"cannot be read: {error.strerror}"
-
-
-def _contradicted(file: ListedFile) -> str | None:
-    """What Delta's log says of rows that the file's own footer does not: readers would pass rows
-    over.
-    """
-    try:
-        with pq.ParquetFile(file.path) as opened:
-            there = _said_by_footer(opened.metadata)
-    except (OSError, pa.ArrowException):
-        return None  # Whoever reads its rows finds it damaged.
-    wrong = [name for name, value in file.said.items() if there.get(name, value) != value]
-    if not wrong:
-        return None
-    name = wrong[0]
-    return f"has {name} {there[name]}, Delta's log says {file.said[name]}"
-
-
-def _said_by_footer(metadata: pq.FileMetaData) -> dict[str, int]:
-    found = {"num_records": metadata.num_rows}
-    for group in range(metadata.num_row_groups):
-        for place in range(metadata.num_columns):
-            column = metadata.row_group(group).column(place)
-            known = column.statistics
-            if known is None or not known.has_min_max or type(known.min) is not int:
-                continue
-            low, high = f"min.{column.path_in_schema}", f"max.{column.path_in_schema}"
-            found[low] = min(known.min, found.get(low, known.min))
-            found[high] = max(known.max, found.get(high, known.max))
-    return found
+    return None
 
 
 def _sentence(table: TableSpec, file: ListedFile, files: Sequence[ListedFile], trouble: str) -> str:
@@ -276,23 +230,20 @@ def _in_words(ranges: _Ranges) -> str:
 
 
 def _cut_commits(lake: Lake, table: TableSpec) -> list[str]:
-    """Commits of which a line is no JSON, and those that are missing between others."""
+    """Commits of which a line is no JSON."""
     commits = sorted((Path(lake.uri(table)) / "_delta_log").glob("*.json"))
-    last = commits[-1].name if commits else ""
     found = []
     for commit in commits:
-        if not _is_json_lines(commit):
-            own = commit.name == last
-            which = "its last one" if own else f"its last one is {last}"
-            way_out = LAST_COMMIT_TO_DO if own else COMMIT_TO_DO
-            found.append(
-                f"commit {commit.name} of {table.name} ({which}) is cut or damaged: {way_out}"
-            )
-    versions = [int(commit.stem) for commit in commits if commit.stem.isdigit()]
-    for before, after in pairwise(versions):
-        if after != before + 1:
-            gone = f"{before + 1:020d}.json"
-            found.append(f"commit {gone} of {table.name} is gone: {COMMIT_TO_DO}")
+        if _is_json_lines(commit):
+            continue
+        way_out = (
+            "put it back from a copy, or move it away: the table then ends one commit earlier, and "
+            "without the landing job's checkpoint folder what was in it lands again"
+            if commit is commits[-1]
+            else "put it back from a copy: without it nothing behind it can be read"
+        )
+        which = "its last one" if commit is commits[-1] else f"its last one is {commits[-1].name}"
+        found.append(f"commit {commit.name} of {table.name} ({which}) is cut or damaged: {way_out}")
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -133,39 +132,6 @@ def test_a_commit_before_others_that_was_cut_must_come_back(landed: Lake) -> Non
     told = told_by(OF_BRONZE["read"], landed)
     assert f"commit {cut.name}" in told and f"its last one is {last.name}" in told
     assert "nothing behind it can be read" in told
-
-
-def test_a_commit_that_is_gone_between_others_is_named(landed: Lake) -> None:
-    gone = commits(landed, BRONZE)[-2]
-    gone.unlink()
-    told = told_by(OF_BRONZE["read"], landed)
-    assert f"commit {gone.name} of bronze/records is gone: put it back from a copy" in told
-
-
-def with_said(lake: Lake, table: TableSpec, **other: object) -> None:
-    """Delta's log says something else of the rows of the newest file."""
-    commit = commits(lake, table)[-1]
-    actions = [json.loads(line) for line in commit.read_text("utf-8").splitlines()]
-    for action in actions:
-        if "add" in action:
-            stats = json.loads(action["add"]["stats"])
-            action["add"]["stats"] = json.dumps(stats | other)
-    commit.write_text("".join(f"{json.dumps(action)}\n" for action in actions), "utf-8")
-
-
-@pytest.mark.parametrize(
-    ("other", "expected"),
-    [
-        ({"maxValues": {"log_offset": 2}}, "has max.log_offset 9, Delta's log says 2"),
-        ({"numRecords": 3}, "has num_records 10, Delta's log says 3"),
-    ],
-)
-def test_statistics_that_would_hide_rows_are_told(
-    landed: Lake, other: dict[str, object], expected: str
-) -> None:
-    with_said(landed, DECISIONS, **other)
-    [told] = file_troubles(landed, DECISIONS, delta.open_table(landed, DECISIONS))
-    assert expected in told and "regent.outcomes-0 offsets 0 to 9" in told
 
 
 def test_nothing_is_wrong_with_files_as_they_were_written(landed: Lake) -> None:
