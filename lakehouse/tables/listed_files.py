@@ -122,6 +122,11 @@ def reason(error: Exception) -> str:
     return " ".join(" ".join(kept).split())[:REASON_CHARS_MAX]
 
 
+def way_out(table: TableSpec) -> str:
+    """What to do about a file of a table."""
+    return WAYS_OUT.get(table.layer, "put it back from a copy")
+
+
 def unreadable(path: Path) -> str | None:
     """Why a Parquet file cannot be read to its end, None when it can."""
     try:
@@ -149,9 +154,8 @@ def _trouble(file: ListedFile) -> str | None:
 
 
 def _sentence(table: TableSpec, file: ListedFile, files: Sequence[ListedFile], trouble: str) -> str:
-    way_out = WAYS_OUT.get(table.name.partition("/")[0], "put it back from a copy")
     held = _held(table, file, files)
-    return f"{file.name} of {table.name}{held and f' ({held})'} {trouble}: {way_out}"
+    return f"{file.name} of {table.name}{held and f' ({held})'} {trouble}: {way_out(table)}"
 
 
 def _held(table: TableSpec, file: ListedFile, files: Sequence[ListedFile]) -> str:

@@ -19,7 +19,7 @@ from deltalake.fs import DeltaStorageHandler
 
 from lakehouse.tables.delta import arrow_schema, open_table
 from lakehouse.tables.lake import Lake
-from lakehouse.tables.listed_files import WAYS_OUT, file_troubles, reason
+from lakehouse.tables.listed_files import file_troubles, reason, way_out
 from lakehouse.tables.specs import CLUSTER_ID, TableSpec
 
 UNREADABLE = (OSError, pa.ArrowException)
@@ -87,8 +87,7 @@ class TableFiles:
             if why is not None:
                 self.files.remove(one)
                 self._left_out.append(one.path)
-                way_out = WAYS_OUT.get(self._table.layer, "put it back from a copy")
-                told.append(f"{one.path} of {self._table.name} {why}: {way_out}")
+                told.append(f"{one.path} of {self._table.name} {why}: {way_out(self._table)}")
         return told
 
     def unlike_the_log(self) -> list[str]:
