@@ -277,16 +277,18 @@ class Reads:
         """
         request, context = waiter.request, self._context
         name = request.ext.get("brokerName", "")
+        one = context.state.sets.get(name)
+        if one is None or one.master() is None:
+            return False
         answer_by_ms = waiter.answer_by_ms(context.config.request_deadline_ms, context.now_ms)
         if (
             request.code != RequestCode.CONTROLLER_GET_REPLICA_INFO
             or "regentBrokerId" in request.ext
-            or not context.takings.keeps(name, context.now_ms)
+            or not context.takings.keeps(name, one.master_epoch, context.now_ms)
             or context.now_ms >= answer_by_ms
             or len(self._kept) >= KEPT_MAX
         ):
             return False
-        one = context.state.sets[name]
         key = (one.cluster_name, name, one.master_broker_id or NO_CONNECTION)
         pulse = context.liveness.pulse(key)
         if pulse is not None and pulse.conn_id == waiter.conn_id:

@@ -137,10 +137,12 @@ class RoleTakings:
         self._sets.clear()
         self._asked.clear()
 
-    def keeps(self, name: str, now_ms: int) -> bool:
-        """True while the Java slaves of `name` are not to hear of its new master."""
+    def keeps(self, name: str, epoch: int | None, now_ms: int) -> bool:
+        """True while the Java slaves of `name` are not to hear of its new master. `epoch` of its
+        mastership, None without one.
+        """
         taking = self._sets.get(name)
-        return taking is not None and not taking.may_tell(now_ms)
+        return taking is not None and taking.epoch == epoch and not taking.may_tell(now_ms)
 
     def due(self, present: Present, now_ms: int) -> list[Question]:
         """What is to be asked now. A set that has another epoch than when it began is forgotten,

@@ -5,6 +5,8 @@ import json
 import pytest
 
 from brokers.remoting.command import RemotingCommand
+from processors.controller import effects as fx
+from processors.liveness.role_taking import REGISTERS_MS
 from processors.wire import answers as read_answers
 from tests.conformance.rows import Row, Shown, Table
 from tests.support.control_history import CLUSTER, NAME, History, with_master, with_replicas
@@ -165,6 +167,11 @@ def java_pair() -> Rig:
         }
         rig.request(904, beat, conn=broker, oneway=True)
     assert rig.elect(1).code == 0
+    # the master says that it has its role: polls of its Java slave wait for that
+    (question,) = rig.take(fx.AskBroker)
+    has_role = question.request.reply(0, {"masterHaAddress": "b1:10912"})
+    rig.perform(rig.core.on_broker_answer(question.token, has_role, rig.now_ms))
+    rig.pass_time(REGISTERS_MS)
     return rig
 
 

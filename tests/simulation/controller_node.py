@@ -262,10 +262,20 @@ class ControllerNode:
         self._with_wire(effect.address, lambda wire: wire.send(effect.command), failed)
 
     def _do_ForwardToLeader(self, effect: fx.ForwardToLeader) -> None:
+        self._call(effect, lambda core: core.on_reply_from_leader)
+
+    def _do_AskBroker(self, effect: fx.AskBroker) -> None:
+        self._call(effect, lambda core: core.on_broker_answer)
+
+    def _call(
+        self,
+        effect: fx.ForwardToLeader | fx.AskBroker,
+        takes: Callable[
+            [ControllerCore], Callable[[int, RemotingCommand | None, int], list[fx.Effect]]
+        ],
+    ) -> None:
         def answered(response: RemotingCommand | None) -> None:
-            self._later(
-                lambda core: core.on_reply_from_leader(effect.token, response, self.world.now_ms)
-            )()
+            self._later(lambda core: takes(core)(effect.token, response, self.world.now_ms))()
 
         self._with_wire(
             effect.address,

@@ -32,7 +32,7 @@ class Takings:
         self.takings.answered(question.token, ha_address, self.now_ms)
 
     def keeps(self) -> bool:
-        return self.takings.keeps(SET, self.now_ms)
+        return self.takings.keeps(SET, self.epoch, self.now_ms)
 
 
 @pytest.fixture
@@ -167,3 +167,10 @@ def test_without_a_java_slave_or_without_room_there_is_nothing_to_follow() -> No
     assert not takings.begin("one-more", EPOCH, MASTER, [2], 0, 0)
     takings.clear()
     assert takings.begin("one-more", EPOCH, MASTER, [2], 0, 0)
+
+
+def test_nothing_is_kept_back_of_a_mastership_that_is_over() -> None:
+    takings = RoleTakings()
+    assert takings.begin(SET, EPOCH, MASTER, [2], 0, 0)
+    assert takings.keeps(SET, EPOCH, 1)
+    assert not takings.keeps(SET, EPOCH + 1, 1) and not takings.keeps(SET, None, 1)
