@@ -64,6 +64,10 @@ second.
 HISTORY = (COMMANDS_TOPIC, OUTCOMES_TOPIC)
 
 
+class CannotFold(LakehouseError):
+    """Bronze cannot be read, and no file of it is damaged."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Scope:
     """What is to be proven: offsets of commands, both included, None for the ends of history."""
@@ -119,12 +123,17 @@ def verify_in(spark: Any, lake: Lake, scope: Scope = Scope()) -> Verdict:
 
     from lakehouse.proof.in_spark import InSpark
 
-    found = _verified(
-        lake,
-        scope,
-        lambda files: InSpark(spark, files, scope.sizes),
-        (*UNREADABLE, PySparkException, Py4JError),
-    )
+    try:
+        found = _verified(
+            lake,
+            scope,
+            lambda files: InSpark(spark, files, scope.sizes),
+            (*UNREADABLE, PySparkException, Py4JError),
+        )
+    except CannotFold:
+        # A file that others wrote again may have times of another unit, which Spark refuses and
+        # this process reads.
+        return verify_here(lake, scope)
     return dataclasses.replace(found, spark=True)
 
 
@@ -148,9 +157,7 @@ def _verified(
     except errors as error:
         damaged = files.leave_out_damaged()
         if not damaged:
-            raise LakehouseError(
-                f"bronze in {lake.root} cannot be folded: {reason(error)}"
-            ) from error
+            raise CannotFold(f"bronze in {lake.root} cannot be folded: {reason(error)}") from error
     # What lies in a damaged file is then missing, and is named by its offsets.
     if not files.uris(COMMANDS_TOPIC):
         raise LakehouseError("; ".join(damaged))

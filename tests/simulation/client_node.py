@@ -37,12 +37,12 @@ USUAL = {
     "properties": "WAIT\x01true\x02",
 }
 ODD = (
-    {**USUAL, "properties": "DELAY\x013\x02"},
+    {**USUAL, "properties": "TIMER_DELAY_SEC\x013\x02"},
     {**USUAL, "topic": "nobody-made-it"},
     {**USUAL, "topic": "SCHEDULE_TOPIC_XXXX"},
 )
-"""What a broker does not store: a delayed message, one for a topic that is not there, one for a
-topic that is not for clients.
+"""What a broker does not store: a message with a time of delivery, one for a topic that is not
+there, one for a topic that is not for clients.
 """
 
 

@@ -90,11 +90,14 @@ def test_an_event_of_no_clock_is_quarantined_and_gold_goes_on(
 
 
 def test_an_outcome_of_no_clock_is_quarantined_and_gold_goes_on(lake: Lake) -> None:
-    outcomes = outcome_records(PAST.records)
+    """The next outcome says that nothing more comes of that command."""
+    past, _ = failed_over()
+    past.register(2)
+    outcomes = outcome_records(past.records)
     mad = decode(outcomes[ELECTED][3] or b"")
     mad.phases.update(detected=-(2**63), applied=LONG_MAX)
     outcomes[ELECTED] = (OUTCOMES_TOPIC, 0, ELECTED, encode(mad))
-    land(lake, [*command_records(PAST.records), *outcomes])
+    land(lake, [*command_records(past.records), *outcomes])
     [row] = read(lake, UNREADABLE).to_pylist()
     assert row["reason"].startswith("silver/decisions: phases is not between")
     assert [row["new_epoch"] for row in told(lake)] == [2]
