@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from brokers.remoting.addresses import is_loopback
-from infra.doctor.findings import FAIL, OK, Finding
+from infra.doctor.commands import Commands
+from infra.doctor.findings import Finding, fail, well
 from infra.doctor.target import Place
 from infra.processes.ports import split_address
 
+AREA = "addresses"
+ELSEWHERE = "192.0.2.1"
+"""An address that no network has: only the way to it is asked for."""
 CONNECT_TIMEOUT_S = 2.0
 AT_ONCE = 32
 
@@ -21,52 +25,58 @@ def is_any(address: str) -> bool:
     return host in ("0.0.0.0", "::", "*")
 
 
-def told(places: Sequence[Place]) -> list[Finding]:
+def told(places: Sequence[Place], commands: Commands) -> list[Finding]:
     """Bound against advertised, without touching the network."""
     loopback = {place.advertised for place in places if is_loopback(place.advertised)}
     others = [place for place in places if place.advertised not in loopback]
     findings = []
     for place in places:
-        way_out = (
-            f"Set its advertise to an address that others reach, or listen to {place.advertised}."
-        )
+        text = f"{place.owner} tells others {place.advertised}"
         if is_any(place.advertised):
-            findings.append(
-                Finding(
-                    "addresses",
-                    FAIL,
-                    f"{place.owner} tells others {place.advertised}, which nobody can call",
-                    way_out,
-                )
-            )
+            findings.append(_wrong(place, f"{text}, which nobody can call", commands))
         elif is_loopback(place.listen) and place.advertised not in loopback:
-            text = (
-                f"{place.owner} tells others {place.advertised} but listens on {place.listen} only"
-            )
             findings.append(
-                Finding(
-                    "addresses",
-                    FAIL,
-                    text,
-                    "Let it listen on 0.0.0.0 or on the advertised address.",
+                fail(
+                    AREA,
+                    f"{text} but listens on {place.listen} only",
+                    "Let it listen on every address, or on the advertised one.",
+                    _listening(place, commands),
                 )
             )
         elif place.advertised in loopback and others:
-            text = (
-                f"{place.owner} tells others {place.advertised}, which is each machine itself, "
-                f"while {others[0].owner} is at {others[0].advertised}"
+            text += (
+                f", which is each machine itself, while {others[0].owner} is at "
+                f"{others[0].advertised}"
             )
-            findings.append(Finding("addresses", FAIL, text, way_out))
+            findings.append(_wrong(place, text, commands))
     if findings or not places:
         return findings
     note = "; all are loopback: nobody outside of this machine reaches them" if loopback else ""
     return [
-        Finding(
-            "addresses",
-            OK,
-            f"{len(places)} addresses: what is bound and what others are told fit{note}",
-        )
+        well(AREA, f"{len(places)} addresses: what is bound and what others are told fit{note}")
     ]
+
+
+def _wrong(place: Place, text: str, commands: Commands) -> Finding:
+    address = f"{own_host()}:{split_address(place.advertised)[1]}"
+    flag = f"--{place.setting}advertise"
+    command = commands.start(place.process, flag, address) or commands.look()
+    return fail(AREA, text, "Tell others an address that they reach, for example:", command)
+
+
+def _listening(place: Place, commands: Commands) -> str:
+    address = f"0.0.0.0:{split_address(place.listen)[1]}"
+    return commands.start(place.process, f"--{place.setting}listen", address) or commands.look()
+
+
+def own_host() -> str:
+    """The address by which this machine reaches others; nothing is sent for it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((ELSEWHERE, 9))
+            return str(probe.getsockname()[0])
+        except OSError:
+            return socket.gethostname()
 
 
 def reason_of(address: str) -> str | None:
@@ -89,29 +99,17 @@ def reasons(addresses: Iterable[str]) -> dict[str, str | None]:
         return dict(zip(wanted, pool.map(reason_of, wanted), strict=True))
 
 
-def reached(area: str, named: dict[str, str], missing: str = FAIL) -> list[Finding]:
-    """`named`: process -> address. One line for all that are reached, one for each that is not."""
+def reached(
+    area: str, named: Mapping[str, str], way_out: str, command_for: Callable[[str], str]
+) -> list[Finding]:
+    """`named`: process -> address. One line for all that are reached, one for each that is not,
+    with what `command_for` says of it.
+    """
     found = reasons(named.values())
     lost = [
-        Finding(
-            area,
-            missing,
-            f"{who} at {where}: {found[where]}",
-            "Is it running? Is the port open between the machines?",
-        )
+        fail(area, f"{who} at {where}: {found[where]}", way_out, command_for(who))
         for who, where in named.items()
         if found[where] is not None
     ]
-    well = len(named) - len(lost)
-    return (
-        [
-            Finding(
-                area,
-                OK,
-                f"{well} reached: "
-                f"{', '.join(who for who, where in named.items() if found[where] is None)}",
-            )
-        ]
-        if well
-        else []
-    ) + lost
+    there = [who for who, where in named.items() if found[where] is None]
+    return [*([well(area, f"{len(there)} reached: {', '.join(there)}")] if there else []), *lost]

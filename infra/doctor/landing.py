@@ -5,57 +5,90 @@ Responsible for: what is a finding, and the way out. Refuses to know: how landin
 
 from __future__ import annotations
 
+import shlex
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.doctor.findings import FAIL, OK, WARN, Finding
+from infra.doctor.commands import Commands
+from infra.doctor.findings import Finding, fail, warn, well
 from infra.processes import children
 from lakehouse.landing.status import LandingStatus, read_status
 
 AREA = "landing"
 LAG_MS_MAX = 60_000
 """Records that waited longer than this are told."""
+SILENT_MS_MAX, STARTS_MS_MAX = 60_000, 600_000
+"""A job that lands writes its status every few seconds; one that starts waits for Spark, or for the
+log.
+"""
+PROCESS = "land"
+"""The name under which its configuration is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class LandingPlace:
-    """Where a job leaves its status, and the command that starts it."""
+    """Where a job leaves its status, and its log file where one is known."""
 
     work_dir: Path
-    start: str
+    log: Path | None = None
 
 
-def check(place: LandingPlace | None) -> list[Finding]:
+def check(place: LandingPlace | None, commands: Commands) -> list[Finding]:
     """None: no landing was asked for."""
     if place is None:
         return []
+    start = commands.revive(PROCESS)
     try:
         found = read_status(place.work_dir)
     except ValueError as error:
-        return [Finding(AREA, FAIL, f"its status cannot be read: {error}", place.start)]
+        text = f"the status in {place.work_dir} cannot be read: {error}"
+        return [fail(AREA, text, "The job writes it anew when it starts.", start)]
     if found is None:
-        return [Finding(AREA, WARN, f"no job has landed from {place.work_dir} yet", place.start)]
-    return told_by(found, place.start, lives=children.is_alive(found.pid))
+        text = f"no job has landed from {place.work_dir} yet"
+        return [warn(AREA, text, "Start it.", start)]
+    return told_by(found, commands, place.log, lives=children.is_alive(found.pid))
 
 
-def told_by(found: LandingStatus, start: str, *, lives: bool) -> list[Finding]:
+def told_by(
+    found: LandingStatus, commands: Commands, log: Path | None = None, *, lives: bool
+) -> list[Finding]:
     """What one status says; `lives`: its process does."""
+    start = commands.revive(PROCESS)
     if found.error is not None:
-        return [Finding(AREA, FAIL, f"the landing job failed: {found.error}", start)]
+        text = f"the landing job failed: {found.error}"
+        return [fail(AREA, text, "Put that right, and start it again.", start)]
     if not lives:
         text = f"the landing job (pid {found.pid}) does not run; its last stage: {found.stage}"
-        return [Finding(AREA, FAIL, text, start)]
+        return [fail(AREA, text, "Start it again: it goes on where it was.", start)]
+    look = _look(found, commands, log)
+    silent_ms = time.time_ns() // 1_000_000 - found.updated_at_ms
+    if found.ready and silent_ms > SILENT_MS_MAX:
+        text = f"the landing job (pid {found.pid}) has said nothing for {silent_ms / 1000:.0f} s"
+        way_out = "It stands still, or another process has its number: end it, and start it again."
+        return [fail(AREA, text, way_out, start)]
+    if not found.ready and silent_ms > STARTS_MS_MAX:
+        text = f"the landing job (pid {found.pid}) is at '{found.stage}' for {silent_ms / 1000:.0f}"
+        return [warn(AREA, f"{text} s", "What it waits for:", look)]
     findings = [
-        Finding(AREA, WARN, f"{activity} fails: {why}", "It is tried again; the job's log has it.")
+        warn(AREA, f"{activity} fails: {why}", "It is tried again; the job says more.", look)
         for activity, why in found.troubles.items()
     ]
     if (lag_ms := max(found.lag_ms.values(), default=0)) > LAG_MS_MAX:
         text = f"records have waited {lag_ms / 1000:.0f} s to land ({found.stage})"
-        findings.append(Finding(AREA, WARN, text, "'regent status' shows the lag; see its log."))
+        way_out = "More cores or memory (spark_cores, driver_memory) land faster. How it goes on:"
+        findings.append(warn(AREA, text, way_out, look))
     if found.alarms:
         text = f"{found.alarms} alarm(s) stand in the tables"
-        findings.append(Finding(AREA, FAIL, text, "regent lake check"))
+        findings.append(fail(AREA, text, "They are named by:", commands.history("lake check")))
     if not findings:
         stage = "lands" if found.ready else found.stage
-        findings.append(Finding(AREA, OK, f"the landing job (pid {found.pid}) {stage}"))
+        findings.append(well(AREA, f"the landing job (pid {found.pid}) {stage}"))
     return findings
+
+
+def _look(found: LandingStatus, commands: Commands, log: Path | None) -> str:
+    """Its metrics, its log, or who leads where neither is known."""
+    if found.metrics:
+        return f"curl -s http://{found.metrics}/metrics"
+    return f"tail -n 40 {shlex.quote(str(log))}" if log else commands.look()

@@ -10,104 +10,83 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from infra.doctor.findings import FAIL, OK, WARN, Finding
+from infra.doctor.commands import Commands
+from infra.doctor.findings import Finding, fail, warn, well
 from infra.processes import status as process_status
 
+Status = Mapping[str, Any]
 AREA = "stores"
 
 
-def check(brokers: Mapping[str, str]) -> list[Finding]:
-    """`brokers`: name -> address. Those that do not answer, as Java's, say nothing here."""
+def ask(brokers: Mapping[str, str]) -> dict[str, Status]:
+    """What each broker that answers says of itself; `brokers`: name -> address. Java's do not."""
     answers = process_status.ask_all(brokers.values(), sets=False)
-    told = {
+    return {
         name: answer
         for name, address in brokers.items()
         if (answer := answers[address]) is not None and "records_damaged" in answer
     }
-    findings = [one for name, answer in told.items() for one in told_by(name, answer)]
-    if told and not findings:
-        findings.append(
-            Finding(AREA, OK, f"{len(told)} broker(s) know of no damage in their stores")
-        )
+
+
+def check(answers: Mapping[str, Status], commands: Commands) -> list[Finding]:
+    """`answers`: of `ask`."""
+    findings = [one for name, answer in answers.items() for one in told_by(name, answer, commands)]
+    if answers and not findings:
+        findings.append(well(AREA, f"{len(answers)} broker(s) know of no damage in their stores"))
     return findings
 
 
-def refusals(name: str, status: Mapping[str, Any]) -> list[Finding]:
+def refusals(name: str, status: Status, commands: Commands) -> list[Finding]:
     """Why a broker takes no messages now. A slave's replica refuses sends as it should: it passes
     them on.
     """
-    findings = []
+    broker_set, leads = str(status.get("broker_name")), status.get("role") == "MASTER"
     if (disk := status.get("store_refusal")) is not None:
-        findings.append(
-            Finding(
-                AREA,
-                FAIL,
-                f"{name} takes no messages onto its disk: {disk}",
-                "Make room, or look at the disk; the broker's log says since when.",
-            )
-        )
-    elif status.get("role") == "MASTER" and (reason := status.get("write_refusal")) is not None:
-        broker_set = status.get("broker_name")
-        findings.append(
-            Finding(
-                AREA,
-                FAIL,
-                f"{name} is master and refuses sends: {reason}",
-                f"'regent controller set {broker_set}' names the replicas that are not in sync: "
-                "start them, or see their logs.",
-            )
-        )
-    return findings
+        text = f"{name} takes no messages onto its disk: {disk}"
+        if leads:
+            way_out = "Make room there, or look at the disk; meanwhile let another member lead:"
+            return [fail(AREA, text, way_out, commands.controller("transfer", broker_set))]
+        way_out = "Make room there, or look at the disk; the set meanwhile:"
+        return [fail(AREA, text, way_out, commands.controller("set", broker_set))]
+    if leads and (reason := status.get("write_refusal")) is not None:
+        text = f"{name} is master and refuses sends: {reason}"
+        way_out = "Start the replicas that are not in sync, or see their logs; they are named by:"
+        return [fail(AREA, text, way_out, commands.controller("set", broker_set))]
+    return []
 
 
-def told_by(name: str, status: Mapping[str, Any]) -> list[Finding]:
+def told_by(name: str, status: Status, commands: Commands) -> list[Finding]:
     """Of one broker."""
-    findings = refusals(name, status)
+    broker_set = str(status.get("broker_name"))
+    look = commands.controller("set", broker_set)
+    findings = refusals(name, status, commands)
     if damaged := status["records_damaged"]:
+        text = f"{name} holds {damaged} damaged message(s), which are not served"
         way_out = (
-            "They are fetched once another member that has them runs; the broker's log and its "
-            "RecordRefused events name them."
+            "They are fetched once another member that has them runs (the broker's log and its "
+            "RecordRefused events name them). Who runs:"
         )
-        findings.append(
-            Finding(
-                AREA,
-                FAIL,
-                f"{name} holds {damaged} damaged message(s), which are not served",
-                way_out,
-            )
-        )
+        findings.append(fail(AREA, text, way_out, look))
     if taken := status.get("slots_taken"):
+        text = f"{name} has {taken} message(s) that no queue shows: another message has the place "
         way_out = (
             "Two masters gave the same queue offsets. Read the messages from its log ('is taken by "
-            "another one') and send them again."
+            "another one') and send them again. Who led when:"
         )
-        findings.append(
-            Finding(
-                AREA,
-                FAIL,
-                f"{name} has {taken} message(s) that no queue shows: another message has the "
-                "place of each",
-                way_out,
-            )
-        )
+        led = commands.history("explain", broker_set) if commands.tables else look
+        findings.append(fail(AREA, f"{text}of each", way_out, led))
     if behind := status.get("queue_ends_behind"):
         text = (
             f"{name} has seen more of {behind} queue(s) than its master, which gives their queue "
             "offsets a second time"
         )
-        way_out = (
-            f"Let this replica lead: regent controller transfer {status.get('broker_name')} "
-            f"{status.get('broker_id')}"
-        )
-        findings.append(Finding(AREA, FAIL, text, way_out))
+        transfer = commands.controller("transfer", broker_set, str(status.get("broker_id")))
+        findings.append(fail(AREA, text, "Let this replica lead:", transfer))
     if passed := status.get("start_passed_over"):
+        text = f"{name}'s last start passed over {passed} damaged record(s)"
         way_out = (
             "Damage in bytes that had been written: look at its disk. What other members have is "
-            "put back by itself."
+            "put back by itself, while one runs:"
         )
-        findings.append(
-            Finding(
-                AREA, WARN, f"{name}'s last start passed over {passed} damaged record(s)", way_out
-            )
-        )
+        findings.append(warn(AREA, text, way_out, look))
     return findings

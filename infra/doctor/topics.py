@@ -1,4 +1,5 @@
-"""`regent topics create|check`: the topics that controllers rest on, in a Kafka that others run.
+"""`regent topics create|check|repair`: the topics that controllers rest on, in a Kafka that others
+run.
 
 A local cluster makes its own. Refuses to know what the topics hold.
 """
@@ -18,12 +19,14 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from events.producer import LOG_CLIENT_SETTINGS
-from events.topics import PRODUCTION_REPLICATION_MIN, TOPIC_NAMES
+from events.topics import BROKER_EVENTS, PRODUCTION_REPLICATION_MIN, TOPIC_NAMES, TOPICS
 from infra.cli.process import table_of
 from infra.doctor import log, target
+from infra.doctor.commands import Commands
 from infra.doctor.findings import FAIL, render, verdict_of
 from infra.kafka import log_topics, server
 from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, Problem
+from processors.log import topics as topic_check
 from processors.log.topics import TopicsUnfit
 
 REPLICATION_MAX = 9
@@ -33,7 +36,11 @@ POLL_S = 0.1
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     """Flags of `regent topics`."""
-    parser.add_argument("action", choices=("create", "check"))
+    parser.add_argument(
+        "action",
+        choices=("create", "check", "repair"),
+        help="make what is missing, only look, or set what is not as it has to be",
+    )
     parser.add_argument(
         "--kafka",
         action="append",
@@ -67,30 +74,60 @@ def run(arguments: argparse.Namespace) -> int:
             f"Use 1 to {REPLICATION_MAX}.",
             EXIT_USAGE,
         )
-    if arguments.only_print and arguments.action == "check":
-        raise Problem("topics check prints no commands", "Leave --print out.", EXIT_USAGE)
+    if arguments.only_print and arguments.action != "create":
+        raise Problem(
+            f"topics {arguments.action} prints no commands", "Leave --print out.", EXIT_USAGE
+        )
     kafka = _settings(arguments)
     wanted = log_topics.wanted(arguments.replication)
     if arguments.only_print:
-        lines = commands(kafka["bootstrap.servers"], wanted)
+        lines = printed(kafka["bootstrap.servers"], wanted)
         print(json.dumps({"commands": lines}, indent=1) if arguments.json else "\n".join(lines))
         return EXIT_DONE
     log_topics.require_reachable(kafka)
+    few_copies = arguments.replication < PRODUCTION_REPLICATION_MIN
     created = _create(kafka, wanted) if arguments.action == "create" else []
+    commands = Commands(kafka=kafka, kafka_file=arguments.config)
     try:
-        findings = log.topics(kafka, few_copies=arguments.replication < PRODUCTION_REPLICATION_MIN)
+        repaired = repair(kafka, few_copies) if arguments.action == "repair" else {}
+        findings = log.topics(kafka, log.Wish(few_copies), commands)
     except TopicsUnfit as error:
-        raise Problem(str(error), "Let this user describe configurations.") from error
+        raise Problem(str(error), "Let this user describe and alter configurations.") from error
     if arguments.json:
         document: dict[str, Any] = {
             "created": created,
+            "repaired": repaired,
             "verdict": verdict_of(findings),
             "findings": [asdict(one) for one in findings],
         }
         print(json.dumps(document, indent=1))
     else:
-        print("\n".join([*(f"created {name}" for name in created), *render(findings)]))
+        done = [f"created {name}" for name in created]
+        done += [
+            f"{name}: {setting}={value} set"
+            for name, settings in repaired.items()
+            for setting, value in settings.items()
+        ]
+        print("\n".join([*done, *render(findings)]))
     return EXIT_FAILED if verdict_of(findings) == FAIL else EXIT_DONE
+
+
+def repair(kafka: Mapping[str, str], few_copies: bool) -> dict[str, dict[str, str]]:
+    """Set what is not as it has to be; gives it by topic. Topics that are not there are left out.
+    TopicsUnfit, KafkaException.
+    """
+    admin = AdminClient({**LOG_CLIENT_SETTINGS, **kafka})
+    there = admin.list_topics(timeout=KNOWN_WITHIN_S).topics
+    specs = [spec for spec in TOPICS if spec.name in there]
+    reported = topic_check.settings_of(admin, [spec.name for spec in specs]) if specs else {}
+    done = {}
+    for spec in specs:
+        few = few_copies or spec is BROKER_EVENTS
+        wrong = topic_check.wrong_settings(spec, there[spec.name], reported[spec.name], few)
+        if wrong:
+            topic_check.set_settings(admin, spec.name, wrong)
+            done[spec.name] = wrong
+    return done
 
 
 def _settings(arguments: argparse.Namespace) -> dict[str, str]:
@@ -112,7 +149,7 @@ def _settings(arguments: argparse.Namespace) -> dict[str, str]:
     return kafka
 
 
-def commands(bootstrap: str, wanted: list[NewTopic]) -> list[str]:
+def printed(bootstrap: str, wanted: list[NewTopic]) -> list[str]:
     """The same in the words of Kafka's own tool, a line each."""
     lines = []
     for topic in wanted:

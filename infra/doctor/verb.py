@@ -13,8 +13,20 @@ from pathlib import Path
 from infra.cluster.data_folder import DataFolder
 from infra.cluster.flags import add_dir
 from infra.controllers.admin import parse_addresses
-from infra.doctor import addresses, controllers, landing, log, machine, target
-from infra.doctor.findings import FAIL, Finding, render, verdict_of
+from infra.doctor import (
+    addresses,
+    controllers,
+    landing,
+    log,
+    machine,
+    processes,
+    routes,
+    sets,
+    stores,
+    target,
+)
+from infra.doctor.commands import Commands
+from infra.doctor.findings import FAIL, Finding, fail, render, verdict_of
 from infra.doctor.target import Target
 from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, Problem
 
@@ -70,46 +82,56 @@ def target_of(arguments: argparse.Namespace) -> Target:
 
 def examine(what: Target) -> list[Finding]:
     """Every check; one that breaks is a finding too, and the others go on."""
-    checks: list[tuple[str, Callable[[], list[Finding]]]] = [
-        (
-            "machine",
-            lambda: [
-                machine.python(),
-                machine.libraries(),
-                machine.java_found(what.starts_kafka),
-                machine.open_files(),
-            ],
-        ),
-        ("disk", lambda: machine.disks(what.folders)),
-        ("addresses", lambda: addresses.told(what.places)),
-        ("controllers", lambda: controllers.check(what.controllers)),
-        (
-            "name servers",
-            lambda: addresses.reached("name servers", {one: one for one in what.name_servers}),
-        ),
-        ("landing", lambda: landing.check(what.landing)),
-    ]
+    commands = what.commands()
+    report = _Report(commands)
+    report.add("python", machine.python)
+    report.add("libraries", machine.libraries)
+    report.add("java", lambda: machine.java_found(what.starts_kafka))
+    report.add("open files", machine.open_files)
+    report.add("disk", lambda: machine.disks(what.folders, what.limits))
+    report.add("processes", lambda: processes.check(what.folder, commands))
+    report.add("addresses", lambda: addresses.told(what.places, commands))
+    if what.folder is not None and not commands.runs:
+        return report.findings  # whoever is asked is silent
     if what.kafka or what.places:
-        checks.insert(
-            2,
-            (
-                "kafka",
-                lambda: log.check(
-                    what.kafka, what.local_cluster, what.accept_unflushed_log, what.folders
-                ),
-            ),
-        )
-    findings = []
-    for area, check in checks:
+        report.add("kafka", lambda: log.check(what.kafka, what.wish, what.states, commands))
+    _of_controllers(what, commands, report)
+    report.add("landing", lambda: landing.check(what.landing, commands))
+    return report.findings
+
+
+def _of_controllers(what: Target, commands: Commands, report: _Report) -> None:
+    """What the controllers say, and whether brokers and name servers agree."""
+    documents: list[controllers.Document] = []
+
+    def asked() -> list[Finding]:
+        found, document = controllers.check(what.controllers, commands)
+        documents.extend([] if document is None else [document])
+        return found
+
+    report.add("controllers", asked)
+    for document in documents:
+        answers = stores.ask(sets.asked(document))
+        report.add("sets", lambda: sets.check(document, answers, commands))  # noqa: B023 at once
+        report.add("brokers", lambda: sets.reached(document, commands))  # noqa: B023
+        report.add("stores", lambda: stores.check(answers, commands))  # noqa: B023
+    known = documents[0] if documents else None
+    report.add("name servers", lambda: routes.check(what.name_servers, known, commands))
+
+
+class _Report:
+    """The findings so far."""
+
+    def __init__(self, commands: Commands) -> None:
+        self._commands = commands
+        self.findings: list[Finding] = []
+
+    def add(self, area: str, check: Callable[[], Finding | list[Finding]]) -> None:
+        """What `check` finds, or that it broke."""
         try:
-            findings += check()
+            found = check()
         except Exception as error:
-            findings.append(
-                Finding(
-                    area,
-                    FAIL,
-                    f"could not be checked: {error!r}",
-                    "This is an error of the doctor; the other lines stand.",
-                )
-            )
-    return findings
+            text = f"could not be checked: {error!r}"
+            way_out = "This is an error of the doctor; the other lines stand. What is known:"
+            found = fail(area, text, way_out, self._commands.look())
+        self.findings += [found] if isinstance(found, Finding) else found

@@ -17,6 +17,8 @@ from pathlib import Path
 PR_SET_PDEATHSIG = 1
 POLL_S = 0.02
 STOPPED_WAIT_S = 5.0
+STOPPED_STATES = ("T", "t")
+"""Of `state_of`: by SIGSTOP, or by a debugger."""
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
@@ -100,16 +102,17 @@ def is_alive(pid: int) -> bool:
         return False
     except PermissionError:
         return True
+    return state_of(pid) != "Z"
+
+
+def state_of(pid: int) -> str:
+    """The kernel's letter for what a process does (proc(5): R, S, D, T, Z ...); '' where it does
+    not say.
+    """
     try:
-        state = (
-            Path(f"/proc/{pid}/stat")
-            .read_text(encoding="utf-8", errors="replace")
-            .rsplit(")", 1)[-1]
-            .split()[0]
-        )
+        return _state_of(Path(f"/proc/{pid}"))
     except (OSError, IndexError):
-        return True
-    return state != "Z"
+        return ""
 
 
 def start_stamp(pid: int) -> str:
@@ -154,4 +157,4 @@ def until_stopped(pid: int, wait_s: float = STOPPED_WAIT_S) -> bool:
 
 
 def _state_of(task: Path) -> str:
-    return (task / "stat").read_text().rpartition(")")[2].split()[0]
+    return (task / "stat").read_text(errors="replace").rpartition(")")[2].split()[0]

@@ -160,30 +160,43 @@ def flush_every_command(admin: AdminClient) -> bool:
     """
     if is_flushed(settings_of(admin, [COMMANDS.name])[COMMANDS.name]):
         return False
-    wanted = ConfigEntry(
-        FLUSH_SETTING, COMMANDS.required[FLUSH_SETTING], incremental_operation=AlterConfigOpType.SET
-    )
-    asked = ConfigResource(ResourceType.TOPIC, COMMANDS.name, incremental_configs=[wanted])
-    for future in admin.incremental_alter_configs([asked], request_timeout=ASK_TIMEOUT_S).values():
-        try:
-            future.result(ASK_TIMEOUT_S + 1)
-        except KafkaException as error:
-            raise TopicsUnfit(
-                f"{FLUSH_SETTING} of {COMMANDS.name} cannot be set: {error.args[0].str()}"
-            ) from None
-    _await_flushed(admin)
+    set_settings(admin, COMMANDS.name, {FLUSH_SETTING: COMMANDS.required[FLUSH_SETTING]})
     _log.info(
         "%s: %s set, as an older release had created it without", COMMANDS.name, FLUSH_SETTING
     )
     return True
 
 
-def _await_flushed(admin: AdminClient) -> None:
-    """A setting that was just changed is reported a moment later."""
+def wrong_settings(
+    spec: TopicSpec, topic: TopicMetadata, reported: Mapping[str, str], local_cluster: bool
+) -> dict[str, str]:
+    """What is to be set, with the value that is needed. Of too few copies none can be demanded."""
+    copies = min((len(one.replicas) for one in topic.partitions.values()), default=0)
+    wrong = {name: value for name, value in spec.required.items() if reported.get(name) != value}
+    few = local_cluster or copies < PRODUCTION_REPLICATION_MIN
+    if not few and int(reported.get("min.insync.replicas", "0")) < PRODUCTION_IN_SYNC_MIN:
+        wrong["min.insync.replicas"] = str(PRODUCTION_IN_SYNC_MIN)
+    return wrong
+
+
+def set_settings(admin: AdminClient, topic: str, wanted: Mapping[str, str]) -> None:
+    """Set these, and wait until Kafka reports them. Raises TopicsUnfit."""
+    entries = [
+        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        for name, value in wanted.items()
+    ]
+    asked = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+    for future in admin.incremental_alter_configs([asked], request_timeout=ASK_TIMEOUT_S).values():
+        try:
+            future.result(ASK_TIMEOUT_S + 1)
+        except KafkaException as error:
+            raise TopicsUnfit(
+                f"{', '.join(wanted)} of {topic} cannot be set: {error.args[0].str()}"
+            ) from None
     deadline = time.monotonic() + ASK_TIMEOUT_S
-    while time.monotonic() < deadline and not is_flushed(
-        settings_of(admin, [COMMANDS.name])[COMMANDS.name]
-    ):
+    while time.monotonic() < deadline:  # what was just changed is reported a moment later
+        if wanted.items() <= settings_of(admin, [topic])[topic].items():
+            return
         time.sleep(CREATED_POLL_S)
 
 

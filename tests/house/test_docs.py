@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from source_tree import PACKAGES, ROOT
 
 from infra.cli.controller.verbs import SUBVERBS
 from infra.cli.main import VERBS
+from tests.support.pasted import why_not
 
 README = ROOT / "README.md"
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
@@ -64,6 +66,38 @@ def test_the_documents_name_only_commands_that_exist() -> None:
             )
         )
     assert named <= set(VERBS), named - set(VERBS)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_command_of_a_code_block_has_verbs_and_flags_that_exist(path: Path) -> None:
+    """A line of a table stands for its first words: what follows two spaces explains them, also
+    which flags they need.
+    """
+    blocks = re.findall(r"```\w*\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines()]
+    commands = [
+        re.split(r"\s{2,}|\s+#", line.removeprefix("$ "))[0].strip()
+        for line in lines
+        if re.match(r"(\$ )?regent ", line)
+    ]
+    wrong = {
+        command: why
+        for command in commands
+        for one in alternatives(command)
+        if (why := why_not(one)) is not None and "required" not in why
+    }
+    assert not wrong
+
+
+def alternatives(command: str) -> list[str]:
+    """`a b|c` as `a b` and `a c`; what a reader fills in is filled in."""
+    if any(mark in command for mark in ("…", "...", " | ")):
+        return []
+    words = command.split()
+    at = next((n for n, w in enumerate(words) if re.fullmatch(r"[a-z]+(\|[a-z]+)+", w)), None)
+    if at is None:
+        return [command.replace("FILE|FOLDER", "FILE")]
+    return [" ".join([*words[:at], one, *words[at + 1 :]]) for one in words[at].split("|")]
 
 
 @pytest.mark.parametrize("package", PACKAGES)

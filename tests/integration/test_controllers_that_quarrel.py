@@ -13,6 +13,8 @@ from confluent_kafka.admin import AdminClient
 
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
 from infra.doctor import controllers as doctor
+from infra.doctor.commands import Commands
+from infra.doctor.findings import FAIL
 from infra.kafka.server import LocalKafka
 from tests.support.controllers import Controllers
 from tests.support.kafka_topics import delete_topics
@@ -81,7 +83,5 @@ async def test_two_that_list_nobody_name_each_other_and_take_turns_ever_more_sel
         named = f"{other} at {controllers.addresses[other]} leads and is not among the peers"
         assert said.count(named) == 1, said
     unlisted = next(name for name, one in seen.items() if one["leader_unlisted"])
-    (found,) = doctor.quarrel(unlisted, seen[unlisted])
-    assert found.verdict == doctor.FAIL and found.way_out.startswith(
-        f"Add to [peers] of {unlisted}"
-    )
+    (found,) = doctor.quarrel(unlisted, seen[unlisted], Commands())
+    assert found.verdict == FAIL and found.way_out.startswith(f"Add to [peers] of {unlisted}")

@@ -5,13 +5,16 @@ import socket
 import pytest
 
 from infra.doctor import addresses
-from infra.doctor.findings import FAIL, OK, WARN
+from infra.doctor.commands import Commands
+from infra.doctor.findings import FAIL, OK
 from infra.doctor.target import Place
 from tests.support.brokers import free_port
 
+COMMANDS = Commands()
+
 
 def verdicts(*places: Place) -> list[str]:
-    return [one.verdict for one in addresses.told(places)]
+    return [one.verdict for one in addresses.told(places, COMMANDS)]
 
 
 @pytest.mark.parametrize(
@@ -30,13 +33,14 @@ def test_loopback_is_known(address: str, loopback: bool) -> None:
 
 def test_a_cluster_on_one_machine_is_fine_and_said_so() -> None:
     (one,) = addresses.told(
-        [Place("c1", "127.0.0.1:1", "127.0.0.1:1"), Place("b1", "0.0.0.0:2", "127.0.0.1:2")]
+        [Place("c1", "127.0.0.1:1", "127.0.0.1:1"), Place("b1", "0.0.0.0:2", "127.0.0.1:2")],
+        COMMANDS,
     )
     assert one.verdict == OK and "nobody outside of this machine" in one.text
 
 
 def test_what_listens_on_loopback_is_not_found_where_others_are_sent() -> None:
-    (one,) = addresses.told([Place("c1", "127.0.0.1:1", "10.0.0.1:1")])
+    (one,) = addresses.told([Place("c1", "127.0.0.1:1", "10.0.0.1:1")], COMMANDS)
     assert one.verdict == FAIL and one.text == (
         "c1 tells others 10.0.0.1:1 but listens on 127.0.0.1:1 only"
     )
@@ -44,7 +48,7 @@ def test_what_listens_on_loopback_is_not_found_where_others_are_sent() -> None:
 
 def test_loopback_among_real_addresses_is_a_failure() -> None:
     (one,) = addresses.told(
-        [Place("c1", "0.0.0.0:1", "10.0.0.1:1"), Place("b1", "0.0.0.0:2", "127.0.0.1:2")]
+        [Place("c1", "0.0.0.0:1", "10.0.0.1:1"), Place("b1", "0.0.0.0:2", "127.0.0.1:2")], COMMANDS
     )
     assert (
         one.verdict == FAIL
@@ -67,7 +71,10 @@ def test_who_is_reached_is_one_line_and_who_is_not_has_the_reason() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         here = f"127.0.0.1:{server.getsockname()[1]}"
         gone = f"127.0.0.1:{free_port()}"
-        well, lost = addresses.reached("brokers", {"a/1": here, "a/2": gone}, WARN)
+        well, lost = addresses.reached(
+            "brokers", {"a/1": here, "a/2": gone}, "Start it:", lambda who: f"start {who}"
+        )
     assert (well.verdict, well.text) == (OK, "1 reached: a/1")
-    assert (lost.verdict, lost.text) == (WARN, f"a/2 at {gone}: Connection refused")
-    assert addresses.reached("brokers", {}) == []
+    assert (lost.verdict, lost.text) == (FAIL, f"a/2 at {gone}: Connection refused")
+    assert lost.command == "start a/2"
+    assert addresses.reached("brokers", {}, "", str) == []

@@ -7,15 +7,20 @@ from confluent_kafka import Producer
 
 from events.topics import COMMANDS_TOPIC
 from infra.doctor import log
-from infra.doctor.findings import FAIL, OK, WARN
+from infra.doctor.commands import Commands
+from infra.doctor.findings import FAIL, OK, WARN, Finding
 from processors.log.start_notes import StartNotes
 from tests.support.brokers import free_port
 from tests.support.mock_kafka import mock_kafka
 
 
+def checked(kafka: dict[str, str], *, local: bool) -> list[Finding]:
+    return log.check(kafka, log.Wish(local, local), (), Commands(kafka=kafka))
+
+
 def test_a_kafka_that_is_not_there_is_one_failure(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(log, "ASK_TIMEOUT_S", 0.5)
-    (one,) = log.check({"bootstrap.servers": f"127.0.0.1:{free_port()}"}, local_cluster=True)
+    (one,) = checked({"bootstrap.servers": f"127.0.0.1:{free_port()}"}, local=True)
     assert (
         one.verdict == FAIL
         and "is not reachable" in one.text
@@ -24,17 +29,17 @@ def test_a_kafka_that_is_not_there_is_one_failure(monkeypatch) -> None:  # type:
 
 
 def test_without_an_address_it_is_not_looked_at() -> None:
-    assert [one.verdict for one in log.check({}, local_cluster=False)] == [WARN]
+    assert [one.verdict for one in checked({}, local=False)] == [OK]
 
 
 def test_topics_that_lack_are_made_by_a_local_cluster_and_by_nobody_elsewhere() -> None:
     with mock_kafka() as kafka:
-        local = log.check(kafka, local_cluster=True)
-        elsewhere = log.check(kafka, local_cluster=False)
+        local = checked(kafka, local=True)
+        elsewhere = checked(kafka, local=False)
     assert [one.verdict for one in local] == [OK, WARN, WARN, WARN]
     assert [one.verdict for one in elsewhere] == [OK, FAIL, FAIL, FAIL]
     where = kafka["bootstrap.servers"]
-    assert elsewhere[1].way_out == f"regent topics create --kafka bootstrap.servers={where}"
+    assert elsewhere[1].command == f"regent topics create --kafka bootstrap.servers={where}"
 
 
 def test_the_time_of_the_newest_record_is_read() -> None:
@@ -68,14 +73,14 @@ def test_a_log_that_is_shorter_than_a_controller_had_applied_is_told(tmp_path: P
         for _ in range(2):
             producer.produce(COMMANDS_TOPIC, b"x", partition=0)
         assert producer.flush(10) == 0
-        found = log.lost(kafka, [tmp_path / "a-broker", short, fine])
-        sound = log.lost(kafka, [fine])
+        found = log.lost(kafka, [tmp_path / "a-broker", short, fine], Commands())
+        sound = log.lost(kafka, [fine], Commands())
     assert (
         [one.verdict for one in found] == [FAIL]
         and str(short) in found[0].text
         and "ends at offset 2" in found[0].text
     )
-    assert ("regent controller rebuild") in found[0].way_out and [one.verdict for one in sound] == [
+    assert ("regent controller rebuild") in found[0].command and [one.verdict for one in sound] == [
         OK
     ]
     assert not list((tmp_path / "a-broker").iterdir()), "nothing is written into a broker's folder"

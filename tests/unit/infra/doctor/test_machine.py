@@ -36,7 +36,7 @@ def test_another_version_is_a_warning_and_a_missing_library_a_failure(lock: Path
 
 
 def test_without_a_list_nothing_is_compared(tmp_path: Path) -> None:
-    assert machine.libraries(tmp_path / "none").verdict == WARN
+    assert machine.libraries(tmp_path / "none").verdict == OK
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,16 @@ def test_java_is_needed_only_where_kafka_or_spark_run(monkeypatch: pytest.Monkey
 
 def _none() -> None:
     raise machine.Problem("no usable Java", "Install one.")
+
+
+@pytest.mark.parametrize(
+    ("used", "limit", "verdicts"),
+    [(80.0, 90, []), (88.0, 90, [WARN]), (90.5, 90, [FAIL]), (99.9, 100, [])],
+)
+def test_a_broker_s_own_limit_is_told_beforehand(
+    used: float, limit: int, verdicts: list[str]
+) -> None:
+    """A large disk has gigabytes free when its broker already refuses sends."""
+    found = machine.near_limit(Path("/d"), used, limit)
+    assert [one.verdict for one in found] == verdicts
+    assert all("disk_full_percent" in one.text and one.command for one in found)

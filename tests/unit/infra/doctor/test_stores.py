@@ -7,10 +7,12 @@ import json
 import pytest
 
 from infra.doctor import stores
+from infra.doctor.commands import Commands
 from infra.doctor.findings import FAIL, OK, WARN
 from tests.support import remoting_thread
 from tests.support.brokers import free_port
 
+COMMANDS = Commands()
 SOUND = {
     "kind": "broker",
     "records_damaged": 0,
@@ -32,8 +34,8 @@ SOUND = {
 def test_each_kind_of_damage_is_a_finding_with_a_way_out(
     field: str, verdict: str, text: str
 ) -> None:
-    (one,) = stores.told_by("a/1", {**SOUND, field: 3})
-    assert one.verdict == verdict and one.text.startswith(text) and one.way_out
+    (one,) = stores.told_by("a/1", {**SOUND, field: 3}, COMMANDS)
+    assert one.verdict == verdict and one.text.startswith(text) and one.command
 
 
 @pytest.mark.parametrize(
@@ -51,19 +53,20 @@ def test_each_kind_of_damage_is_a_finding_with_a_way_out(
 def test_a_master_that_refuses_sends_and_a_disk_that_takes_nothing_fail(
     told: dict[str, object], text: str | None
 ) -> None:
-    found = stores.told_by("a/1", {**SOUND, "broker_name": "a", **told})
+    found = stores.told_by("a/1", {**SOUND, "broker_name": "a", **told}, COMMANDS)
     assert [one.verdict for one in found] == ([] if text is None else [FAIL])
-    assert text is None or (found[0].text.startswith(text) and found[0].way_out)
+    assert text is None or (found[0].text.startswith(text) and found[0].command)
 
 
 def test_sound_stores_are_told_as_such_and_those_of_an_older_release_too() -> None:
-    assert stores.told_by("a/1", SOUND) == stores.told_by("a/1", {"records_damaged": 0}) == []
+    assert not stores.told_by("a/1", SOUND, COMMANDS)
+    assert not stores.told_by("a/1", {"records_damaged": 0}, COMMANDS)
 
 
 def test_a_broker_is_asked_and_one_that_is_silent_says_nothing() -> None:
     gone = f"127.0.0.1:{free_port()}"
-    assert stores.check({"a/1": gone}) == []
+    assert stores.check(stores.ask({"a/1": gone}), COMMANDS) == []
     answer = lambda _, request: request.reply(body=json.dumps(SOUND).encode())
     with remoting_thread.serving(answer) as address:
-        (found,) = stores.check({"a/1": address, "a/2": gone})
+        (found,) = stores.check(stores.ask({"a/1": address, "a/2": gone}), COMMANDS)
     assert found.verdict == OK and found.text == "1 broker(s) know of no damage in their stores"

@@ -41,7 +41,7 @@ def test_a_controllers_file_names_its_peers_and_its_kafka(tmp_path: Path) -> Non
     assert found.controllers == {"c1": "10.0.0.1:9878", "c2": "10.0.0.2:9878"}
     assert (
         found.kafka == {"bootstrap.servers": "k:9092"}
-        and not found.local_cluster
+        and not found.wish.few_copies
         and not found.starts_kafka
     )
     assert [(one.owner, one.advertised) for one in found.places] == [
@@ -67,7 +67,8 @@ def test_a_folder_holds_the_files_of_a_whole_cluster(tmp_path: Path) -> None:
     write(tmp_path, "config/kafka-1.toml", "node_id = 1\n")
     found = target.of_folder(folder)
     assert found.starts_kafka and list(found.controllers) == ["c1", "c2", "10.0.0.9:9878"]
-    assert len(found.places) == 4 and found.folders == [tmp_path]
+    assert len(found.places) == 4 and found.folders == [tmp_path, tmp_path / "b"]
+    assert found.states == [tmp_path / "c1"], "the log is held against what controllers had applied"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def test_each_topic_has_what_is_required_of_it(replication: int, in_sync: str) -
 
 def test_the_printed_commands_say_the_same() -> None:
     wanted = log_topics.wanted(3)
-    for line, topic in zip(topics.commands("k1:9092", wanted), wanted, strict=True):
+    for line, topic in zip(topics.printed("k1:9092", wanted), wanted, strict=True):
         words = shlex.split(line)
         assert words[words.index("--topic") + 1] == topic.topic
         assert {f"{name}={value}" for name, value in topic.config.items()} <= set(words)

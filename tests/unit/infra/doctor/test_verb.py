@@ -11,6 +11,7 @@ from infra.doctor.findings import FAIL
 from infra.doctor.target import Target
 from infra.problems import EXIT_FAILED, EXIT_USAGE
 from tests.support.brokers import free_port
+from tests.support.pasted import why_not
 
 
 def test_a_controller_that_is_gone_ends_with_1_and_the_document_says_which_line(
@@ -21,7 +22,8 @@ def test_a_controller_that_is_gone_ends_with_1_and_the_document_says_which_line(
     document = json.loads(capsys.readouterr().out)
     assert set(document) == {"verdict", "findings"} and document["verdict"] == FAIL
     (failed,) = [one for one in document["findings"] if one["verdict"] == FAIL]
-    assert set(failed) == {"area", "verdict", "text", "way_out"} and failed["area"] == "controllers"
+    assert set(failed) == {"area", "verdict", "text", "way_out", "command"}
+    assert failed["area"] == "controllers" and why_not(failed["command"]) is None
 
 
 def test_people_see_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,7 +44,7 @@ def test_without_a_cluster_or_with_two_targets_it_is_wrong_usage(tmp_path: Path)
 def test_a_check_that_breaks_is_a_line_and_the_others_go_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def broken(_places: object) -> None:
+    def broken(*_: object) -> None:
         raise RuntimeError("x")
 
     monkeypatch.setattr(verb.addresses, "told", broken)
