@@ -196,6 +196,12 @@ def replica_info(me: Introduction, broker_id: int) -> RemotingCommand:
     return RemotingCommand.request(RequestCode.CONTROLLER_GET_REPLICA_INFO, ext)
 
 
+def master_question(broker_name: str) -> RemotingCommand:
+    """1004 of a broker that has read nothing yet, not even its id: who leads its set?"""
+    ext = {"brokerName": broker_name}
+    return RemotingCommand.request(RequestCode.CONTROLLER_GET_REPLICA_INFO, ext)
+
+
 def metadata() -> RemotingCommand:
     """1005."""
     return RemotingCommand.request(RequestCode.CONTROLLER_GET_METADATA_INFO)

@@ -5,9 +5,10 @@ service.
 Refuses to know: what any of them decides.
 
 Start: store (recovered), tables, listening, registration, replica (FENCED); a role comes from the
-controller. Stop: a master that is asked to hands over first. Then out of the routes, waiting sends
-answered, links and ports closed, and only then away from the controllers: what they find when they
-look must be a broker that is gone. Last the store, flushed, and the mark of an orderly end.
+controller. Where another replica leads, sends are passed on to it before that (`opening`). Stop: a
+master that is asked to hands over first. Then out of the routes, waiting sends answered, links and
+ports closed, and only then away from the controllers: what they find when they look must be a
+broker that is gone. Last the store, flushed, and the mark of an orderly end.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from brokers.process.config import BrokerConfig
 from brokers.process.disk_watch import DiskHandOver, DiskWatch
 from brokers.process.event_reporter import EventReporter
 from brokers.process.hand_over import HAND_OVERS_MAX, MasterHandOver, StopLimits
+from brokers.process.opening import Opening
 from brokers.process.predecessor import forget_leaving, leaves_in_ms, note_leaving, once_free
 from brokers.process.replica import LocalReplica
 from brokers.process.retention import make_retention
@@ -45,11 +47,9 @@ from brokers.process.set_hosts import SetHosts
 from brokers.process.status import read_status
 from brokers.process.upkeep import Upkeep, store_care
 from brokers.remoting.addresses import split_address
-from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
-from brokers.remoting.dispatcher import Dispatcher
 from brokers.remoting.limits import Limits
 from brokers.remoting.server import RemotingServer
 from brokers.replica.core import ReplicaCore
@@ -60,7 +60,6 @@ from brokers.service.metadata.shared_tables import SharedTables
 from brokers.service.reading.repair import Repairs
 from brokers.service.role.forward import Forwarder
 from brokers.service.role.hand_over_requests import HandOverRequests
-from brokers.service.role.role_view import RoleView
 from brokers.service.role.services import declared, handlers_of, never_old
 from brokers.service.tables.table_files import TableFiles
 from brokers.service.tables.topics import system_topics
@@ -85,12 +84,14 @@ async def run(config: BrokerConfig) -> int:
     stopping, hurry = asyncio.Event(), asyncio.Event()
     at_the_latest = LastResort(config.broker_name)
     on_stop_signals(lambda: (hurry if stopping.is_set() else stopping).set(), at_the_latest)
-    broker = None
+    broker, opening = None, Opening(config)
     try:
-        broker = await once_free(
+        opening.begin()
+        replica = await once_free(
             partial(_opened, config), stays_ms=partial(leaves_in_ms, config.store_dir)
         )
         forget_leaving(config.store_dir)
+        broker = BrokerProcess(config, replica, opening)
         await broker.start()
         await broker.run_until(stopping)
     except (
@@ -106,7 +107,9 @@ async def run(config: BrokerConfig) -> int:
         # A flush that waits for a disk, and the store's last one, hold up the loop: for ever when
         # the disk hangs.
         at_the_latest.arm()
-        if broker is not None:
+        if broker is None:
+            await opening.close()
+        else:
             try:
                 if stopping.is_set():
                     note_leaving(config.store_dir, HAND_OVERS_MAX * config.drain_ms)
@@ -119,9 +122,10 @@ async def run(config: BrokerConfig) -> int:
     return EXIT_OK
 
 
-async def _opened(config: BrokerConfig) -> BrokerProcess:
+async def _opened(config: BrokerConfig) -> LocalReplica:
+    """In a thread: a disk that does not answer must not hold up the loop, which has clients."""
     try:
-        return BrokerProcess(config)
+        return await asyncio.to_thread(LocalReplica, config)
     except OSError as error:
         raise StartRefused(
             f"the store folder {config.store_dir} cannot be used: {error.strerror or error}"
@@ -131,17 +135,24 @@ async def _opened(config: BrokerConfig) -> BrokerProcess:
 class BrokerProcess:
     """The parts of one broker. Usable in a test without a process of its own: `start`, then `stop`.
 
-    Opens the store at once, in the constructor: LogError, EpochFileError.
+    Without `replica` it opens the store at once, in the constructor: LogError, EpochFileError.
+    `opening`: what has had the address until now.
     """
 
-    def __init__(self, config: BrokerConfig) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        replica: LocalReplica | None = None,
+        opening: Opening | None = None,
+    ) -> None:
         self.config = config
         self.clock = Clock()
         self.started_ms = self.clock.wall_ms()
-        self.replica = LocalReplica(config)
+        self.replica = replica or LocalReplica(config)
+        self.opening = opening or Opening(config)
         self.tables = TableFiles(config.store_dir)
-        self.roles = RoleView()
-        self.client = RemotingClient()
+        self.roles = self.opening.roles
+        self.client = self.opening.client
         self.disk = DiskWatch(config.store_dir)
         self.beats = Beats()
         boot = self.replica.boot
@@ -150,7 +161,7 @@ class BrokerProcess:
         )
         self._tasks: list[asyncio.Future[None]] = []
         self._servers: list[RemotingServer] = []
-        self._dispatcher = Dispatcher()
+        self._dispatcher = self.opening.dispatcher
         self._add_system_topics()
         self.membership = self._membership()
         self._make_service()
@@ -290,11 +301,15 @@ class BrokerProcess:
         for code, handler in guarded.items():
             self._dispatcher.register(code, handler)
         self._dispatcher.never_old |= never_old(service.served)
-        host, port = split_address(self.config.listen)
+        self.opening.on_close, self.opening.has_place = (
+            service.connection_closed,
+            self.hosts.is_ours,
+        )
         try:
-            await self._listen(host, port)
+            await self.opening.over()
         except OSError as error:
             raise _port_refused(self.config.listen, error) from error
+        host, port = split_address(self.config.listen)
         if self.config.second_listen and port > 2:
             try:
                 await self._listen(host, port - 2)
@@ -450,6 +465,7 @@ class BrokerProcess:
             # The sends whose wait this ended are answered in the next turn of the loop, while there
             # are connections.
             await asyncio.sleep(0)
+        await self.opening.close()
         for server in self._servers:
             await server.close()
         await asyncio.gather(

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from brokers.remoting.addresses import ANY_HOSTS, is_loopback, join_address, split_address
+from brokers.replica.put_rules import PAGE_CACHE_BUSY_MS, QUEUE_WAIT_MS
 from events.config_file import ConfigError, kafka_texts, load_config
 
 __all__ = ["BrokerConfig", "ConfigError", "load"]
@@ -89,6 +90,10 @@ class BrokerConfig(BaseModel):
     sync_flush_timeout_ms: int = Field(5_000, ge=100)
     partial_frame_timeout_ms: int = Field(30_000, ge=100)
     ack_timeout_ms: int = Field(3_000, ge=100)
+    # RocketMQ's waitTimeMillsInSendQueue and osPageCacheBusyTimeOutMills: a send that was not
+    # written for so long, and sends that came while an append took longer, are refused as too much.
+    send_queue_wait_ms: int = Field(QUEUE_WAIT_MS, ge=1)
+    page_cache_busy_ms: int = Field(PAGE_CACHE_BUSY_MS, ge=1)
     hold_without_master_ms: int = Field(2_000, ge=0)
     # How often clients read their route (pollNameServerInterval of stock ones). A former master
     # that is asked to stop passes on what comes for one such period, and longer while something

@@ -12,6 +12,7 @@ import socket
 from brokers.process.config import BrokerConfig
 from brokers.process.replica import LocalReplica
 from brokers.remoting.addresses import split_address
+from brokers.replica.put_rules import BusyGate
 from brokers.service.sending.messages import UniqueKeys
 from brokers.service.sending.send import Mastership, SendTerms
 from brokers.store.log.records import host_bytes
@@ -38,4 +39,5 @@ def send_terms(config: BrokerConfig, replica: LocalReplica) -> SendTerms:
         store_host,
         config.ack_timeout_ms,
         UniqueKeys(store_host[:-4], os.getpid(), random.getrandbits(32)),
+        BusyGate(config.send_queue_wait_ms, config.page_cache_busy_ms),
     )

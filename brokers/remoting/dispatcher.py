@@ -18,13 +18,16 @@ class Dispatcher:
     (1.6).
 
     `never_old`: requests of these codes are refused when they may have lain in a socket while this
-    process stood still.
+    process stood still. `otherwise`: takes codes that nobody has.
     """
 
-    def __init__(self, handlers: Mapping[int, Handler] | None = None) -> None:
+    def __init__(
+        self, handlers: Mapping[int, Handler] | None = None, otherwise: Handler | None = None
+    ) -> None:
         self._handlers: dict[int, Handler] = {}
         self.express: dict[int, TakeExpress] = {}
         self.never_old: set[int] = set()
+        self.otherwise = otherwise
         for code, handler in (handlers or {}).items():
             self.register(code, handler)
 
@@ -35,9 +38,7 @@ class Dispatcher:
             self.express[int(code)] = handler.take
 
     def __call__(self, connection: Connection, request: RemotingCommand) -> Answer:
-        handler = self._handlers.get(request.code)
-        if handler is None:
-            return not_supported(connection, request)
+        handler = self._handlers.get(request.code) or self.otherwise or not_supported
         return handler(connection, request)
 
 

@@ -32,7 +32,7 @@ from tests.support.controllers import Controllers
 from tests.support.decision_log import proven_outcomes, wait_published
 from tests.support.landed_topics import whole_topics
 from tests.support.landing_stage import make_topics
-from tests.support.local_cluster import LocalCluster, regent
+from tests.support.local_cluster import LocalCluster, regent, unhurried_places
 from tests.support.workload import Workload
 
 pytestmark = [pytest.mark.kafka, pytest.mark.processes, pytest.mark.timeout(600)]
@@ -56,14 +56,12 @@ def cluster(
     first.produce(COMMANDS_TOPIC, History(rules=1, led=False).records[0], partition=0)
     assert first.flush(60) == 0
     home = tmp_path_factory.mktemp("upgrade")
-    (home / "places.json").write_text(
-        json.dumps({"controller": {"config": {"cluster_id": CLUSTER_ID, "local_cluster": True}}})
-    )
     words = (
         "--kafka",
         f"bootstrap.servers={own_kafka.bootstrap}",
-        "--places",
-        str(home / "places.json"),
+        *unhurried_places(
+            home, controller={"config": {"cluster_id": CLUSTER_ID, "local_cluster": True}}
+        ),
     )
     made = LocalCluster(home / "regent", "--controllers", "2", *words)
     try:

@@ -20,7 +20,7 @@ from events.topics import COMMANDS_TOPIC
 from infra.cluster.plan import CLUSTER_NAME
 from infra.workload.ledger import compare
 from tests.support.decision_log import proven_outcomes, wait_published
-from tests.support.local_cluster import LocalCluster, wait_until
+from tests.support.local_cluster import LocalCluster, unhurried_places, wait_until
 from tests.support.workload import Workload
 
 pytestmark = [pytest.mark.kafka, pytest.mark.processes, pytest.mark.timeout(600)]
@@ -40,9 +40,8 @@ KAFKA_NODES = 3
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    made = LocalCluster(
-        tmp_path_factory.mktemp("three") / "regent", "--kafka-nodes", str(KAFKA_NODES)
-    )
+    home = tmp_path_factory.mktemp("three")
+    made = LocalCluster(home / "regent", "--kafka-nodes", str(KAFKA_NODES), *unhurried_places(home))
     try:
         made.up()
         yield made

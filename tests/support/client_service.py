@@ -16,6 +16,7 @@ from brokers.remoting.command import RemotingCommand
 from brokers.remoting.dispatcher import Dispatcher
 from brokers.remoting.server import RemotingServer
 from brokers.replica.effects import RoleChanged
+from brokers.replica.put_rules import BusyGate
 from brokers.replica.waiters import Confirmation
 from brokers.service.client_service import ClientService
 from brokers.service.metadata.shared_tables import SharedTables
@@ -134,7 +135,7 @@ class Desk:
             self.flushed,
         )
         host = host_bytes("127.0.0.1", 10911)
-        return SendTerms(mastership, "c", host, 3_000, UniqueKeys(host[:4], 1, 2))
+        return SendTerms(mastership, "c", host, 3_000, UniqueKeys(host[:4], 1, 2), BusyGate())
 
     def _grew(self, log_end: int) -> None:
         if self.confirm_at_once:

@@ -7,6 +7,7 @@ that it runs.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -28,6 +29,16 @@ COMMAND = (sys.executable, "-m", "infra")
 VERB_LIMIT_S = 240.0
 WAIT_S = 90.0
 POLL_S = 0.05
+UNHURRIED = {"send_queue_wait_ms": 60_000, "page_cache_busy_ms": 60_000}
+
+
+def unhurried_places(home: Path, **kinds: object) -> tuple[str, ...]:
+    """Flags of `regent up` by which no send is refused because the machine let it wait for a
+    moment. `kinds`: what else `--places` says.
+    """
+    path = home / "places.json"
+    path.write_text(json.dumps({"broker": {"config": UNHURRIED}, **kinds}))
+    return ("--places", str(path))
 
 
 def regent(

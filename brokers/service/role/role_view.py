@@ -24,6 +24,7 @@ class RoleView:
         self.current = RoleChanged("FENCED", 0, None, None, (), 0)
         self.serving = False
         self.draining = False
+        self._named: str | None = None
         self._waiters: dict[asyncio.Future[None], None] = {}  # who waited first goes on first
 
     @property
@@ -33,7 +34,7 @@ class RoleView:
     @property
     def master_address(self) -> str | None:
         """The address of a master that is not this broker."""
-        return self.current.master_address if self.current.role == "SLAVE" else None
+        return self.current.master_address if self.current.role == "SLAVE" else self._named
 
     def serves(self, *, writes: bool) -> bool:
         """Whether a request may be served here now."""
@@ -44,7 +45,14 @@ class RoleView:
         self.current = current
         self.serving = current.role == "MASTER"
         self.draining = False
+        self._named = None
         self._wake()
+
+    def name_master(self, address: str | None) -> None:
+        """Before the first role: who leads now, as the controllers say. The next role ends it."""
+        if self._named != address:
+            self._named = address
+            self._wake()
 
     def drain(self, on: bool) -> None:
         """Hold writes, or go on with them."""

@@ -93,8 +93,8 @@ class Mastership:
 
 @dataclass(frozen=True)
 class SendTerms:
-    """On what terms this broker takes sends: the replica behind it, its names, and for how long a
-    send waits for the members.
+    """On what terms this broker takes sends: the replica behind it, its names, for how long a send
+    waits for the members, and which ones are refused because it is busy.
     """
 
     mastership: Mastership
@@ -102,6 +102,7 @@ class SendTerms:
     store_host: bytes
     ack_timeout_ms: int
     unique_keys: UniqueKeys
+    gate: BusyGate
 
 
 class SendService(Service):
@@ -136,7 +137,7 @@ class SendService(Service):
         self._waiting_sends = self._waiting_bytes = 0
         self._loop = asyncio.get_running_loop()
         self._unheld_topics = unheld_topics
-        self._gate = BusyGate()
+        self._gate = terms.gate
         self._taken_ms = 0  # when the first of `_pending` was
 
     @property

@@ -120,7 +120,7 @@ async def test_controllers_see_the_port_closed_before_the_connection_ends(
     refused: list[bool] = []
 
     def closed(_connection: object) -> None:
-        refused.append(not broker._servers[0]._server.is_serving())
+        refused.append(not broker.opening.server._server.is_serving())
 
     controller.server._on_close = closed
     broker = await start_broker(broker_config(tmp_path, [controller.address]))
@@ -183,8 +183,8 @@ from tests.support.brokers import broker_config
 
 opened = broker.BrokerProcess
 
-def opened_before_the_disk_hangs(config):
-    made = opened(config)
+def opened_before_the_disk_hangs(*parts):
+    made = opened(*parts)
     os.fdatasync = os.fsync = lambda fd: threading.Event().wait()
     print("up", flush=True)
     return made
