@@ -47,13 +47,14 @@ def check(place: LandingPlace | None, commands: Commands) -> list[Finding]:
     if found is None:
         text = f"no job has landed from {place.work_dir} yet"
         return [warn(AREA, text, "Start it.", start)]
-    return told_by(found, commands, place.log, lives=children.is_alive(found.pid))
+    now_ms = time.time_ns() // 1_000_000
+    return told_by(found, commands, place.log, lives=children.is_alive(found.pid), now_ms=now_ms)
 
 
 def told_by(
-    found: LandingStatus, commands: Commands, log: Path | None = None, *, lives: bool
+    found: LandingStatus, commands: Commands, log: Path | None = None, *, lives: bool, now_ms: int
 ) -> list[Finding]:
-    """What one status says; `lives`: its process does."""
+    """What one status says at `now_ms` of the wall clock; `lives`: its process does."""
     start = commands.revive(PROCESS)
     if found.error is not None:
         text = f"the landing job failed: {found.error}"
@@ -62,7 +63,7 @@ def told_by(
         text = f"the landing job (pid {found.pid}) does not run; its last stage: {found.stage}"
         return [fail(AREA, text, "Start it again: it goes on where it was.", start)]
     look = _look(found, commands, log)
-    silent_ms = time.time_ns() // 1_000_000 - found.updated_at_ms
+    silent_ms = now_ms - found.updated_at_ms
     if found.ready and silent_ms > SILENT_MS_MAX:
         text = f"the landing job (pid {found.pid}) has said nothing for {silent_ms / 1000:.0f} s"
         way_out = "It stands still, or another process has its number: end it, and start it again."

@@ -30,7 +30,7 @@ from processors.fold.folder import Applied
 from processors.fold.refusals import RESPONSE_CODES, Refusal
 from processors.fold.state import BrokerSet, Replica
 from processors.liveness.pulses import NOTICE_TOKEN
-from processors.liveness.triggers import ElectionCall
+from processors.liveness.triggers import ElectionCall, may_live
 from processors.wire import answers as responses
 from processors.wire import requests
 from processors.wire.answers import asked_by_another_start
@@ -125,6 +125,7 @@ class Commands:
         envelope = context.envelope(command_id, cause_of(request), requested_by)
         build = COMMAND_BUILDERS[request.code]
         command = self._of_its_start(request, build(request, envelope, context.evidence_of))
+        command = self._beside_its_master(command)
         command = requests.as_active(command, context.state.fingerprints)
         if fingerprint_of(command) not in context.state.fingerprints:
             # In the log it would be bytes that nobody reads, and its sender would never hear of it
@@ -157,6 +158,28 @@ class Commands:
         rows = (
             structs.replace(row, alive=False, reason=REASON_UNSHOWN)
             if row.broker_id == command.broker_id
+            else row
+            for row in command.evidence
+        )
+        return structs.replace(command, evidence=tuple(rows))
+
+    def _beside_its_master(self, command: Command) -> Command:
+        """A broker that asks for a master gets the present one while that may live. An operator
+        gets his way.
+        """
+        if not isinstance(command, ElectMaster) or command.designate or command.broker_id < 0:
+            return command
+        context = self._context
+        broker_set = context.state.sets.get(command.broker_name)
+        master = None if broker_set is None else broker_set.master()
+        if broker_set is None or master is None:
+            return command
+        since_ms = context.leading_since_ms
+        if not may_live(broker_set, master, context.liveness, since_ms, context.now_ms):
+            return command
+        rows = (
+            structs.replace(row, alive=True, incarnation=row.incarnation or master.incarnation)
+            if row.broker_id == master.broker_id
             else row
             for row in command.evidence
         )

@@ -96,6 +96,7 @@ class CoreContext:
         self.patience = Patience()
         self.leadership = Leadership(config.controller_id, config.peers)
         self.peer_reports = PeerReports(self.leadership.peers)
+        self.leading_since_ms = 0
         self.now_ms = 0
         self.wall_skew_ms = 0
         self._at_risk: dict[str, int] = {}

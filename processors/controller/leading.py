@@ -70,6 +70,7 @@ class Leading:
         """
         context = self._context
         note = fx.Note("info", f"leading in term {context.state.term}")
+        context.leading_since_ms = context.now_ms
         self._asked.clear()
         self._soon.clear()
         self._round, self._scan_due_ms = None, context.now_ms

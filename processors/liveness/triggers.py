@@ -17,11 +17,12 @@ from processors.fold.rules import (
     SETTING_ELECT_RETRIES,
     SETTING_SCAN_MASTERS,
 )
-from processors.fold.state import SETTING_DEFAULTS, BrokerSet
+from processors.fold.state import SETTING_DEFAULTS, BrokerSet, Replica
 from processors.liveness.at_risk_wait import AtRiskWaits
 from processors.liveness.mass_silence import MASS_SILENCE_HOLD_MS, MassSilence
 from processors.liveness.pulses import (
     DEFAULT_TIMEOUT_MS,
+    REASON_CLOSED,
     REASON_EXPIRED,
     REASON_NEVER_SEEN,
     REASON_REFUSED,
@@ -188,8 +189,8 @@ class ElectionTriggers:
             return CAUSE_RESTARTED
         if reason == REASON_EXPIRED:
             return None if held_back() else CAUSE_EXPIRED
-        if reason == REASON_NEVER_SEEN and now_ms > self._leading_since_ms + _grace_ms(
-            broker_set, liveness
+        if reason == REASON_NEVER_SEEN and not may_live(
+            broker_set, master, liveness, self._leading_since_ms, now_ms
         ):
             return None if held_back() else CAUSE_NEVER_SEEN
         return None
@@ -245,6 +246,18 @@ class ElectionTriggers:
     def rules_changed(self) -> None:
         """Settings or rules moved: calls that found nobody may find somebody now."""
         self._attempts = {name: one for name, one in self._attempts.items() if one.open}
+
+
+def may_live(
+    broker_set: BrokerSet, master: Replica, liveness: Liveness, leading_since_ms: int, now_ms: int
+) -> bool:
+    """Whether a master that is not heard now is to be waited for: its connection closed and its
+    port has not refused, or its leader has not led for long enough to hear it (RULES 8).
+    """
+    reason = liveness.reason_of(broker_set, master, now_ms)
+    if reason == REASON_NEVER_SEEN:
+        return now_ms <= leading_since_ms + _grace_ms(broker_set, liveness)
+    return reason == REASON_CLOSED
 
 
 def _grace_ms(broker_set: BrokerSet, liveness: Liveness) -> int:

@@ -16,6 +16,7 @@ from tests.chaos import (
     kill_lines,
     left_out_lines,
     loss_lines,
+    stock_lines,
 )
 
 LINES = (
@@ -29,6 +30,7 @@ LINES = (
     *disk_lines.LINES,
     *expired_lines.LINES,
     *hung_lines.LINES,
+    *stock_lines.LINES,
     *loss_lines.LINES,
     *left_out_lines.LINES,
     *java_lines.LINES,

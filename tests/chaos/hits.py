@@ -63,6 +63,10 @@ class Hits:
         """`kill -9` of all of them that live, at once; their pids, for `wait_restarted`."""
         return self.cluster.kill_all(names)
 
+    def stop_for_good(self, *names: str) -> dict[str, int]:
+        """They stand still, and nobody wakes them; their pids, for `wait_restarted`."""
+        return self.cluster.kill_all(names, signal.SIGSTOP)
+
     @contextmanager
     def paused(self, *names: str) -> Iterator[None]:
         """These processes, those of them that live, stand still as if cut off."""
@@ -83,13 +87,21 @@ class Hits:
     def held(self, *names: str) -> Iterator[None]:
         """These processes are stopped in order and do not come back by themselves."""
         for name in names:
-            self.cluster.folder.ask({"action": "hold", "name": name}, HOLD_LIMIT_S)
+            self.hold(name)
         try:
             yield
         finally:
             for name in names:
-                self.cluster.folder.ask({"action": "start", "name": name}, HOLD_LIMIT_S)
+                self.let_start(name)
             self.wait_ready(*names)
+
+    def hold(self, name: str) -> None:
+        """It is stopped in order, and does not come back before `let_start`."""
+        self.cluster.folder.ask({"action": "hold", "name": name}, HOLD_LIMIT_S)
+
+    def let_start(self, name: str) -> None:
+        """It starts again; `wait_ready` waits for it."""
+        self.cluster.folder.ask({"action": "start", "name": name}, HOLD_LIMIT_S)
 
     def wait_ready(self, *names: str) -> None:
         wait_until(

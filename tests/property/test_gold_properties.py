@@ -177,7 +177,7 @@ def empty_lake() -> Iterator[Lake]:
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_whatever_lands_between_two_readings_gold_is_as_if_made_at_once(
     whole: Whole, seed: int
 ) -> None:
@@ -234,9 +234,10 @@ def test_a_batch_that_lands_at_any_opening_of_a_run_is_taken_in_with_its_outcome
     bring_up(job_of(begun))
     batch = [whole.commands(3, LAST + 1), whole.outcomes(list(range(3, LAST + 1)))]
     batch = batch if bronze_first else batch[::-1]
-    place, reached = 0, True
+    # Each order meets every other opening: both together meet all.
+    place, reached = 0 if bronze_first else 1, True
     while reached:
-        place += 1
+        place += 2
         lake = lake_in(shutil.copytree(begun.root, tmp_path / f"{place}"))
         landing = Landing(lake, [(place, batch[0]), (place + 1, batch[1])])
         job = job_of(lake)
@@ -257,9 +258,10 @@ def test_a_batch_that_lands_at_any_opening_of_an_answer_does_not_tear_it(
 ) -> None:
     batch = [whole.commands(3, LAST + 1), whole.outcomes(list(range(3, LAST + 1)))]
     batch = batch if bronze_first else batch[::-1]
-    place, reached = 0, True
+    # Each order meets every other opening: both together meet all.
+    place, reached = 0 if bronze_first else 1, True
     while reached:
-        place += 1
+        place += 2
         landing = Landing(
             lake_in(tmp_path / f"{place}"), [(place, batch[0]), (place + 1, batch[1])]
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from lakehouse.landing.status import STATUS_FILE, LandingStatus, StatusFile
 START = "regent land --config land.toml"
 COMMANDS = Commands(files={"land": ("land", Path("land.toml"))}, tables="tables")
 LOG = Path("land.log")
-NOW_MS = time.time_ns() // 1_000_000
+NOW_MS = 1_700_000_000_000
 LANDS = LandingStatus(
     ready=True, pid=17, stage="landing", alarms=0, lag_ms={"a-0": 300}, updated_at_ms=NOW_MS
 )
@@ -60,7 +59,7 @@ LANDS = LandingStatus(
 def test_what_a_status_says(
     status: LandingStatus, lives: bool, verdict: str, text: str, way_out: str
 ) -> None:
-    (one,) = landing.told_by(status, COMMANDS, LOG, lives=lives)
+    (one,) = landing.told_by(status, COMMANDS, LOG, lives=lives, now_ms=NOW_MS)
     assert one.verdict == verdict and one.text.startswith(text) and way_out in one.command
 
 

@@ -12,7 +12,7 @@ from tests.support.generated_history import generate
 from tests.support.generated_lake import land_generated
 from tests.support.landed_log import command_records, lake_in, land, outcome_records
 
-HISTORY = generate(1_500, 4, seed=3)
+HISTORY = generate(400, 4, seed=3)
 
 
 @pytest.fixture(scope="module")

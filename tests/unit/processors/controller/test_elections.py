@@ -306,3 +306,40 @@ def test_a_registration_tells_the_token_too_and_another_start_voids_the_one_befo
         rig.request(1003, names | token | {"regentIncarnation": f"life {token}"}, conn=2)
         pulse = rig.core._context.liveness.pulse((CLUSTER, SET, 2))
         assert pulse is not None and pulse.notice_token == token.get("regentNoticeToken")
+
+
+def test_a_broker_that_asks_before_the_master_could_be_heard_gets_the_present_one() -> None:
+    """All controllers were away. The one that is back first is found by a restarted slave, which
+    asks for a master, before the living master has connected to it.
+    """
+    before = Rig().lead().three()
+    rig = Rig("c1", before.log, now_ms=before.now_ms, seed=2)
+    rig.catch_up()
+    rig.lead()
+    assert rig.state.sets[SET].master_broker_id == 1
+    rig.register(2, "second life")
+    asked = rig.elect(2)
+    assert (asked.code, asked.ext["masterBrokerId"]) == (2011, "1")
+    assert (rig.state.sets[SET].master_broker_id, rig.state.sets[SET].master_epoch) == (1, 1)
+    rig.probe_result("b1:10911", "refused")
+    assert rig.state.sets[SET].master_broker_id == 2
+
+
+def test_a_broker_that_asks_while_a_masters_closed_connection_is_looked_into_gets_it_too() -> None:
+    rig = Rig().lead().three()
+    assert rig.close_connection(1) == ["b1:10911"]
+    rig.register(2, "second life")
+    assert rig.elect(2).ext["masterBrokerId"] == "1"
+    assert rig.state.sets[SET].master_epoch == 1
+    rig.probe_result("b1:10911", "refused")
+    assert rig.state.sets[SET].master_epoch == 2
+
+
+def test_an_operator_is_not_kept_from_electing_by_a_master_that_was_not_heard_yet() -> None:
+    before = Rig().lead().three()
+    rig = Rig("c1", before.log, now_ms=before.now_ms, seed=2)
+    rig.catch_up()
+    rig.lead()
+    rig.heartbeat(2)
+    assert rig.elect(2, designate=True).code == 0
+    assert rig.state.sets[SET].master_broker_id == 2
