@@ -13,9 +13,12 @@ from tests.interop.ledger import (
     Received,
     acknowledged_of,
     disorder,
+    longest_wait_ms,
     places_of,
+    read_arrivals,
     read_ledger,
     read_received,
+    read_refused,
 )
 
 # two queues, two calls at a time; message 4 timed out and was sent again
@@ -108,3 +111,21 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
     received.write_text("0,0,0,11\n1,1,0,12")
     assert read_ledger(ledger) == [LEDGER[0], LedgerRow(4, 20, 30, "RemotingTimeoutException")]
     assert read_received(received) == [(0, 0, 0)]
+
+
+def test_the_longest_wait_is_from_the_answer_to_the_first_time_it_was_handed_out(
+    tmp_path: Path,
+) -> None:
+    received = tmp_path / "received.csv"
+    received.write_text("0,0,0,20\n0,0,0,900\n2,0,2,46\n5,0,3,40\n3,0,1,15\n1,1,0,7777")
+    arrivals = read_arrivals(received)
+    assert arrivals == {(0, 0): 20, (0, 2): 46, (0, 3): 40, (0, 1): 15}
+    assert longest_wait_ms(LEDGER, arrivals) == 30, "message 2, answered at 16"
+    assert longest_wait_ms(LEDGER, {}) == 0
+
+
+def test_pulls_that_came_to_nothing_are_read(tmp_path: Path) -> None:
+    refused = tmp_path / "refused.csv"
+    assert read_refused(refused) == []
+    refused.write_text("10,12,3,CODE: 24\n13,14,0,timeout\n15,1")
+    assert read_refused(refused) == [(10, 12, 3, "CODE: 24"), (13, 14, 0, "timeout")]
