@@ -14,13 +14,13 @@ def open(
     path: str | Path, cluster: str | None = None, storage_options: Mapping[str, str] | None = None
 ) -> LakeTables:
     """The tables at `path`, a folder or the URI of an object store, as data frames: see
-    `lakehouse.sql.frames`.
+    `lakehouse.sql.frames`. The data folder of a local cluster (`.regent`) stands for its tables.
 
     `cluster` is needed where several clusters land in one place. Raises `NotLanded` when there are
     no tables, `LakehouseError` when there are several clusters and none is named.
     """
     # An import of one part of this package must not cost all of it.
     from lakehouse.sql.frames import LakeTables
-    from lakehouse.tables.lake import open_lake
+    from lakehouse.tables.lake import open_lake, tables_at
 
-    return LakeTables(open_lake(path, cluster, storage_options))
+    return LakeTables(open_lake(tables_at(path), cluster, storage_options))

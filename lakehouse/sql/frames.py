@@ -6,8 +6,8 @@ rows to Arrow, pandas, Polars or Spark. Refuses to know how a table is found and
 (`named_tables`).
 
     >>> import lakehouse
-    >>> lake = lakehouse.open(".regent/tables")
-    >>> lake.failovers().to_pandas()[["broker_name", "new_epoch", "unavailable_ms"]]
+    >>> lake = lakehouse.open(".regent")
+    >>> lake.failovers().to_pandas()[["broker_name", "at_time", "new_epoch", "unavailable_ms"]]
     >>> lake.silver.decisions().to_polars()
     >>> lake.sql("SELECT cause, count(*) FROM gold.elections GROUP BY ALL").to_arrow()
     >>> lake.elections().spark(spark).groupBy("cause").count()
@@ -26,6 +26,7 @@ from lakehouse.errors import LakehouseError
 from lakehouse.sql import named_tables
 from lakehouse.sql import query as sql
 from lakehouse.sql.named_tables import KNOWN, LAYERS
+from lakehouse.sql.readable import columns_shown, in_spark, shown, sources_of
 from lakehouse.tables.lake import Lake
 from lakehouse.tables.specs import CLUSTER_ID, TableSpec
 
@@ -52,7 +53,7 @@ class Relation:
     @property
     def columns(self) -> dict[str, str]:
         """Name of each column -> what it means, with its unit."""
-        return {column.name: column.meaning for column in self.spec.columns}
+        return {column.name: column.meaning for column in columns_shown(self.spec)}
 
     def to_arrow(
         self, columns: Sequence[str] | None = None, where: ds.Expression | None = None
@@ -64,9 +65,10 @@ class Relation:
         """
         opened = named_tables.open_named(self._lake, [self.name])
         try:
-            return opened.tables[self.name].to_table(
-                columns=None if columns is None else list(columns), filter=where
+            rows = opened.tables[self.name].to_table(
+                columns=None if columns is None else sources_of(self.spec, columns), filter=where
             )
+            return shown(rows, self.spec, columns)
         except (DeltaError, OSError, pa.ArrowException) as error:
             raise LakehouseError(f"table {self.name} cannot be read: {error}") from error
 
@@ -88,8 +90,9 @@ class Relation:
         """
         gold = named_tables.gold_of(self._lake, [self.spec])
         if gold is not None and self.spec.name in gold.tables:
-            return spark.createDataFrame(gold.tables[self.spec.name])
-        found = spark.read.format("delta").load(self._lake.spark_uri(self.spec))
+            return spark.createDataFrame(shown(gold.tables[self.spec.name], self.spec))
+        stored = spark.read.format("delta").load(self._lake.spark_uri(self.spec))
+        found = stored.selectExpr("*", *in_spark(self.spec))
         return (
             found
             if self._lake.cluster_id is None
@@ -149,6 +152,9 @@ class LakeTables(_Tables):
     meant.
     """
 
+    def __repr__(self) -> str:
+        return f"<lake of cluster {self._lake.cluster_id} in {self._lake.root}>"
+
     @property
     def cluster_id(self) -> str | None:
         """Whose history it is; None while nothing has landed."""
@@ -201,7 +207,9 @@ def _method(name: str, spec: TableSpec) -> Callable[[_Tables], Relation]:
         return Relation(self._lake, name, spec)
 
     table.__name__ = table.__qualname__ = name.partition(".")[2]
-    columns = "\n".join(f"    {one.name} ({one.type}): {one.meaning}" for one in spec.columns)
+    columns = "\n".join(
+        f"    {one.name} ({one.type}): {one.meaning}" for one in columns_shown(spec)
+    )
     table.__doc__ = f"{spec.meaning}\n\nOne row for each {', '.join(spec.key)}. Columns:\n{columns}"
     return table
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import deltalake
@@ -47,6 +47,7 @@ class Opened:
     """Tables ready to be read, and up to where those of gold speak (None without one)."""
 
     tables: Mapping[str, ds.Dataset]
+    specs: Mapping[str, TableSpec]
     gold: GoldNow | None
 
 
@@ -55,6 +56,18 @@ def mentioned(query: str) -> list[str]:
     does no harm.
     """
     return list(dict.fromkeys(f"{layer}.{noun}".lower() for layer, noun in _MENTION.findall(query)))
+
+
+def layered(nouns: Iterable[str]) -> list[str]:
+    """Names of tables that are written without their layer; gold's is meant first. Words that name
+    none are left out.
+    """
+    known = [f"{layer}.{noun.lower()}" for noun in nouns for layer in LAYERS]
+    found: dict[str, str] = {}
+    for name in known:
+        if name in KNOWN:
+            found.setdefault(name.partition(".")[2], name)
+    return list(found.values())
 
 
 def listed(lake: Lake) -> dict[str, TableSpec]:
@@ -101,7 +114,7 @@ def open_named(lake: Lake, names: Sequence[str]) -> Opened:
         name: ds.dataset(folded[spec.name]) if spec.name in folded else _dataset(lake, spec)
         for name, spec in specs.items()
     }
-    return Opened(tables, gold)
+    return Opened(tables, specs, gold)
 
 
 def gold_of(lake: Lake, specs: Sequence[TableSpec]) -> GoldNow | None:

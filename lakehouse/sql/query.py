@@ -17,11 +17,13 @@ import pyarrow as pa
 
 from lakehouse.errors import LakehouseError
 from lakehouse.gold.now import GoldNow
-from lakehouse.sql.named_tables import LAYERS, Opened, mentioned, open_named, spec_named
+from lakehouse.sql.named_tables import LAYERS, Opened, layered, mentioned, open_named, spec_named
+from lakehouse.sql.readable import columns_shown, in_duckdb
 from lakehouse.tables.lake import Lake
 from lakehouse.tables.listed_files import cannot_be_read
 
 ROWS_AT_ONCE = 10_000
+_DESCRIBE = re.compile(r'\s*DESC(?:RIBE)?\s+(?:TABLE\s+)?([\w."]+)\s*;?\s*', re.IGNORECASE)
 _BROKEN_STREAM = re.compile(r"registered as 'rows_of_([a-z]+)_(\w+)' failed: (.*)", re.DOTALL)
 # The query is a person's: it may read what is registered, and nothing else of the machine.
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
@@ -29,7 +31,12 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
     "python_enable_replacements": False,
 }
-LOCKED = ("SET TimeZone='UTC'", "SET enable_external_access=false", "SET lock_configuration=true")
+LOCKED = (
+    f"SET search_path='{','.join(LAYERS)}'",
+    "SET TimeZone='UTC'",
+    "SET enable_external_access=false",
+    "SET lock_configuration=true",
+)
 
 
 class WrongQuery(LakehouseError):
@@ -55,13 +62,48 @@ def ask(lake: Lake, query: str, rows_max: int | None = None) -> Answer:
     """
     with _errors_in_words(lake, query):
         require_one_question(query)
-        opened = open_named(lake, mentioned(query))
+        if (described := _described(lake, query)) is not None:
+            return Answer(described, False, None)
+        opened = open_named(lake, _asked_of(query))
         with _database(opened) as database:
             answer = database.sql(query)
             if answer is None:
                 raise WrongQuery("the query gives no rows")
             rows, more = _taken(answer.to_arrow_reader(ROWS_AT_ONCE), rows_max)
     return Answer(rows, more, opened.gold)
+
+
+def _described(lake: Lake, query: str) -> pa.Table | None:
+    """The columns of a table as its specification has them, for a DESCRIBE that names one; the
+    database knows neither keys nor meanings.
+    """
+    found = _DESCRIBE.fullmatch(query)
+    if found is None:
+        return None
+    name = found[1].replace('"', "").lower()
+    names = [name] if "." in name else layered([name])
+    if not names or names[0].partition(".")[0] not in LAYERS:
+        return None
+    spec = spec_named(lake, names[0])
+    rows = [
+        {
+            "column_name": one.name,
+            "column_type": str(one.type),
+            "null": "YES" if one.nullable else "NO",
+            "key": "KEY" if one.name in spec.key else "",
+            "meaning": one.meaning,
+        }
+        for one in columns_shown(spec)
+    ]
+    return pa.Table.from_pylist(rows)
+
+
+def _asked_of(query: str) -> list[str]:
+    """The tables in it, with and without their layers."""
+    with duckdb.connect(":memory:", config=CONFIG) as parser:
+        named = parser.get_table_names(query, qualified=True)
+    bare = sorted(name.partition(" AS ")[0].strip('"') for name in named)
+    return list(dict.fromkeys((*mentioned(query), *layered(n for n in bare if "." not in n))))
 
 
 def require_one_question(query: str) -> None:
@@ -88,8 +130,9 @@ def _database(opened: Opened) -> Iterator[duckdb.DuckDBPyConnection]:
         for name, rows in opened.tables.items():
             layer, _, noun = name.partition(".")
             database.register(f"rows_of_{layer}_{noun}", rows)
+            columns = ", ".join(("*", *in_duckdb(opened.specs[name])))
             database.execute(
-                f'CREATE VIEW {layer}."{noun}" AS SELECT * FROM "rows_of_{layer}_{noun}"'
+                f'CREATE VIEW {layer}."{noun}" AS SELECT {columns} FROM "rows_of_{layer}_{noun}"'
             )
         for setting in LOCKED:
             database.execute(setting)

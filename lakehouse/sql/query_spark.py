@@ -17,6 +17,7 @@ import pyarrow as pa
 from lakehouse.errors import LakehouseError
 from lakehouse.sql.named_tables import LAYERS, gold_of, mentioned, spec_named
 from lakehouse.sql.query import Answer, WrongQuery
+from lakehouse.sql.readable import in_spark, shown
 from lakehouse.tables.lake import Lake
 from lakehouse.tables.specs import CLUSTER_ID, TableSpec
 
@@ -54,9 +55,12 @@ def _show(spark: Any, lake: Lake, name: str, spec: TableSpec, folded: pa.Table |
             f"DROP {'VIEW' if spark.catalog.getTable(name).tableType == 'VIEW' else 'TABLE'} {name}"
         )
     if folded is None:
-        spark.sql(f"CREATE VIEW {name} AS SELECT * FROM delta.`{lake.spark_uri(spec)}`{_own(lake)}")
+        source = f"delta.`{lake.spark_uri(spec)}`{_own(lake)}"
+        columns = ", ".join(("*", *in_spark(spec)))
+        spark.sql(f"CREATE VIEW {name} AS SELECT {columns} FROM {source}")
     else:
-        spark.createDataFrame(folded).write.mode("overwrite").saveAsTable(name)
+        rows = shown(folded, spec)
+        spark.createDataFrame(rows).write.mode("overwrite").saveAsTable(name)
 
 
 def _own(lake: Lake) -> str:

@@ -18,6 +18,9 @@ from lakehouse.errors import LakehouseError, NotLanded
 from lakehouse.tables.listed_files import cannot_be_read
 from lakehouse.tables.specs import BRONZE, CLUSTER_ID, TableSpec
 
+IN_DATA_FOLDER = Path("data", "tables")
+"""Where a local cluster's data folder has its tables."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lake:
@@ -61,6 +64,13 @@ def spark_path(place: str) -> str:
     if "://" not in place:
         return f"file:{Path(place).absolute()}"
     return f"s3a{place[2:]}" if place.startswith("s3://") else place
+
+
+def tables_at(place: str | Path) -> str | Path:
+    """The tables themselves where `place` is the data folder of a local cluster."""
+    inside = Path(place, IN_DATA_FOLDER)
+    is_data_folder = "://" not in str(place) and inside.is_dir()
+    return inside if is_data_folder and not Path(place, BRONZE.layer).exists() else place
 
 
 def lake_at(

@@ -35,6 +35,7 @@ BROKERS = 3
 CONTROLLERS = 3
 ROLE_WITHIN_S = 60.0
 WHOLE_WITHIN_S = 90.0
+FIRST_WHOLE_WITHIN_S = 180.0
 # A Java slave registers at its name servers every 10 s and more: twice that, and it will not come
 # by itself.
 STUCK_AFTER_S = 45.0
@@ -301,9 +302,12 @@ def start_brokers(
     count: int = BROKERS,
     prefix: str = "",
     settings: Mapping[str, str] | None = None,
+    fast: Mapping[str, str] = FAST_BROKER_SETTINGS,
 ) -> list[JavaBroker]:
-    """The brokers of a set, started one after the other's identity so that ids follow names."""
-    extra = {**FAST_BROKER_SETTINGS, **(settings or {})}
+    """The brokers of a set, started one after the other's identity so that ids follow names.
+    `fast`: timers of theirs that are shorter than they come.
+    """
+    extra = {**fast, **(settings or {})}
     stage.configured(_configuration(kind, {**BROKER_SETTINGS, **extra}))
     brokers = [
         stage.java.broker(
@@ -333,10 +337,17 @@ def on_regent(stage: Stage) -> JavaSet:
     """Three Java brokers on three controllers of Regent; registered at Regent's name server and at
     a Java one. Shared.
     """
-    return stage.shared("java brokers on regent", lambda stack: _on_regent(stage, stack))
+    return stage.shared("java brokers on regent", lambda stack: alone_on_regent(stage, stack))
 
 
-def _on_regent(stage: Stage, stack: ExitStack) -> JavaSet:
+def alone_on_regent(
+    stage: Stage,
+    stack: ExitStack,
+    *,
+    fast: Mapping[str, str] = FAST_BROKER_SETTINGS,
+    settings: Mapping[str, str] | None = None,
+) -> JavaSet:
+    """The same, not shared: whatever is on the stack ends with it."""
     # made again after a failure: stores of its own
     number = len(list(stage.work.glob("regent-*"))) + 1
     regent = LocalCluster(
@@ -354,7 +365,13 @@ def _on_regent(stage: Stage, stack: ExitStack) -> JavaSet:
     stack.callback(java_name_server.end)
     names = [*regent.name_servers, java_name_server.address]
     brokers = start_brokers(
-        stage, "Regent's controllers", found["controllers"], names, prefix=f"{number}-"
+        stage,
+        "Regent's controllers",
+        found["controllers"],
+        names,
+        prefix=f"{number}-",
+        settings=settings,
+        fast=fast,
     )
     for one in brokers:
         stack.callback(one.end)
@@ -367,25 +384,40 @@ def _on_regent(stage: Stage, stack: ExitStack) -> JavaSet:
         java_name_server,
         regent,
     )
-    made.whole()
+    made.whole(FIRST_WHOLE_WITHIN_S)
     return made
 
 
-def on_java(stage: Stage, stack: ExitStack) -> JavaSet:
-    """The same on a Java controller and a Java name server: the peer. Not shared."""
+def on_java(
+    stage: Stage,
+    stack: ExitStack,
+    *,
+    fast: Mapping[str, str] = FAST_BROKER_SETTINGS,
+    settings: Mapping[str, str] | None = None,
+) -> JavaSet:
+    """The same on a Java controller and a Java name server: the peer. Not shared. Its controller is
+    as fast as its brokers.
+    """
     stage.say(
         f"starting a Java controller, a Java name server and {BROKERS} Java brokers: the peer"
     )
     name_server = stage.java.name_server("peer-namesrv")
     stack.callback(name_server.end)
-    controller = stage.java.controller("peer-controller", FAST_CONTROLLER_SETTINGS)
+    timers = FAST_CONTROLLER_SETTINGS if fast else {}
+    controller = stage.java.controller("peer-controller", timers)
     stack.callback(controller.end)
     stage.configured(
         ("Java 5.3.3 controller (peer, DLedger, one node): ")
-        + ", ".join(f"{k}={v}" for k, v in FAST_CONTROLLER_SETTINGS.items())
+        + (", ".join(f"{k}={v}" for k, v in timers.items()) or "default timers")
     )
     brokers = start_brokers(
-        stage, "the Java controller", [controller.address], [name_server.address], prefix="peer-"
+        stage,
+        "the Java controller",
+        [controller.address],
+        [name_server.address],
+        prefix="peer-",
+        settings=settings,
+        fast=fast,
     )
     for one in brokers:
         stack.callback(one.end)
@@ -397,7 +429,7 @@ def on_java(stage: Stage, stack: ExitStack) -> JavaSet:
         brokers,
         name_server,
     )
-    made.whole()
+    made.whole(FIRST_WHOLE_WITHIN_S)
     return made
 
 

@@ -200,6 +200,11 @@ SCENARIOS = (
         "stock_pauses:wakes",
         "the master stands still and wakes later; nobody ends it meanwhile",
     ),
+    Scenario(
+        "outages",
+        "outages",
+        "what a fault costs the Java client, by its settings, the brokers, and who controls them",
+    ),
 )
 
 
@@ -291,8 +296,11 @@ def parse() -> argparse.Namespace:
         "--kills", type=int, default=2, help=("failover: kills per controller (default 2)")
     )
     parser.add_argument(
-        "--times", type=int, default=10, help=("stock-*: of each change (default 10)")
+        "--times",
+        type=int,
+        help=("stock-*: of each change (default 10); outages: of each fault (2)"),
     )
+    parser.add_argument("--brokers", help="outages: of this kind only (a wrong one names them)")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.add_argument(
         "--keep", action="store_true", help=("keep the run's folder (ledgers, stores, logs)")

@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 from infra.cli import main
+from infra.cluster.data_folder import DataFolder
 from tests.support.generated_history import generate
 from tests.support.generated_lake import land_generated
 
@@ -24,18 +25,21 @@ COMMANDS, SEED, PAUSE_MS = 60, 21, 120_000
 BLOCK = re.compile(r"^```(console|python|text|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MORE = "..."
 """Stands for lines of an answer that are left out, at its beginning."""
-TABLES = ".regent/tables"
 
 
-def make_lake(root: Path) -> Path:
-    """The history of the guide: one set, an hour, seven failovers."""
-    land_generated(root, generate(COMMANDS, 1, seed=SEED, pause_ms=PAUSE_MS))
-    return root
+def make_lake(here: Path) -> Path:
+    """The history of the guide: one set, an hour, seven failovers; in a data folder as `regent up`
+    makes it below `here`.
+    """
+    folder = DataFolder(here / ".regent")
+    folder.create("the guide", {}, "")
+    land_generated(folder.tables, generate(COMMANDS, 1, seed=SEED, pause_ms=PAUSE_MS))
+    return here
 
 
-def answered(text: str, tables: Path, here: Path) -> str:
-    """The page with the answers of now; files that it speaks of are written into the folder `here`,
-    where commands run.
+def answered(text: str, here: Path) -> str:
+    """The page with the answers of now, as somebody gets them who stands in `here`; files that it
+    speaks of are written there.
     """
     said: list[str] = []
 
@@ -46,12 +50,10 @@ def answered(text: str, tables: Path, here: Path) -> str:
             (here / name).write_text(body, encoding="utf-8")
         elif kind == "console":
             body = "".join(
-                _asked(one, tables)
-                for one in re.split(r"^(?=\$ )", body, flags=re.MULTILINE)
-                if one
+                _asked(one) for one in re.split(r"^(?=\$ )", body, flags=re.MULTILINE) if one
             )
         elif kind == "python" and "lakehouse.open" in body:
-            said.append(_printed(body.replace(TABLES, str(tables))))
+            said.append(_printed(body))
         elif kind == "text" and said:
             body = said.pop()
         return f"```{kind}\n{body}```"
@@ -64,13 +66,13 @@ def answered(text: str, tables: Path, here: Path) -> str:
         os.chdir(before)
 
 
-def _asked(one: str, tables: Path) -> str:
+def _asked(one: str) -> str:
     """A command with its answer; as many lines as stand there when it begins with `MORE`."""
     command, _, answer = one.partition("\n")
     words = shlex.split(command.removeprefix("$ "))[1:]
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
-        code = main.main([*words, "--tables", str(tables)])
+        code = main.main(words)
     lines = [line.rstrip() for line in out.getvalue().rstrip("\n").split("\n")]
     shown = answer.rstrip("\n").split("\n")
     if shown[0] == MORE:
@@ -89,7 +91,5 @@ def _printed(code: str) -> str:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        GUIDE.write_text(
-            answered(GUIDE.read_text(encoding="utf-8"), make_lake(place / "tables"), place),
-            encoding="utf-8",
-        )
+        text = answered(GUIDE.read_text(encoding="utf-8"), make_lake(place))
+        GUIDE.write_text(text, encoding="utf-8")

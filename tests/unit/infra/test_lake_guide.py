@@ -16,7 +16,7 @@ TEXT = GUIDE.read_text(encoding="utf-8")
 
 
 def test_every_answer_of_the_guide_is_what_the_command_says(tmp_path: Path) -> None:
-    now = answered(TEXT, make_lake(tmp_path / "tables"), tmp_path)
+    now = answered(TEXT, make_lake(tmp_path))
     differs = "\n".join(
         difflib.unified_diff(TEXT.split("\n"), now.split("\n"), "LAKE.md", "said", lineterm="", n=1)
     )

@@ -8,9 +8,11 @@ import pyarrow.compute as pc
 import pytest
 
 import lakehouse
+from infra.cluster.data_folder import DataFolder
 from lakehouse.errors import LakehouseError, NotLanded
 from lakehouse.sql.frames import LakeTables
 from lakehouse.sql.named_tables import KNOWN
+from lakehouse.tables.lake import IN_DATA_FOLDER
 from tests.support.control_history import CLUSTER_ID
 from tests.support.landed_log import command_records, lake_in, land, outcome_records
 from tests.support.made_gold import bring_up, job_of
@@ -88,6 +90,26 @@ def test_polars_is_named_where_it_is_not_installed(
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(LakehouseError, match="Polars is not installed"):
         opened.failovers().to_polars()
+
+
+def test_a_data_folder_stands_for_its_tables(root: Path, tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path / ".regent")
+    assert folder.tables == folder.root / IN_DATA_FOLDER
+    folder.tables.parent.mkdir(parents=True)
+    folder.tables.symlink_to(root)
+    opened = lakehouse.open(folder.root, CLUSTER_ID)
+    assert opened.elections().to_arrow().num_rows == 2
+    assert repr(opened) == f"<lake of cluster {CLUSTER_ID} in {folder.tables}>"
+
+
+def test_moments_are_timestamps_too(opened: LakeTables) -> None:
+    rows = opened.failovers().to_arrow(["at_time", "new_epoch", "at_ms"])
+    assert rows.column_names == ["at_time", "new_epoch", "at_ms"]
+    assert [one.timestamp() * 1000 for one in rows["at_time"].to_pylist()] == rows[
+        "at_ms"
+    ].to_pylist()
+    assert opened.failovers().to_arrow()["command_offset"].to_pylist() == [OFFSET]
+    assert "timestamp" in opened.failovers().columns["at_time"]
 
 
 def test_several_clusters_want_a_name_and_missing_tables_are_told(

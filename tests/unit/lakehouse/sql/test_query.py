@@ -1,9 +1,11 @@
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from lakehouse.errors import LakehouseError, NotLanded
+from lakehouse.sql.named_tables import KNOWN
 from lakehouse.sql.query import Answer, WrongQuery, ask
 from lakehouse.tables.lake import Lake
 from tests.support.control_history import NAME
@@ -73,6 +75,44 @@ def test_rows_stop_where_asked_and_say_whether_there_are_more(lake: Lake) -> Non
     assert (endless.rows.num_rows, endless.more) == (5, True)
 
 
+def test_a_table_needs_no_layer_and_gold_is_meant_first(lake: Lake) -> None:
+    for query in (
+        "SELECT count(*) FROM {}",
+        "SELECT count(*) FROM (SELECT * FROM {} AS f WHERE f.cluster_id <> '')",
+        'SELECT count(*) FROM "{}"',
+    ):
+        assert rows(ask(lake, query.format("elections"))) == rows(
+            ask(
+                lake,
+                query.format("elections").replace('"', "").replace("elections", "gold.elections"),
+            )
+        )
+    assert rows(ask(lake, "SELECT count(*) FROM decisions")) == [(COUNT,)]
+    assert rows(ask(lake, "WITH elections AS (SELECT 7 AS a) SELECT a FROM elections")) == [(7,)]
+
+
+def test_moments_are_timestamps_too_and_no_name_needs_quotes(lake: Lake) -> None:
+    found = ask(lake, "SELECT command_offset, at_time, at_ms FROM elections ORDER BY 1").rows
+    assert found["at_time"].to_pylist() == [
+        datetime.fromtimestamp(one / 1000, UTC) for one in found["at_ms"].to_pylist()
+    ]
+    assert rows(ask(lake, 'SELECT bool_and(command_offset = "offset") FROM elections')) == [(True,)]
+    assert rows(
+        ask(lake, "SELECT max(log_offset) FROM records WHERE topic = 'regent.commands'")
+    ) == [(COUNT - 1,)]
+
+
+def test_a_table_is_described_by_what_its_columns_mean(lake: Lake) -> None:
+    told = ask(lake, "describe failovers;").rows.to_pylist()
+    assert told == ask(lake, 'DESCRIBE TABLE "gold"."failovers"').rows.to_pylist()
+    by_name = {one["column_name"]: one for one in told}
+    spec = KNOWN["gold.failovers"]
+    assert {name for name, one in by_name.items() if one["key"]} == set(spec.key)
+    assert all(by_name[one.name]["meaning"] == one.meaning for one in spec.columns)
+    assert by_name["at_time"]["null"] == "YES" and by_name["new_epoch"]["null"] == "NO"
+    assert rows(ask(lake, "DESCRIBE SELECT 1 AS a"))[0][0] == "a"
+
+
 @pytest.mark.parametrize(
     "query",
     [
@@ -105,7 +145,7 @@ def test_questions_about_tables_are_answered_too(lake: Lake, query: str) -> None
         "SELEC 1",
         "SELECT * FROM (",
         "SELECT nope FROM gold.failovers",
-        "SELECT * FROM failovers",
+        "SELECT * FROM failures",
         "SELECT 'a'::INT",
     ],
 )
