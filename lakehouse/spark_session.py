@@ -34,6 +34,14 @@ JAVA_OPTIONS = (
     "-XX:TieredStopAtLevel=1",
 )
 
+CLASS_ARCHIVE = Path(sys.prefix, "share", "regent", "spark.jsa")
+"""Classes of Spark as Java has them in memory. `make setup` lays it out in the environment."""
+NO_WORD_OF_ARCHIVES = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
+"""Java passes over an archive that is missing, or made by another Java, and says so: nobody needs
+to know.
+"""
+
+
 # A landing job appends some rows to some tables every second, for ever. Compiling a plan for each
 # append and adding up statistics of each file took more than half of its processor time.
 SMALL_COMMIT_OPTIONS = {
@@ -86,6 +94,8 @@ class SparkSettings:
     """It is written to, through one of Hadoop's file systems: these buffer in Hadoop's own local
     one and take no other.
     """
+    java_options: tuple[str, ...] = (f"-XX:SharedArchiveFile={CLASS_ARCHIVE}", *NO_WORD_OF_ARCHIVES)
+    """Options of the Java process besides `JAVA_OPTIONS`."""
 
 
 def build_session(
@@ -255,6 +265,14 @@ def _prepare_environment(settings: SparkSettings) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
 
 
+def _class_path(settings: SparkSettings, jars: Sequence[str]) -> dict[str, str]:
+    if not jars:
+        return {}
+    if settings.master is None:
+        return {"spark.driver.extraClassPath": os.pathsep.join(jars)}
+    return {"spark.jars": ",".join(jars)}
+
+
 def options_of(settings: SparkSettings, jars: Sequence[str], app_name: str) -> dict[str, str]:
     """Every setting that Spark is started with."""
     scratch = str(settings.scratch_dir.resolve())
@@ -273,11 +291,15 @@ def options_of(settings: SparkSettings, jars: Sequence[str], app_name: str) -> d
         ),
         "spark.master": settings.master or f"local[{settings.cores}]",
         "spark.app.name": app_name,
-        "spark.jars": ",".join(jars),
+        # On Java's own class path they are among the classes that `CLASS_ARCHIVE` holds; executors
+        # elsewhere get them from the driver.
+        **_class_path(settings, jars),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.driver.memory": settings.driver_memory,
-        "spark.driver.extraJavaOptions": " ".join((*JAVA_OPTIONS, f"-Djava.io.tmpdir={scratch}")),
+        "spark.driver.extraJavaOptions": " ".join(
+            (*JAVA_OPTIONS, *settings.java_options, f"-Djava.io.tmpdir={scratch}")
+        ),
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
         "spark.scheduler.mode": "FAIR",
         "spark.ui.enabled": "false",

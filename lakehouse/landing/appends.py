@@ -63,6 +63,7 @@ class Lander:
         if lake.cluster_id is None:
             raise LakehouseError("landing needs to know whose log it is")
         self._lake, self._cluster_id = lake, lake.cluster_id
+        self._open = delta.OpenTables(lake)
         self._status, self._locks = status, locks
         self._late, self._read_with = late, late.version
         self._catalogue = Catalogue(late.of)
@@ -191,7 +192,7 @@ class Lander:
         table = self._catalogue.tables[name]
         self._fit(table)
         with self._locks.held(name):
-            append(spark, self._lake, table, rows)
+            append(spark, self._lake, table, rows, self._open)
 
     def _fit(self, table: TableSpec) -> bool:
         """Make the table if it is missing (True), give it the columns it lacks, take over those
@@ -236,10 +237,19 @@ class Lander:
         }
 
 
-def append(spark: Any, lake: Lake, table: TableSpec, rows: pa.Table) -> None:
+def append(
+    spark: Any, lake: Lake, table: TableSpec, rows: pa.Table, tables: delta.OpenTables
+) -> None:
     """Append rows to one table, in one commit with one file per partition; a field that the table
     lacks is added to it.
+
+    In a folder it takes a sixth of the time without Spark, which needs a second for the first
+    append to each table. Commits to an object store are Spark's: there it alone has what makes
+    them atomic.
     """
+    if lake.folder is not None:
+        tables.append(table, rows)
+        return
     frame = spark.createDataFrame(rows).coalesce(1)
     writer = frame.write.format("delta").mode("append").option("mergeSchema", "true")
     writer.partitionBy(*table.partition_by).save(lake.spark_uri(table))

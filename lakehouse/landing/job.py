@@ -163,12 +163,13 @@ def _land_in(
     spark = build_session(config.spark_settings(scratch), "regent-land", inherited_fds=inherited)
     try:
         tell(f"Spark is up after {time.monotonic() - began:.1f} s")
-        if config.spark_master is None:
+        if config.spark_master is not None:
+            if not wait_for_executors(spark, stop.is_set, tell):
+                return
+        elif lake.folder is None:
+            # Executors elsewhere would not see the folder of a warm-up.
             tell("warming up")
             _warm_up(spark, scratch)
-        elif not wait_for_executors(spark, stop.is_set, tell):
-            # Executors elsewhere do not see the folder of a warm-up.
-            return
         if _cluster_of_log(config, stop, tell) is None:
             return
         lander = Lander(lake, status, locks, LateSchemas(config.schemas_dirs))
@@ -253,7 +254,9 @@ def _tell_ready(queries: list[Any], status: StatusFile, lander: Lander, began: f
 
 
 def _warm_up(spark: Any, scratch_dir: Path) -> None:
-    """Make Spark load what an append needs, ten seconds of it, before anyone waits for a row."""
+    """Make Spark load what an append needs, ten seconds of it, before anyone waits for a row; only
+    where Spark appends (`appends.append`).
+    """
     path = str((scratch_dir / f"warm-up-{time.time_ns()}").resolve())
     rows = DECISIONS.schema.empty_table()
     for _ in range(2):

@@ -187,6 +187,39 @@ def count_rows(lake: Lake, table: TableSpec, opened: deltalake.DeltaTable | None
         raise cannot_be_read(lake, table, error) from error
 
 
+class OpenTables:
+    """Tables that one process appends to again and again: each stays open, so that an append reads
+    only the commits that came since.
+    """
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._found: dict[str, deltalake.DeltaTable] = {}
+
+    def append(self, table: TableSpec, rows: pa.Table) -> None:
+        """Append rows in one commit with one file per partition; a field that the table lacks is
+        added to it. Raises `LakehouseError`: the commit may be there all the same.
+        """
+        found = self._found.pop(table.name, None)
+        try:
+            if found is None:
+                found = open_table(self._lake, table)
+            else:
+                found.update_incremental()
+            deltalake.write_deltalake(found, _bare(rows), mode="append", schema_mode="merge")
+        except (DeltaError, OSError, pa.ArrowException) as error:
+            raise LakehouseError(f"table {table.name} cannot be written: {error}") from error
+        self._found[table.name] = found
+
+
+def _bare(rows: pa.Table) -> pa.Table:
+    """Without what the columns mean: the table says so itself, and another release may word it
+    otherwise, which the library takes for a conflict.
+    """
+    fields = [pa.field(one.name, one.type, one.nullable) for one in rows.schema]
+    return pa.Table.from_arrays(rows.columns, schema=pa.schema(fields))
+
+
 def append_rows(lake: Lake, table: TableSpec, rows: Sequence[Mapping[str, Any]]) -> None:
     """Add these in one commit; the table must be there. Raises `LakehouseError`."""
     _write(lake, table, rows, mode="append")

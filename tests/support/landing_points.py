@@ -2,7 +2,7 @@
 PASSES FOLDER VERB...`.
 
 Responsible for: wrapping the product's own append so that the process and its Java child are killed
-at the Nth append to a table: before Spark is asked, when the data file is on the disk and its
+at the Nth append to a table: before anything is written, when the data file is on the disk and its
 commit is not, or when the commit is done and nothing else knows of it. Refuses to know: who starts
 it and what must hold afterwards. Product code knows nothing of it.
 
@@ -12,15 +12,19 @@ it and what must hold afterwards. Product code knows nothing of it.
 from __future__ import annotations
 
 import os
+import select
 import signal
+import subprocess
 import sys
-import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 BEFORE_WRITE, AFTER_WRITE, AFTER_COMMIT = POINTS = ("before-write", "after-write", "after-commit")
 DIED_AT = "died-at"
+WATCH = "watch"
 MAGIC = b"PAR1"
 POLL_S = 0.0003
 
@@ -33,55 +37,63 @@ class Point:
     def __init__(self, point: str, table: str, passes: int, folder: Path) -> None:
         self._point, self._table, self._left, self._note = point, table, passes, folder / DIED_AT
 
-    def append(self, real: Any, spark: Any, lake: Any, table: Any, rows: Any) -> None:
+    def append(self, real: Any, spark: Any, lake: Any, table: Any, rows: Any, *more: Any) -> None:
         """In place of the product's `append`."""
         self._left -= table.name == self._table
         if table.name != self._table or self._left > 0:
-            return real(spark, lake, table, rows)
+            return real(spark, lake, table, rows, *more)
         if self._point == BEFORE_WRITE:
             self._die()
         if self._point == AFTER_WRITE:
-            self._append_watched(real, spark, lake, table, rows)
+            with self._watched(Path(lake.uri(table))):
+                real(spark, lake, table, rows, *more)
         else:
-            real(spark, lake, table, rows)
+            real(spark, lake, table, rows, *more)
         if self._point == AFTER_COMMIT:
             self._die()
         return None
 
-    def _append_watched(self, real: Any, spark: Any, lake: Any, table: Any, rows: Any) -> None:
-        done = threading.Event()
-        folder = Path(lake.uri(table))
-        watching = threading.Thread(
-            target=self._watch, args=(folder, _files(folder), _commits(folder), done)
-        )
-        watching.start()
-        try:
-            real(spark, lake, table, rows)
-        finally:
-            done.set()
-            watching.join()
-
-    def _watch(
-        self, folder: Path, files: set[Path], commits: set[str], done: threading.Event
-    ) -> None:
-        """Stop Java as soon as the new file is whole; it dies there if it has not committed yet,
-        else it goes on.
+    @contextmanager
+    def _watched(self, folder: Path) -> Iterator[None]:
+        """Another process looks on, and goes when its input ends: all threads of this one must
+        stand still while it decides.
         """
-        while not done.is_set():
-            if any(map(_is_whole, _files(folder) - files)):
-                os.kill(java_pid(), signal.SIGSTOP)
-                while _state(java_pid()) != "T":
-                    time.sleep(POLL_S)
-                if _commits(folder) == commits:
-                    self._die()
-                os.kill(java_pid(), signal.SIGCONT)
-                return
-            time.sleep(POLL_S)
+        words = [WATCH, str(folder), str(self._note), str(os.getpid()), str(java_pid())]
+        command = [sys.executable, "-m", "tests.support.landing_points", *words]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as watcher:
+            assert watcher.stdin is not None and watcher.stdout is not None
+            watcher.stdout.readline()
+            try:
+                yield
+            finally:
+                watcher.stdin.close()
 
     def _die(self) -> None:
         self._note.write_text(self._point)
         for pid in (java_pid(), os.getpid()):
             os.kill(pid, signal.SIGKILL)
+
+
+def watch(folder: Path, note: Path, pid: int, java: int) -> int:
+    """Stop the landing job as soon as a new file of the table is whole; it dies there if it has not
+    committed yet, else it goes on.
+    """
+    files, commits = _files(folder), _commits(folder)
+    print("ready", flush=True)
+    while not select.select([sys.stdin], [], [], 0)[0]:
+        if not any(map(_is_whole, _files(folder) - files)):
+            continue
+        os.kill(pid, signal.SIGSTOP)
+        while _state(pid) != "T":
+            time.sleep(POLL_S)
+        if _commits(folder) != commits:
+            os.kill(pid, signal.SIGCONT)
+            return 0
+        note.write_text(AFTER_WRITE)
+        for one in (java, pid):
+            os.kill(one, signal.SIGKILL)
+        return 0
+    return 0
 
 
 def java_pid() -> int:
@@ -120,6 +132,8 @@ def install(point: Point) -> None:
 
 
 def main(words: list[str]) -> int:
+    if words[0] == WATCH:
+        return watch(Path(words[1]), Path(words[2]), int(words[3]), int(words[4]))
     point, table, passes, folder, *command = words
     assert point in POINTS, point
     install(Point(point, table, int(passes), Path(folder)))

@@ -10,17 +10,14 @@ import asyncio
 import random
 import time
 import uuid
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from brokers.remoting.client import RemotingClient
-from lakehouse.landing.appends import append
 from lakehouse.landing.config import LandConfig
-from lakehouse.spark_session import build_session, stop_session
-from lakehouse.tables.delta import open_table
+from lakehouse.tables.delta import OpenTables, ensure_table, open_table
 from lakehouse.tables.lake import Lake, lake_at, open_lake
 from lakehouse.tables.specs import BRONZE, DECISIONS, TableSpec
 from tests.bench import asker
@@ -108,22 +105,17 @@ async def _issue(
         await asyncio.sleep(chance.uniform(*PAUSE_S))
 
 
-def bare_appends(config: LandConfig, home: Path) -> list[float]:
-    """Seconds of single appends of one row by the same Spark settings, with nothing else at
-    work.
-    """
-    settings = replace(config.spark_settings(home / "scratch"), jvm_log=home / "spark.log")
-    spark = build_session(settings, "regent-bench")
-    try:
-        rows = pa.Table.from_pylist([_row()], schema=DECISIONS.schema)
-        times = []
-        for _ in range(APPENDS):
-            began = time.perf_counter()
-            append(spark, lake_at(home), DECISIONS, rows)
-            times.append(time.perf_counter() - began)
-        return times[APPENDS_WARM_UP:]
-    finally:
-        stop_session(spark)
+def bare_appends(home: Path) -> list[float]:
+    """Seconds of single appends of one row, with nothing else at work."""
+    lake = lake_at(home)
+    ensure_table(lake, DECISIONS)
+    opened, rows = OpenTables(lake), pa.Table.from_pylist([_row()], schema=DECISIONS.schema)
+    times = []
+    for _ in range(APPENDS):
+        began = time.perf_counter()
+        opened.append(DECISIONS, rows)
+        times.append(time.perf_counter() - began)
+    return times[APPENDS_WARM_UP:]
 
 
 def _row() -> dict[str, object]:
@@ -155,13 +147,13 @@ def measure(bench: Bench) -> list[Figure]:
     bench.say(f"{COMMANDS} commands, each awaited in bronze and in decisions")
     times = [round(one, 3) for one in asyncio.run(watch(tables, controllers, COMMANDS))]
     bench.quiet()
-    bench.say("bare appends of one row by Spark alone")
-    bare = [round(one, 3) for one in apart(bare_appends, config, bench.folder("bare-append"))]
+    bench.say("bare appends of one row, alone")
+    bare = [round(one, 3) for one in apart(bare_appends, bench.folder("bare-append"))]
     note = (
         f"{len(times)} commands at random pauses of {PAUSE_S[0]} to {PAUSE_S[1]} s, request to the "
         "row being visible to a Delta reader in both tables, reader looks every "
         f"{POLL_S * 1000:.0f} ms; trigger {config.decisions_trigger_ms} ms; the peer is one append "
-        "of one row by the same Spark settings, without Kafka, trigger and other tables"
+        "of one row, without Kafka, Spark, trigger and other tables"
     )
     common = {"samples": times, "details": {"peer_samples": bare}}
     return [

@@ -1,3 +1,4 @@
+import os
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,6 +9,7 @@ import pytest
 from lakehouse import spark_session
 from lakehouse.errors import LakehouseError
 from lakehouse.spark_session import (
+    CLASS_ARCHIVE,
     SparkSettings,
     build_session,
     java_errors,
@@ -67,6 +69,22 @@ def test_a_cluster_gets_its_master_and_a_person_the_last_word(tmp_path: Path) ->
         "127.0.0.1",
         str(tmp_path / "s"),
     )
+
+
+def test_jars_are_on_the_own_class_path_and_sent_to_executors_elsewhere(tmp_path: Path) -> None:
+    here = options_of(SparkSettings(tmp_path, tmp_path / "s"), ["x.jar", "y.jar"], "test")
+    assert here["spark.driver.extraClassPath"] == os.pathsep.join(("x.jar", "y.jar"))
+    assert "spark.jars" not in here
+    none = options_of(SparkSettings(None, tmp_path / "s"), [], "test")
+    assert not {"spark.driver.extraClassPath", "spark.jars"} & set(none)
+
+
+def test_java_starts_with_the_classes_that_are_laid_out(tmp_path: Path) -> None:
+    given = options_of(SparkSettings(tmp_path, tmp_path / "s"), [], "test")
+    assert f"-XX:SharedArchiveFile={CLASS_ARCHIVE}" in given["spark.driver.extraJavaOptions"]
+    other = SparkSettings(tmp_path, tmp_path / "s", java_options=("-Xint",))
+    words = options_of(other, [], "test")["spark.driver.extraJavaOptions"].split()
+    assert "-Xint" in words and not any("SharedArchiveFile" in one for one in words)
 
 
 def test_a_store_that_buffers_in_local_files_gets_the_local_file_system_it_knows(

@@ -5,7 +5,7 @@ import pytest
 from events.topics import COMMANDS_TOPIC
 from lakehouse.errors import LakehouseError, NotLanded
 from lakehouse.tables import delta
-from lakehouse.tables.lake import Lake
+from lakehouse.tables.lake import Lake, lake_at
 from lakehouse.tables.specs import BRONZE, BY_NAME, DECISIONS, TABLES, UNREADABLE
 from tests.support.control_history import with_master
 from tests.support.landed_log import command_records, land, outcome_records
@@ -101,3 +101,60 @@ def test_files_are_listed_by_topic(lake: Lake) -> None:
     land(lake, command_records(history.records))
     files = delta.active_files(lake, BRONZE, "topic", (COMMANDS_TOPIC, "regent.outcomes"))
     assert (len(files[COMMANDS_TOPIC]), files["regent.outcomes"]) == (1, [])
+
+
+def test_a_table_that_stays_open_takes_rows_beside_other_writers(lake: Lake) -> None:
+    """Another process appends, adds a column and merges files meanwhile."""
+    past = with_master(1, 2)
+    land(lake, command_records(past.records))
+    rows = delta.read(lake, BRONZE)
+    opened, folder = delta.OpenTables(lake), lake.uri(BRONZE)
+    opened.append(BRONZE, rows)
+    deltalake.write_deltalake(folder, rows, mode="append")
+    opened.append(BRONZE, rows)
+    deltalake.DeltaTable(folder).alter.add_columns(
+        [deltalake.Field("later", "string", nullable=True)]
+    )
+    opened.append(BRONZE, rows)
+    deltalake.DeltaTable(folder).optimize.compact()
+    opened.append(BRONZE, rows)
+    more = rows.append_column("latest", pa.array(["x"] * rows.num_rows))
+    opened.append(BRONZE, more)
+    found = deltalake.DeltaTable(folder).to_pyarrow_table()
+    assert found.num_rows == 7 * rows.num_rows
+    assert found["later"].null_count == found.num_rows
+    assert found["latest"].null_count == 6 * rows.num_rows
+
+
+def test_an_append_that_cannot_be_is_told_and_the_table_opened_anew(lake: Lake) -> None:
+    past = with_master(1, 2)
+    land(lake, command_records(past.records))
+    rows, opened = delta.read(lake, BRONZE), delta.OpenTables(lake)
+    opened.append(BRONZE, rows)
+    wrong = rows.set_column(
+        rows.schema.get_field_index("offset"), "offset", [["no number"] * rows.num_rows]
+    )
+    with pytest.raises(LakehouseError, match=f"table {BRONZE.name} cannot be written"):
+        opened.append(BRONZE, wrong)
+    opened.append(BRONZE, rows)
+    assert delta.count_rows(lake, BRONZE) == 3 * rows.num_rows
+    with pytest.raises(NotLanded):
+        delta.OpenTables(lake_at(f"{lake.root}/none")).append(BRONZE, rows)
+
+
+def test_a_release_that_words_a_column_otherwise_appends_all_the_same(lake: Lake) -> None:
+    past = with_master(1, 2)
+    land(lake, command_records(past.records))
+    rows = delta.read(lake, BRONZE)
+    other = pa.schema(
+        [one.with_metadata({"comment": f"Other words of {one.name}."}) for one in rows.schema]
+    )
+    delta.OpenTables(lake).append(BRONZE, rows.cast(other))
+    meanings = {
+        one.name: one.metadata for one in delta.arrow_schema(delta.open_table(lake, BRONZE))
+    }
+    assert delta.count_rows(lake, BRONZE) == 2 * rows.num_rows
+    assert (
+        meanings["offset"][b"comment"].decode()
+        == BRONZE.schema.field("offset").metadata[b"comment"].decode()
+    )
