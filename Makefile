@@ -32,7 +32,7 @@ demo: setup ## the main job on real parts: failovers under load, then the histor
 .PHONY: test
 test: setup ## everything that must be green: house, unit, golden, property, simulation's budget, integration (some 12 minutes on two cores)
 	@$(MAKE) --no-print-directory check
-	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line test-lake test-integration test-parts test-simulation test-spark
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line test-parts test-integration test-lake test-simulation test-spark
 
 .PHONY: check
 check: setup ## layout, small defects, types and the house rules, in under a minute
