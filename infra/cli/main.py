@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from infra.cli import ending
+from infra.cli import ending, light_start
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
 
 RELEASE = "0.3.0"
@@ -328,6 +328,7 @@ def _disk_problem(error: OSError) -> Problem:
 def command() -> None:
     """The process's way in and out: `main`, then an end that cannot fail."""
     ending.prepare_streams()
+    light_start.hide_pandas(sys.argv[1:])
     code = main()
     ending.finish_streams()
     if sys.argv[1:2] and (
