@@ -25,6 +25,10 @@ help: ## list the verbs
 setup: ## environment from the locked list, a Java if there is none, the jars (what exists is kept)
 	@$(PYTHON) infra/environment.py
 
+.PHONY: classes
+classes: setup ## lay out the classes of Spark's Java, once for an environment (half a minute): each start of Spark takes half the time
+	@$(V)/python -m infra.jars.class_archive
+
 .PHONY: demo
 demo: setup ## the main job on real parts: failovers under load, then the history from Delta (ARGS="--json --keep --dir D")
 	@exec $(V)/regent demo $(ARGS)
@@ -61,10 +65,10 @@ test-simulation:
 test-integration:
 	$(PYTEST) -m "not spark" --durations=8 tests/integration $(call marked,kafka,tests/unit)
 
-test-lake:
+test-lake: classes
 	$(PYTEST) -m spark --durations=8 $(call marked,spark,tests/integration)
 
-test-spark:
+test-spark: classes
 	$(PYTEST) -m spark --durations=8 $(call marked,spark,tests/unit)
 
 .PHONY: unit
@@ -85,19 +89,19 @@ chaos: setup ## process faults under load: brokers killed, paused, cut off, dama
 	$(call run_script,tests/chaos/run.py,$(ARGS))
 
 .PHONY: equality
-equality: setup ## one question, one answer: Spark, the Spark-free reader, a running controller, a fold of the log (ARGS="--commands 2000 --sets 8"; else 200,000 and 50)
+equality: classes ## one question, one answer: Spark, the Spark-free reader, a running controller, a fold of the log (ARGS="--commands 2000 --sets 8"; else 200,000 and 50)
 	$(call run_script,tests/equality/run.py,$(ARGS))
 
 .PHONY: elsewhere
-elsewhere: setup ## landing on a Spark cluster and on an S3 store, both real and on loopback (ARGS=--list, or names)
+elsewhere: classes ## landing on a Spark cluster and on an S3 store, both real and on loopback (ARGS=--list, or names)
 	$(call run_script,tests/elsewhere/run.py,$(ARGS))
 
 .PHONY: bench
-bench: setup ## the figures of this machine, each beside its floor and goal (ARGS=--json)
+bench: classes ## the figures of this machine, each beside its floor and goal (ARGS=--json)
 	$(call run_script,tests/bench/run.py,$(ARGS))
 
 .PHONY: bench-long
-bench-long: setup ## all figures, also those that take hours (10 million commands, 10 GiB stores, many kills, memory over an hour)
+bench-long: classes ## all figures, also those that take hours (10 million commands, 10 GiB stores, many kills, memory over an hour)
 	$(call run_script,tests/bench/run.py,--long $(ARGS))
 
 .PHONY: unchanged

@@ -128,7 +128,6 @@ def main() -> int:
         step("project", stamp_value(ROOT / "pyproject.toml"), install_project, "the project itself")
         run(["-m", "infra.jars.java", "--ensure"], "no usable Java; see above.")
         run(["-m", "infra.jars.store"], "the jars are not complete; see above.")
-        run(["-m", "infra.jars.class_archive"], "see above.")
     except SetupFailed as failed:
         print(f"setup: {failed}", file=sys.stderr)
         return 1

@@ -35,7 +35,7 @@ JAVA_OPTIONS = (
 )
 
 CLASS_ARCHIVE = Path(sys.prefix, "share", "regent", "spark.jsa")
-"""Classes of Spark as Java has them in memory. `make setup` lays it out in the environment."""
+"""Classes of Spark as Java has them in memory. `make classes` lays it out in the environment."""
 NO_WORD_OF_ARCHIVES = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
 """Java passes over an archive that is missing, or made by another Java, and says so: nobody needs
 to know.

@@ -96,7 +96,7 @@ def _work(spark: Any, scratch: Path) -> None:
 
 
 def main() -> int:
-    """`python -m infra.jars.class_archive`: what `make setup` runs. Without an archive all works,
+    """`python -m infra.jars.class_archive`: what `make classes` runs. Without an archive all works,
     slower.
     """
     try:
