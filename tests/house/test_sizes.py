@@ -21,6 +21,7 @@ SMALL_FOR_A_REASON = {
     "brokers/service/metadata/kept_requests.py": "a service, as its neighbours",
     "brokers/store/trimming.py": "what the simulation's store calls, too",
     "infra/cli/confirmation.py": "the one place that asks a person",
+    "infra/cli/light_start.py": "the one place that keeps a library from being loaded",
 }
 
 
