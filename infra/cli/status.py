@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,16 +21,31 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Exit 0 when every process runs and answers, 1 when one does not."""
+    """Exit 0 when every process runs, answers and is ready, 1 when one is not, or nothing can be
+    decided.
+    """
     folder = DataFolder(arguments.dir.absolute())
     view = cluster_view.collect(folder, folder.running_cluster())
     print(json.dumps(view, indent=1) if arguments.json else "\n".join(render(view)))
-    return EXIT_DONE if all(is_well(one) for one in view["processes"]) else EXIT_FAILED
+    return EXIT_DONE if all_well(view) else EXIT_FAILED
 
 
 def is_well(process: Mapping[str, Any]) -> bool:
-    """It runs, is ready and answers if it can be asked."""
-    return process["state"] == "ready" and process["answers"] is not False
+    """It runs, answers if it can be asked, and does not call itself unready."""
+    return state_of(process) == "ready"
+
+
+def state_of(process: Mapping[str, Any]) -> str:
+    """The supervisor's word, and what is seen beside it."""
+    state = str(process["state"])
+    if process.get("paused"):
+        return f"{state}, stopped by a signal"
+    if process["answers"] is False:
+        return f"{state}, silent"
+    own = process.get("status") or {}
+    if own.get("log_answers") is False:
+        return f"{state}, no log"
+    return f"{state}, serves nobody" if own.get("ready") is False else state
 
 
 def render(view: Mapping[str, Any]) -> list[str]:
@@ -44,14 +60,13 @@ def render(view: Mapping[str, Any]) -> list[str]:
     ]
     rows = [("PROCESS", "KIND", "PID", "ADDRESS", "STATE", "ROLE", "RESTARTS")]
     for one in view["processes"]:
-        state = one["state"] if one["answers"] is not False else f"{one['state']}, silent"
         rows.append(
             (
                 one["name"],
                 one["kind"],
                 str(one["pid"] or "-"),
                 one["address"] or "-",
-                state,
+                state_of(one),
                 _role_text(one["role"]),
                 str(one["restarts"]),
             )
@@ -88,7 +103,19 @@ def render(view: Mapping[str, Any]) -> list[str]:
         ]
     if view["landing"]:
         lines += ["", *_landing_lines(view["landing"])]
-    return lines
+    return [*lines, *_problem_lines(view)]
+
+
+def all_well(view: Mapping[str, Any]) -> bool:
+    """Every process is well, and decisions can be taken."""
+    return all(is_well(one) for one in view["processes"]) and not view["problems"]
+
+
+def _problem_lines(view: Mapping[str, Any]) -> list[str]:
+    if all_well(view):
+        return []
+    look = shlex.join(("regent", "doctor", "--dir", view["dir"]))
+    return ["", *(f"problem: {text}" for text in view["problems"]), f"why, and what to do: {look}"]
 
 
 def _role_text(role: Mapping[str, Any]) -> str:
@@ -180,10 +207,12 @@ def _landing_lines(landing: Mapping[str, Any]) -> list[str]:
         if landing["lag_records"] and landing["lag_ms"]
         else ""
     )
-    text = (
-        f"landing: {landing['stage']}, {landing['rows']} rows, {landing['lag_records']} records "
-        f"behind the log{late}"
+    behind = (
+        "how far behind the log is not known"
+        if landing["lag_records"] is None
+        else f"{landing['lag_records']} records behind the log"
     )
+    text = f"landing: {landing['stage']}, {landing['rows']} rows, {behind}{late}"
     lines = [f"{text}, ERROR {landing['error']}" if landing["error"] else text]
     if landing["alarms"]:
         lines.append(f"lake: {landing['alarms']} ALARMS STAND: 'regent lake check' names them")

@@ -13,6 +13,7 @@ from typing import Any
 
 from events import topics
 from infra.cluster.data_folder import DataFolder
+from infra.processes import children
 from infra.processes import status as process_status
 from lakehouse.errors import LakehouseError
 from lakehouse.landing import log_probe
@@ -29,6 +30,7 @@ def collect(folder: DataFolder, cluster: Mapping[str, Any]) -> dict[str, Any]:
     shown = [_process(one, answers.get(one["status_address"])) for one in processes]
     return {
         "cluster_id": identity["cluster_id"],
+        "problems": problems_of(shown, cluster["kafka"]["bootstrap.servers"]),
         "dir": str(folder.root),
         "state": cluster["state"],
         "kafka": cluster["kafka"],
@@ -54,10 +56,34 @@ def _process(known: Mapping[str, Any], answer: Mapping[str, Any] | None) -> dict
             "last_exit",
         )
     }
+    pid = known["pid"]
+    shown["paused"] = pid is not None and children.state_of(pid) in children.STOPPED_STATES
     shown["answers"] = answer is not None if known["status_address"] else None
     shown["status"] = dict(answer) if answer else None
     shown["role"] = role_of(known["kind"], answer)
     return shown
+
+
+def problems_of(processes: list[dict[str, Any]], kafka: str) -> list[str]:
+    """What the processes say that none of them is to blame for alone: decisions that nobody can
+    take.
+    """
+    asked = [one for one in processes if one["kind"] == "controller"]
+    cut_off = [one["name"] for one in asked if (one["status"] or {}).get("log_answers") is False]
+    problems = []
+    if cut_off:
+        problems.append(f"{', '.join(cut_off)} {process_status.NO_LOG} ({kafka})")
+    if asked and not any(leads(one["status"]) for one in asked):
+        problems.append(
+            "NOTHING CAN BE DECIDED: no controller leads; masters go on serving, and none is "
+            "elected"
+        )
+    return problems
+
+
+def leads(status: Mapping[str, Any] | None) -> bool:
+    """This controller is active, and the log answers it."""
+    return bool(status and status.get("role") == "active" and status.get("ready"))
 
 
 def role_of(kind: str, answer: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -132,6 +158,7 @@ def landing(cluster: Mapping[str, Any]) -> dict[str, Any] | None:
     status = landing_status.read_status(Path(cluster["landing_dir"]))
     ends = log_ends(cluster["kafka"])
     landed = dict(status.landed) if status else {}
+    # without the ends nobody knows how far it is behind
     lag = {name: max(0, end - landed.get(name, 0)) for name, end in ends.items()}
     return {
         "ready": bool(status and status.ready),
@@ -139,7 +166,7 @@ def landing(cluster: Mapping[str, Any]) -> dict[str, Any] | None:
         "error": status.error if status else None,
         "landed": landed,
         "lag": lag,
-        "lag_records": sum(lag.values()),
+        "lag_records": sum(lag.values()) if ends else None,
         "rows": status.rows if status else 0,
         "last_batch_ms": status.last_batch_ms if status else 0,
         "lag_ms": max(status.lag_ms.values(), default=0) if status else 0,

@@ -22,6 +22,8 @@ from infra.processes.ports import split_address
 
 ASK_TIMEOUT_MS = 1_000
 READ_BYTES = 65_536
+NO_LOG = "neither reads nor writes the log: Kafka does not answer it"
+"""What is said of a controller whose status has `log_answers` false."""
 
 
 def _question(sets: bool | str) -> RemotingCommand:

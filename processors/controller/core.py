@@ -163,15 +163,21 @@ class ControllerCore:
             waiter.request,
             self._context,
             started=self._claims.is_started and self.knows_leader,
+            log_answers=self.log_answers,
             end_offset=self._reads.end_offset,
             published_offset=self._outcomes.published_offset,
         )
         return waiter.answer(answer)
 
     @property
+    def log_answers(self) -> bool:
+        """What is appended comes through, and what is new in the log is learnt, both in time."""
+        return self._commands.is_able() and self._reads.is_able()
+
+    @property
     def knows_leader(self) -> bool:
         """True when this process leads and the log answers, or when it hears who leads."""
-        able = not self.is_active or (self._commands.is_able() and self._reads.is_able())
+        able = not self.is_active or self.log_answers
         return able and self._context.leader_address() is not None
 
     def replica_hosts(self) -> frozenset[str]:

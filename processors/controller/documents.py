@@ -32,12 +32,14 @@ def controller_status(
     context: CoreContext,
     *,
     started: bool,
+    log_answers: bool,
     end_offset: int,
     published_offset: int,
 ) -> RemotingCommand:
-    """Offsets count records; `end_offset` is the offset the next record will get, as far as it was
-    learnt. `leader_unlisted`: it is none of the configured peers; `leader_changes`: within the last
-    ten minutes.
+    """`log_answers`: what is appended comes through, and what is new is learnt. Offsets count
+    records; `end_offset` is the offset the next record will get, as far as it was learnt.
+    `leader_unlisted`: it is none of the configured peers; `leader_changes`: within the last ten
+    minutes.
 
     Whoever asks with `sets=false`, as those do who ask often, gets no sets; with `name=SET` that
     one.
@@ -47,6 +49,7 @@ def controller_status(
         "kind": "controller",
         "name": context.config.controller_id,
         "ready": started and context.leader_address() is not None,
+        "log_answers": log_answers,
         "role": "active" if context.is_active else "standby",
         "term": state.term,
         "leader": state.leader_id,

@@ -179,7 +179,7 @@ class ControllerPages:
             else text(
                 503,
                 "not ready: "
-                f"{'the log does not answer' if core.is_active else 'no controller leads'}",
+                f"{'no controller leads' if core.log_answers else 'the log does not answer'}",
             )
         )
 

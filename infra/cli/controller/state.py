@@ -19,7 +19,14 @@ from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, Problem
 from infra.processes import status
 
 Document = Mapping[str, Any]
-OWN_FIELDS = ("ready", "applied_offset", "end_offset", "published_offset", "http_address")
+OWN_FIELDS = (
+    "ready",
+    "log_answers",
+    "applied_offset",
+    "end_offset",
+    "published_offset",
+    "http_address",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
@@ -155,6 +162,8 @@ def _trouble(one: Document) -> str | None:
     """What is wrong with a controller; one that knows no leader can do nothing for brokers."""
     if not one["answers"]:
         return f"{one['id']} at {one['address']} does not answer"
+    if one.get("log_answers") is False:
+        return f"{one['id']} at {one['address']} {status.NO_LOG}"
     if one["ready"] is False:
         return f"{one['id']} at {one['address']} is not ready: it is starting, or hears no leader"
     return None

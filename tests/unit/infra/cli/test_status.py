@@ -1,4 +1,5 @@
 from infra.cli import status as cli_status
+from tests.support import pasted
 
 CONTROLLER_STATUS = {"http_address": "h:7"}
 PROCESS = {
@@ -15,6 +16,7 @@ VIEW = {
     "cluster_id": "c",
     "state": "ready",
     "dir": "/d",
+    "problems": [],
     "name_servers": ["h:9"],
     "controllers": ["h:8"],
     "processes": [PROCESS, {**PROCESS, "name": "broker-a-2", "answers": False}],
@@ -83,6 +85,37 @@ def test_a_process_that_does_not_answer_is_not_well() -> None:
     assert cli_status.is_well(PROCESS) and not cli_status.is_well({**PROCESS, "answers": False})
     assert cli_status.is_well({**PROCESS, "answers": None}), "Kafka cannot be asked"
     assert not cli_status.is_well({**PROCESS, "state": "restarting"})
+
+
+def test_a_process_that_says_itself_that_it_does_nothing_is_not_well() -> None:
+    controller = {**PROCESS, "kind": "controller"}
+    for said, state in (
+        ({"ready": True, "log_answers": True}, "ready"),
+        ({"ready": False, "log_answers": False}, "ready, no log"),
+        ({"ready": True, "log_answers": False}, "ready, no log"),
+        ({"ready": False}, "ready, serves nobody"),
+        ({}, "ready"),
+    ):
+        assert cli_status.state_of({**controller, "status": said}) == state
+    assert not cli_status.is_well({**PROCESS, "paused": True})
+
+
+def test_what_cannot_be_decided_is_a_problem_with_the_way_out() -> None:
+    well = {**VIEW, "processes": [PROCESS]}
+    assert "problem" not in "\n".join(cli_status.render(well)) and cli_status.all_well(well)
+    sick = {**well, "problems": ["NOTHING CAN BE DECIDED"]}
+    assert not cli_status.all_well(sick)
+    assert cli_status.render(sick)[-2:] == [
+        "problem: NOTHING CAN BE DECIDED",
+        "why, and what to do: regent doctor --dir /d",
+    ]
+    assert pasted.why_not("regent doctor --dir /d") is None
+
+
+def test_a_lag_that_nobody_can_know_is_not_told_as_none() -> None:
+    landing = {**VIEW["landing"], "lag_records": None}  # type: ignore[dict-item]
+    text = "\n".join(cli_status.render({**VIEW, "landing": landing}))
+    assert "how far behind the log is not known" in text and "records behind" not in text
 
 
 def test_where_a_controller_serves_its_metrics_is_shown() -> None:

@@ -44,3 +44,23 @@ def test_a_cluster_without_a_landing_job_has_no_lag() -> None:
 
 def test_a_log_that_does_not_answer_gives_no_ends() -> None:
     assert view.log_ends({"bootstrap.servers": "127.0.0.1:1", "socket.timeout.ms": "200"}) == {}
+
+
+def test_controllers_without_the_log_are_named_and_that_nothing_is_decided() -> None:
+    led = {"role": "active", "ready": True, "log_answers": True}
+    lost = {"role": "active", "ready": False, "log_answers": False}
+    waits = {"role": "standby", "ready": False, "log_answers": True}
+
+    def problems(*told: dict[str, object] | None) -> list[str]:
+        processes = [
+            {"kind": "controller", "name": f"c{number}", "status": one}
+            for number, one in enumerate(told, 1)
+        ]
+        return view.problems_of(processes, "k:9092")
+
+    assert problems(led, waits) == [] and problems() == []
+    (cut_off,) = problems(led, lost)
+    assert cut_off.startswith("c2 neither reads nor writes the log") and "k:9092" in cut_off
+    both, undecided = problems(lost, lost)
+    assert both.startswith("c1, c2 neither") and undecided.startswith("NOTHING CAN BE DECIDED")
+    assert problems(None, waits) == [undecided]

@@ -157,7 +157,18 @@ async def test_a_leader_that_lost_the_log_is_not_ready_until_it_is_back(
     assert rig.core.is_active
     assert await ask(pages, "/readyz") == (503, "not ready: the log does not answer\n")
     status = json.loads((rig.request(19002) or pytest.fail("no answer")).body)
-    assert (status["role"], status["ready"]) == ("active", False)
+    assert (status["role"], status["ready"], status["log_answers"]) == ("active", False, False)
+
+
+async def test_a_standby_that_lost_the_log_with_everybody_says_so_rather_than_that_nobody_leads(
+    pages: ControllerPages, process: Process
+) -> None:
+    rig = Rig("c2", peers={"c1": "c1:9878"})
+    process.core = rig.core
+    rig.auto = False
+    rig.pass_time(30_000)
+    assert not rig.core.is_active and not rig.core.knows_leader
+    assert await ask(pages, "/readyz") == (503, "not ready: the log does not answer\n")
 
 
 async def test_the_newest_snapshot_that_is_old_enough_goes_to_whoever_asks(tmp_path: Path) -> None:

@@ -181,3 +181,8 @@ def test_a_controller_that_cannot_serve_yet_is_a_problem(
     answers: bool, ready: bool | None, problem: str | None
 ) -> None:
     assert _trouble({"id": "c1", "address": "h:1", "answers": answers, "ready": ready}) == problem
+
+
+def test_a_controller_without_the_log_is_a_problem_also_where_it_hears_a_leader() -> None:
+    one = {"id": "c1", "address": "h:1", "answers": True, "ready": True, "log_answers": False}
+    assert str(_trouble(one)).startswith("c1 at h:1 neither reads nor writes the log")
