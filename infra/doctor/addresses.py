@@ -29,7 +29,7 @@ def told(places: Sequence[Place], commands: Commands) -> list[Finding]:
     """Bound against advertised, without touching the network."""
     loopback = {place.advertised for place in places if is_loopback(place.advertised)}
     others = [place for place in places if place.advertised not in loopback]
-    findings = []
+    findings = _twice(places, commands)
     for place in places:
         text = f"{place.owner} tells others {place.advertised}"
         if is_any(place.advertised):
@@ -54,6 +54,29 @@ def told(places: Sequence[Place], commands: Commands) -> list[Finding]:
     note = "; all are loopback: nobody outside of this machine reaches them" if loopback else ""
     return [
         well(AREA, f"{len(places)} addresses: what is bound and what others are told fit{note}")
+    ]
+
+
+def _twice(places: Sequence[Place], commands: Commands) -> list[Finding]:
+    """An address that two are given: the one that starts later finds it taken, or clients of the
+    one reach the other.
+    """
+    owners: dict[str, list[Place]] = {}
+    for place in places:
+        # Two that listen on every address may do so on two machines.
+        bound = () if is_any(place.listen) else (place.listen,)
+        for address in dict.fromkeys((*bound, place.advertised)):
+            owners.setdefault(address, []).append(place)
+    way_out = "Give each of them an address of its own, and start them again. What runs there:"
+    return [
+        fail(
+            AREA,
+            f"{' and '.join(one.owner for one in found)} have one address, {address}",
+            way_out,
+            commands.look(),
+        )
+        for address, found in owners.items()
+        if len(found) > 1
     ]
 
 

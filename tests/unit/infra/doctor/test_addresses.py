@@ -56,6 +56,22 @@ def test_loopback_among_real_addresses_is_a_failure() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "address"),
+    [
+        (("127.0.0.1:1", "127.0.0.1:1"), ("127.0.0.1:1", "127.0.0.1:2"), "127.0.0.1:1"),
+        (("0.0.0.0:1", "10.0.0.1:1"), ("0.0.0.0:1", "10.0.0.1:1"), "10.0.0.1:1"),
+        (("0.0.0.0:1", "10.0.0.1:1"), ("0.0.0.0:1", "10.0.0.2:1"), None),
+    ],
+)
+def test_an_address_that_two_are_given_is_a_failure(
+    one: tuple[str, str], other: tuple[str, str], address: str | None
+) -> None:
+    found = addresses.told([Place("b1", *one), Place("b2", *other)], COMMANDS)
+    wanted = [] if address is None else [f"b1 and b2 have one address, {address}"]
+    assert [line.text for line in found if line.verdict == FAIL] == wanted
+
+
 def test_an_address_that_nobody_can_call_is_a_failure() -> None:
     assert verdicts(Place("b1", "0.0.0.0:2", "0.0.0.0:2")) == [FAIL]
 
