@@ -185,6 +185,7 @@ def test_a_status_names_the_leader(served: Served) -> None:
         "ready",
         "applied_offset",
         "end_offset",
+        "log_answers",
         "published_offset",
         "http_address",
     }
