@@ -1,4 +1,4 @@
-"""Reading the bodies of records fast: straight Python, made from each schema at import.
+"""Reading the bodies of records fast: straight Python, made from each schema when first needed.
 
 Responsible for bytes as `codec.encode` writes them. Refuses to judge: whatever is unusual (a long
 number in more bytes than it needs, an array in parts, bytes missing or left over) raises, and the
@@ -27,6 +27,8 @@ _SMALL = tuple((raw >> 1) ^ -(raw & 1) for raw in range(128))
 _FIRST = (None,) * 128 + tuple(None if raw & 1 else raw >> 1 for raw in range(128))
 _SECOND = tuple(raw << 6 for raw in range(128)) * 2
 _THIRD = tuple(raw << 13 for raw in range(128)) * 2
+_FOURTH = tuple(raw << 20 for raw in range(128)) * 2
+_FIFTH = tuple(raw << 27 for raw in range(128)) * 2
 # What the length byte and the bytes of a short text take; 0 where the length needs a look.
 _SHORT = tuple(0 if raw & 129 else 1 + (raw >> 1) for raw in range(256))
 # Times take six bytes, of which the last four change every few seconds: what these four stand for.
@@ -118,7 +120,7 @@ def _bytes_of(number: int) -> bytes:
 
 
 class _Source:
-    """The lines of one reader. `p` is where the next byte stands, `q`, `r` and `s` are scratch.
+    """The lines of one reader. `p` is where the next byte stands, `q` to `u` are scratch.
 
     Written out for each field instead of called: a call costs as much as the field.
     """
@@ -132,6 +134,8 @@ class _Source:
             "first": _FIRST,
             "second": _SECOND,
             "third": _THIRD,
+            "fourth": _FOURTH,
+            "fifth": _FIFTH,
             "short": _SHORT,
             "texts": _TEXTS,
             "times": _HIGH,
@@ -220,7 +224,7 @@ class _Source:
         self.record(kind, target, depth)
 
     def _long(self, target: str, depth: int) -> None:
-        # Two and three bytes here, what is wider elsewhere.
+        # Up to five bytes here, the place in a log of 16 GiB; what is wider elsewhere.
         self._add(depth, "q = data[p]", f"if q < 128: {target} = small[q]; p += 1", "else:")
         self._add(
             depth + 1,
@@ -228,9 +232,13 @@ class _Source:
             f"if r < 128: {target} = first[q] + second[r]; p += 2",
             "else:",
         )
-        self._add(depth + 2, "s = data[p + 2]")
-        self._add(depth + 2, f"if s < 128: {target} = first[q] + second[r] + third[s]; p += 3")
-        self._add(depth + 2, f"else: {target}, p = wide(data, p)")
+        worth = f"{target} = first[q] + second[r] + third[s]"
+        self._add(depth + 2, "s = data[p + 2]", f"if s < 128: {worth}; p += 3", "else:")
+        worth += " + fourth[t]"
+        self._add(depth + 3, "t = data[p + 3]", f"if t < 128: {worth}; p += 4", "else:")
+        worth += " + fifth[u]"
+        self._add(depth + 4, "u = data[p + 4]", f"if u < 128: {worth}; p += 5")
+        self._add(depth + 4, f"else: {target}, p = wide(data, p)")
 
     def _time(self, target: str, depth: int) -> None:
         self._add(depth, "q, r, high = data[p], data[p + 1], times.get(data[p + 2:p + 6])")
@@ -285,7 +293,10 @@ class _Source:
         self._add(depth, f"{target} = {{}}", "if q:")
         self._add(depth + 1, "for _ in range(q >> 1):")
         self._string(key, depth + 2)
-        self._value(kind["values"], value, depth + 2)
+        if kind["values"] == "long":  # When each phase of a decision was.
+            self._time(value, depth + 2)
+        else:
+            self._value(kind["values"], value, depth + 2)
         self._add(depth + 2, f"{target}[{key}] = {value}")
         self._end_of_block(depth + 1)
 

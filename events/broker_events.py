@@ -300,6 +300,16 @@ class QueueEndsBehind(Struct, frozen=True, gc=False):
     own_slot: int
 
 
+class BrokerConfigChanged(Struct, frozen=True, gc=False):
+    """An operator changed settings of a running broker."""
+
+    header: BrokerEventHeader
+    changes: tuple[str, ...]
+    at_next_start: tuple[str, ...]
+    source: str
+    counter: int
+
+
 BrokerEvent = (
     BrokerStarted
     | BrokerStopped
@@ -331,6 +341,7 @@ BrokerEvent = (
     | TableEntriesLeftOut
     | LossNoticed
     | QueueEndsBehind
+    | BrokerConfigChanged
 )
 
 BROKER_EVENTS: tuple[type, ...] = get_args(BrokerEvent)

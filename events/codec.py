@@ -8,7 +8,7 @@ knows no rule, and not which schemas a cluster has made active.
 from collections.abc import Callable
 from functools import partial
 from io import BytesIO
-from typing import Any, NamedTuple
+from typing import Any
 
 import fastavro
 from fastavro.schema import fingerprint, to_parsing_canonical_form
@@ -54,15 +54,24 @@ class UnknownFingerprint(CodecError):
         self.fingerprint_hex = fingerprint_hex
 
 
-class _Codec(NamedTuple):
-    """Everything needed for one record class, made once at import."""
+class _Codec:
+    """Everything needed for one record class. What reads it is made when first needed: to make all
+    of them took a sixth of a second of every start, and few processes read more than a few kinds.
+    """
 
-    header: bytes
-    bytes_max: int
-    schema: Any
-    to_plain: Callable[[Any], dict[str, Any]]
-    from_plain: Callable[[Any], Any]
-    read: Reader
+    __slots__ = ("bytes_max", "from_plain", "header", "read", "schema", "to_plain")
+
+    def __init__(self, header: bytes, bytes_max: int, schema: Any) -> None:
+        self.header = header
+        self.bytes_max = bytes_max
+        self.schema = schema
+        self.to_plain: Callable[[Any], dict[str, Any]] = _record_writer(schema)
+        self.from_plain: Callable[[Any], Any] = _record_reader(schema)
+        self.read: Reader = self._first_read
+
+    def _first_read(self, data: bytes, at: int) -> Any:
+        self.read = reader_of(self.schema, _CLASSES)
+        return self.read(data, at)
 
 
 def encode(record: Record) -> bytes:
@@ -264,8 +273,7 @@ def _build(cls: type, schema: dict[str, Any] | None = None) -> _Codec:
     parsed: Any = fastavro.parse_schema(schema)
     mark = bytes.fromhex(fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO"))
     limit = COMMAND_BYTES_MAX if cls in COMMANDS else RECORD_BYTES_MAX
-    head, plain = MARKER + mark, (_record_writer(parsed), _record_reader(parsed))
-    return _Codec(head, limit, parsed, *plain, reader_of(parsed, _CLASSES))
+    return _Codec(MARKER + mark, limit, parsed)
 
 
 _RECORD_WRITERS: dict[str, Callable[[Any], dict[str, Any]]] = {}

@@ -17,5 +17,9 @@ class TablesInUse(LakehouseError):
     """Another landing job writes these tables."""
 
 
+class LocksDoNotHold(LakehouseError):
+    """Locks where the tables lie would keep nobody away."""
+
+
 class NotLanded(LakehouseError):
     """The tables do not hold (yet) what was asked for."""

@@ -203,6 +203,14 @@ def _no_session(settings: SparkSettings, error: Exception) -> str:
     )
 
 
+def hadoop_files(spark: Any, place: str) -> tuple[Any, Any]:
+    """Java's file system that a folder or URI lies in, and its path there: also of object
+    stores.
+    """
+    path = spark._jvm.org.apache.hadoop.fs.Path(place)
+    return path.getFileSystem(spark._jsc.hadoopConfiguration()), path
+
+
 def java_errors() -> tuple[type[Exception], ...]:
     """Errors whose text Java holds: it must be taken before the session is stopped."""
     from py4j.protocol import Py4JJavaError

@@ -9,11 +9,14 @@ import pytest
 from hypothesis import settings
 
 from infra.kafka.server import LocalKafka
+from tests.support.examples import examples
 from tests.support.spark_session import shared_session, stop_shared_session
 
 # The same examples in every run, and no deadline: a run judges what was changed, not the draw and
 # not how busy the machine is. `--hypothesis-profile=draws --hypothesis-seed=N` draws others.
 settings.register_profile("draws", settings.get_profile("default"), deadline=None)
+ci = settings.get_profile("ci")
+settings.register_profile("ci", ci, max_examples=examples(ci.max_examples))
 settings.load_profile("ci")
 
 

@@ -21,6 +21,7 @@ from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.service.tables.table_text import TableText
+from brokers.service.tables.topics import PERM_READ
 
 CALL_TIMEOUT_MS = 3_000
 RETRY_PAUSE_MS = 200
@@ -68,6 +69,25 @@ _REGISTER_BODY = (
 def unregister_request(entry: RouteEntry) -> RemotingCommand:
     """104."""
     return RemotingCommand.request(RequestCode.UNREGISTER_BROKER, _ext(entry))
+
+
+def _readable_queues(route: object) -> dict[str, int]:
+    """Of a 105's body. ValueError: it is none."""
+    listed = route.get("queueDatas") if isinstance(route, dict) else None
+    if not isinstance(listed, list):
+        raise ValueError("no route")
+    found = {}
+    for queues in listed:
+        name, count, perm = (
+            (queues.get(key) for key in ("brokerName", "readQueueNums", "perm"))
+            if isinstance(queues, dict)
+            else (None, None, None)
+        )
+        if not isinstance(name, str) or type(count) is not int or type(perm) is not int:
+            raise ValueError("a route without names or queues")
+        if perm & PERM_READ and count > 0:
+            found[name] = count
+    return found
 
 
 def _ext(entry: RouteEntry) -> dict[str, str]:
@@ -141,6 +161,25 @@ class NameServers:
             [asyncio.ensure_future(self._bounded(wait, timeout_ms)) for wait in waits]
         ) if waits else None
         return sum(session.done >= target for session, target in targets.items())
+
+    async def readable_queues(self, topic: str) -> dict[str, int] | None:
+        """Broker name to its queues of a topic that may be read; {}: the topic has no route. None
+        when no name server answers.
+        """
+        for address in self._sessions:
+            ask = RemotingCommand.request(
+                RequestCode.GET_ROUTEINFO_BY_TOPIC,
+                {"topic": topic, "acceptStandardJsonOnly": "true"},
+            )
+            try:
+                answer = await self._client.call(address, ask, CALL_TIMEOUT_MS // 3)
+                if answer.code == ResponseCode.TOPIC_NOT_EXIST:
+                    return {}
+                if answer.code == ResponseCode.SUCCESS:
+                    return _readable_queues(fastjson.loads(answer.body))
+            except (RemotingError, ValueError) as error:
+                _log.info("the route of %s at %s: %s", topic, address, error)
+        return None
 
     async def close(self, last: RouteEntry | None) -> None:
         """Stop; with `last`, leave the routes of every name server that is connected."""

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any
 
 from brokers.clock import Clock
+from brokers.configuration.live import with_kept_changes
 from brokers.ha.epoch_file import EpochFileError
 from brokers.membership import ha_announce
 from brokers.membership.controller_messages import Introduction
@@ -37,14 +38,15 @@ from brokers.process.config import BrokerConfig
 from brokers.process.disk_watch import DiskHandOver, DiskWatch
 from brokers.process.event_reporter import EventReporter
 from brokers.process.hand_over import HAND_OVERS_MAX, MasterHandOver, StopLimits
+from brokers.process.in_force import live_config
 from brokers.process.opening import Opening
 from brokers.process.predecessor import forget_leaving, leaves_in_ms, note_leaving, once_free
 from brokers.process.replica import LocalReplica
 from brokers.process.retention import make_retention
 from brokers.process.role_switch import RoleSwitch
-from brokers.process.send_terms import send_terms
+from brokers.process.send_terms import pop_settings, send_terms, transaction_terms
 from brokers.process.set_hosts import SetHosts
-from brokers.process.status import read_status
+from brokers.process.status import config_facts, make_pages, read_runtime, read_status
 from brokers.process.upkeep import Upkeep, store_care
 from brokers.remoting.addresses import split_address
 from brokers.remoting.codes import RequestCode
@@ -52,10 +54,12 @@ from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.remoting.limits import Limits
 from brokers.remoting.server import RemotingServer
-from brokers.replica.core import ReplicaCore
 from brokers.replica.hooks import ReplicaHooks
 from brokers.service.admin import AdminRequests, BrokerStatus
-from brokers.service.client_service import ClientService
+from brokers.service.client_service import BrokerNames, ClientService
+from brokers.service.clients.wanted import Filters
+from brokers.service.housekeeping import Housekeeping
+from brokers.service.left_out import LeftOut
 from brokers.service.metadata.shared_tables import SharedTables
 from brokers.service.reading.repair import Repairs
 from brokers.service.role.forward import Forwarder
@@ -64,6 +68,7 @@ from brokers.service.role.services import declared, handlers_of, never_old
 from brokers.service.tables.table_files import TableFiles
 from brokers.service.tables.topics import system_topics
 from brokers.store.files.errors import LogError
+from brokers.store.log.delay_levels import delay_levels, use_delay_levels
 from brokers.store.store import MessageStore
 from events.last_resort import LastResort, on_stop_signals
 
@@ -81,6 +86,8 @@ async def run(config: BrokerConfig) -> int:
     """Run until SIGTERM or SIGINT; a second one ends the wait for clients to go. The exit code: 71
     when the stop hangs. A start that cannot be is logged in one line, code 2.
     """
+    written, config = config, with_kept_changes(config, config.store_dir)
+    use_delay_levels(delay_levels(config.message_delay_level))
     stopping, hurry = asyncio.Event(), asyncio.Event()
     at_the_latest = LastResort(config.broker_name)
     on_stop_signals(lambda: (hurry if stopping.is_set() else stopping).set(), at_the_latest)
@@ -91,7 +98,7 @@ async def run(config: BrokerConfig) -> int:
             partial(_opened, config), stays_ms=partial(leaves_in_ms, config.store_dir)
         )
         forget_leaving(config.store_dir)
-        broker = BrokerProcess(config, replica, opening)
+        broker = BrokerProcess(config, replica, opening, written=written)
         await broker.start()
         await broker.run_until(stopping)
     except (
@@ -136,7 +143,8 @@ class BrokerProcess:
     """The parts of one broker. Usable in a test without a process of its own: `start`, then `stop`.
 
     Without `replica` it opens the store at once, in the constructor: LogError, EpochFileError.
-    `opening`: what has had the address until now.
+    `opening`: what has had the address until now; `membership`: who tells its id and its role;
+    `written`: the configuration without what was changed at run time.
     """
 
     def __init__(
@@ -144,11 +152,15 @@ class BrokerProcess:
         config: BrokerConfig,
         replica: LocalReplica | None = None,
         opening: Opening | None = None,
+        clock: Clock | None = None,
+        membership: Membership | None = None,
+        written: BrokerConfig | None = None,
     ) -> None:
+        written, config = written or config, with_kept_changes(config, config.store_dir)
         self.config = config
-        self.clock = Clock()
+        self.clock = clock or Clock()
         self.started_ms = self.clock.wall_ms()
-        self.replica = replica or LocalReplica(config)
+        self.replica = replica or LocalReplica(config, self.clock)
         self.opening = opening or Opening(config)
         self.tables = TableFiles(config.store_dir)
         self.roles = self.opening.roles
@@ -162,8 +174,9 @@ class BrokerProcess:
         self._tasks: list[asyncio.Future[None]] = []
         self._servers: list[RemotingServer] = []
         self._dispatcher = self.opening.dispatcher
-        self._add_system_topics()
-        self.membership = self._membership()
+        known = system_topics(config.cluster_name, config.broker_name, config.auto_create_topics)
+        self.tables.add_topics(known, self.clock.wall_ms())
+        self.membership = membership or self._membership()
         self._make_service()
         self.hand_over = self._hand_over()
         self.disk_care = DiskHandOver(
@@ -172,25 +185,30 @@ class BrokerProcess:
         self.admin = AdminRequests(
             self.status,
             lambda: self.replica.epochs,
-            config.model_dump(mode="json"),
             self.replica.ha_status,
             self.clock,
+            self._runtime,
         )
-        for code, handler in handlers_of(declared((self.admin,)), self.forwarder).items():
+        self.live = live_config(
+            written,
+            self.service,
+            self.retention,
+            self.switch,
+            self.clock,
+            lambda: config_facts(config, self.status()),
+            self.reporter.report,
+        )
+        self.pages = make_pages(
+            config, self.service, self.store, self.status, self.switch.permission, self.clock
+        )
+        expire = partial(self.retention.clean, whatever_hour=True)
+        own = declared((self.admin, self.live, Housekeeping(self.store, expire), LeftOut()))
+        for code, handler in handlers_of(own, self.forwarder).items():
             self._dispatcher.register(code, handler)
 
     @property
     def store(self) -> MessageStore:
         return self.replica.store
-
-    def _add_system_topics(self) -> None:
-        config, topics = self.config, self.tables.topics
-        known = system_topics(config.cluster_name, config.broker_name, config.auto_create_topics)
-        if topics.put(
-            [topic for topic in known if topics.get(topic.name) is None], self.clock.wall_ms()
-        ):
-            self.tables.topics_file.save_now()
-        topics.text()  # written down once now, not when this broker becomes master
 
     def _make_service(self) -> None:
         config, tables, roles = self.config, self.tables, self.roles
@@ -232,8 +250,14 @@ class BrokerProcess:
             send_terms(config, self.replica),
             self.name_servers.changed,
             self.repairs,
+            Filters(config.enable_property_filter),
+            transactions=transaction_terms(config),
+            names=BrokerNames(config.cluster_name, config.broker_name, config.advertised),
+            routes=self.name_servers.readable_queues,
+            pop_settings=pop_settings(config),
+            slave_reads=self.switch.slave_reads(),
         )
-        self.switch.wire(self.service, self.shared.topics, self.name_servers)
+        self.switch.wire(self.service, self.shared.topics, self.name_servers, self._dispatcher)
         self.upkeep = Upkeep(
             self.store,
             tables,
@@ -262,7 +286,7 @@ class BrokerProcess:
             asks_for_elections=not config.async_learner,
         )
         hooks = MembershipHooks(
-            self._identity_known,
+            self.identity_known,
             lambda notice: replica.notice(notice, disk_hangs=self.disk_care.hangs),
             replica.position,
             replica.clean,
@@ -295,16 +319,7 @@ class BrokerProcess:
         """Listen; registration goes on in the background until a controller answers.
         StartRefused.
         """
-        # From the first moment on: without a role yet, requests wait for one, or are passed on.
-        service = self.service
-        guarded = self.switch.permission.guarded(service.handlers(), service.served)
-        for code, handler in guarded.items():
-            self._dispatcher.register(code, handler)
-        self._dispatcher.never_old |= never_old(service.served)
-        self.opening.on_close, self.opening.has_place = (
-            service.connection_closed,
-            self.hosts.is_ours,
-        )
+        self.take_requests()
         try:
             await self.opening.over()
         except OSError as error:
@@ -319,6 +334,10 @@ class BrokerProcess:
                     port - 2,
                     error,
                 )
+        try:
+            await self.pages.start()
+        except OSError as error:
+            raise _port_refused(self.config.http_listen, error) from error
         self.reporter.start()
         self.membership.start()
         self.name_servers.start()
@@ -327,6 +346,13 @@ class BrokerProcess:
         if self.config.disk_timeout_ms:
             self.disk.start()
         self._spawn(self.beats.run(lambda: not self.disk_care.stuck))
+
+    def take_requests(self) -> None:
+        """From the first moment on: without a role yet, requests wait for one, or are passed on."""
+        self.switch.serve_clients()
+        self._dispatcher.never_old |= never_old(self.service.served)
+        self.opening.on_close = self.service.connection_closed
+        self.opening.has_place = self.hosts.is_ours
 
     async def _listen(self, host: str, port: int) -> None:
         limits = Limits(partial_frame_ms=self.config.partial_frame_timeout_ms)
@@ -342,7 +368,7 @@ class BrokerProcess:
         await once_free(server.start)
         self._servers.append(server)
 
-    def _identity_known(self, broker_id: int) -> None:
+    def identity_known(self, broker_id: int) -> None:
         """The replica runs once its id is known: FENCED, so that requests wait for what the
         controller says.
         """
@@ -364,26 +390,9 @@ class BrokerProcess:
         except OSError as error:
             raise _port_refused(self.config.ha_listen, error) from error
         self.reporter.broker_id = broker_id
-        self._report_start(core)
-        self._serve()
-
-    def _report_start(self, core: ReplicaCore) -> None:
-        found = self.store.recovery
-        recovered = {
-            "end_offset": found.end_offset,
-            "cut_bytes": found.cut_bytes,
-            "abnormal": found.abnormal,
-        }
-        started = {
-            "clean": core.clean,
-            "recovered_end_offset": found.end_offset,
-            "cut_bytes": found.cut_bytes,
-        }
-        self.reporter.report("StoreRecovered", recovered)
-        self.reporter.report("BrokerStarted", started)
-        if (loss := self.replica.loss) is not None:
-            self.reporter.report("LossNoticed", {"lost_broker_id": core.broker_id, **loss})
+        self.replica.report_start(core, self.reporter.report)
         self.tables.left_out.report_to(self.reporter.report)
+        self._serve()
 
     def _serve(self) -> None:
         self._dispatcher.register(RequestCode.NOTIFY_BROKER_ROLE_CHANGED, self._notified)
@@ -434,6 +443,9 @@ class BrokerProcess:
             started_ms=self.started_ms,
         )
 
+    def _runtime(self) -> dict[str, str]:
+        return read_runtime(self.store, self.service, self.status(), self.clock.wall_ms())
+
     # -- end ---------------------------------------------------------------------------------------
 
     async def run_until(self, stopping: asyncio.Event) -> None:
@@ -465,6 +477,7 @@ class BrokerProcess:
             # The sends whose wait this ended are answered in the next turn of the loop, while there
             # are connections.
             await asyncio.sleep(0)
+        await self.pages.close()
         await self.opening.close()
         for server in self._servers:
             await server.close()

@@ -6,6 +6,7 @@ Refuses to know: what the settings do.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -14,11 +15,22 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from brokers.remoting.addresses import ANY_HOSTS, is_loopback, join_address, split_address
 from brokers.replica.put_rules import PAGE_CACHE_BUSY_MS, QUEUE_WAIT_MS
+from brokers.service.sending.timed import PRECISIONS_MS, ROLL_WINDOW_MAX
+from brokers.store.log.delay_levels import DELAY_LEVELS, delay_levels
 from events.config_file import ConfigError, kafka_texts, load_config
 
 __all__ = ["BrokerConfig", "ConfigError", "load"]
 
 DEFAULT_LISTEN = "127.0.0.1:10911"
+LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,63}")
+OWN_LABELS = frozenset(
+    (
+        *("cluster", "node_type", "node_id", "otel_scope_name", "topic", "consumer_group"),
+        *("message_type", "is_system", "is_retry", "processor", "storage_type", "language"),
+        *("storage_medium", "version", "protocol_type", "consume_mode"),
+    )
+)
+"""Labels that RocketMQ's series have anyway."""
 NAME = r"^[a-zA-Z0-9_-]{1,120}$"
 
 
@@ -39,6 +51,10 @@ class BrokerConfig(BaseModel):
     # Slaves of the Java kind ask for topics on listen port - 2 (PROTOCOL 2.11).
     second_listen: bool = True
     store_dir: Path
+    # Prometheus metrics, health and readiness over HTTP; empty: none. Labels stand on RocketMQ's
+    # series (its metricsLabel).
+    http_listen: str = ""
+    metrics_labels: dict[str, str] = Field(default_factory=dict)
     controllers: list[str] = Field(min_length=1)
     name_servers: list[str] = Field(default_factory=list)
     kafka: dict[str, str] | None = None
@@ -64,9 +80,30 @@ class BrokerConfig(BaseModel):
     sync_from_last_file: bool = False
     election_priority: int = Field(2_147_483_647, ge=0)
     auto_create_topics: bool = True
+    # RocketMQ's rejectTransactionMessage, transactionTimeOut, transactionCheckInterval and
+    # transactionCheckMax: halves are asked about when they are so old, so often.
+    reject_transactions: bool = False
+    transaction_timeout_ms: int = Field(6_000, ge=0)
+    transaction_check_interval_ms: int = Field(30_000, ge=100)
+    transaction_checks_max: int = Field(15, ge=1)
     # RocketMQ's brokerPermission: read 4, write 2. What is not allowed stands in no route; order
     # topics take no sends then.
     broker_permission: int = Field(6, ge=0, le=7)
+    # RocketMQ's messageDelayLevel: alike on all replicas of a set.
+    message_delay_level: str = DELAY_LEVELS
+    # RocketMQ's slaveReadEnable and accessMessageInMemoryMaxRatio: a consumer with more of the log
+    # before it than this share of the machine's memory is sent to a slave, and slaves answer pulls.
+    slave_read_enable: bool = False
+    in_memory_max_percent: int = Field(40, ge=0, le=100)
+    # RocketMQ's enablePropertyFilter: consumers may filter by SQL92. There it is off by default.
+    enable_property_filter: bool = True
+
+    # RocketMQ's enableRetryTopicV2, retrieveMessageFromPopRetryTopicV1, popFromRetryProbability:
+    # the name of the topics of what was popped and not acknowledged (the same on all replicas),
+    # whether the other name is still read, and how many pops of a hundred read them first.
+    retry_topic_v2: bool = False
+    read_pop_retry_topic_v1: bool = True
+    pop_from_retry_percent: int = Field(20, ge=0, le=100)
 
     heartbeat_interval_ms: int = Field(1_000, ge=50)
     controller_heartbeat_timeout_ms: int = Field(10_000, ge=100)
@@ -103,6 +140,19 @@ class BrokerConfig(BaseModel):
     # A flush, or a byte written beside the log, that the disk has not answered for this long: the
     # master hands over. 0: never.
     disk_timeout_ms: int = Field(3_000, ge=0, le=600_000)
+    # RocketMQ's timerWheelEnable, timerPrecisionMs, timerMaxDelaySec, timerRollWindowSlot,
+    # timerCongestNumEachSlot, timerStopEnqueue, timerStopDequeue, timerFlushIntervalMs,
+    # mappedFileSizeTimerLog, recallMessageEnable. Alike on all replicas of a set.
+    timer_wheel_enable: bool = True
+    timer_precision_ms: int = Field(1_000, ge=100)
+    timer_max_delay_s: int = Field(259_200, ge=1, le=10 * 366 * 86_400)
+    timer_roll_window_slots: int = Field(172_800, ge=2)
+    timer_slot_messages: int = Field(2**31 - 1, ge=1, le=2**31 - 1)
+    timer_stop_enqueue: bool = False
+    timer_stop_dequeue: bool = False
+    timer_flush_interval_ms: int = Field(1_000, ge=10)
+    timer_log_file_bytes: int = Field(100 << 20, ge=4_096, le=1 << 31)
+    recall_message_enable: bool = False
     ack_wait_shrink_ms: int = Field(1_000, ge=50)
     relink_grace_ms: int = Field(1_000, ge=50)
     ha_heartbeat_ms: int = Field(1_000, ge=50)
@@ -115,6 +165,37 @@ class BrokerConfig(BaseModel):
     @classmethod
     def _address(cls, value: str | None) -> str | None:
         return value if value is None else _checked_address(value)
+
+    @field_validator("http_listen")
+    @classmethod
+    def _http_address(cls, value: str) -> str:
+        return _checked_address(value) if value else value
+
+    @field_validator("metrics_labels")
+    @classmethod
+    def _labels(cls, value: dict[str, str]) -> dict[str, str]:
+        for name in value:
+            if not LABEL_NAME.fullmatch(name) or name in OWN_LABELS:
+                raise ValueError(f"{name!r} cannot be the name of a label")
+        return value
+
+    @field_validator("message_delay_level")
+    @classmethod
+    def _delay_levels(cls, value: str) -> str:
+        delay_levels(value)
+        return " ".join(value.split())
+
+    @field_validator("timer_precision_ms")
+    @classmethod
+    def _precision(cls, value: int) -> int:
+        """As RocketMQ: forced down to one that it knows."""
+        return max(known for known in PRECISIONS_MS if known <= value)
+
+    @field_validator("timer_roll_window_slots")
+    @classmethod
+    def _roll_window(cls, value: int) -> int:
+        """As RocketMQ: half the wheel, less a minute, where it does not fit."""
+        return min(value, ROLL_WINDOW_MAX)
 
     @field_validator("controllers", "name_servers", mode="before")
     @classmethod

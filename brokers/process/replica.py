@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
+from brokers.clock import Clock
 from brokers.ha.epoch_file import EpochFile
 from brokers.ha.epochs import EpochHistory
-from brokers.ha.transport import host_and_port
+from brokers.ha.transport import HaTransport, LinkOwner, Resolve, host_and_port
 from brokers.membership.controller_messages import LogPosition
 from brokers.process.boot import Boot, BootMarker
 from brokers.process.config import BrokerConfig
@@ -47,17 +47,25 @@ _log = logging.getLogger("regent.broker.replica")
 
 class LocalReplica:
     """Opens and recovers in the constructor. LogError, EpochFileError: one line with the way out,
-    nothing stays open.
+    nothing stays open. `boot_id`: of the machine, None: as it says; `transport`: of HA links.
     """
 
-    def __init__(self, config: BrokerConfig) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock | None = None,
+        *,
+        boot_id: str | None = None,
+        transport: Callable[[LinkOwner, Resolve], HaTransport] = HaTransport,
+    ) -> None:
+        self._clock, self._transport = clock or Clock(), transport
         store_dir = config.store_dir
         store_dir.mkdir(parents=True, exist_ok=True)
         log_folder = store_dir / "commitlog"
         has_data = log_folder.is_dir() and any(log_folder.iterdir())
         self._config = config
         self._marker = BootMarker(store_dir)
-        self.boot = self._marker.examine(has_data)
+        self.boot = self._marker.examine(has_data, boot_id)
         self._held = HeldPosition(store_dir)
         by_another = read_checkpoint(store_dir / CHECKPOINT_NAME).flushed_offset is None
         self.loss: dict[str, object] | None = None
@@ -159,7 +167,7 @@ class LocalReplica:
         """What notes how far the log was durable and confirmed, to be called on any thread; None
         when it is not due.
         """
-        return self._held.keep_job(self._held_now(), time.monotonic_ns() // 1_000_000)
+        return self._held.keep_job(self._held_now(), self._clock.now_ms())
 
     def _held_now(self) -> Held:
         offset = min(self.store.durable_offset, self.store.log_end)
@@ -223,11 +231,39 @@ class LocalReplica:
             flush_soon=self._flush_soon,
         )
         flush = self._flush if self._config.flush_disk == "sync" else None
-        self.driver = ReplicaDriver(core, self.store, self._epoch_file, hooks, flush=flush)
+        self.driver = ReplicaDriver(
+            core,
+            self.store,
+            self._epoch_file,
+            hooks,
+            clock_ms=self._clock.now_ms,
+            flush=flush,
+            transport=self._transport,
+        )
         host, port = split_address(self._config.ha_listen)
         bound = self.driver.listen(host, port)
         self.driver.start()
         return host_and_port(host, bound)
+
+    def report_start(
+        self, core: ReplicaCore, report: Callable[[str, Mapping[str, object]], None]
+    ) -> None:
+        """What the start found, once there is an id to say it of."""
+        found = self.store.recovery
+        recovered = {
+            "end_offset": found.end_offset,
+            "cut_bytes": found.cut_bytes,
+            "abnormal": found.abnormal,
+        }
+        started = {
+            "clean": core.clean,
+            "recovered_end_offset": found.end_offset,
+            "cut_bytes": found.cut_bytes,
+        }
+        report("StoreRecovered", recovered)
+        report("BrokerStarted", started)
+        if self.loss is not None:
+            report("LossNoticed", {"lost_broker_id": core.broker_id, **self.loss})
 
     def _report(
         self,

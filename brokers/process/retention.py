@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from brokers.clock import Clock
 from brokers.process.config import BrokerConfig
@@ -30,6 +31,17 @@ SAVE_MS = 600_000
 _log = logging.getLogger("regent.broker.retention")
 
 
+def retention_policy(config: BrokerConfig) -> Policy:
+    """What may be deleted when."""
+    return Policy(
+        config.file_reserved_hours * 3_600_000,
+        frozenset(int(hour) for hour in config.delete_when.split(";")),
+        config.disk_max_used_percent,
+        config.disk_clean_forcibly_percent,
+        config.disk_full_percent,
+    )
+
+
 def make_retention(
     config: BrokerConfig,
     replica: LocalReplica,
@@ -37,16 +49,9 @@ def make_retention(
     report: Callable[[str, Mapping[str, object]], None],
 ) -> RetentionTask:
     """As this broker is configured."""
-    policy = Policy(
-        config.file_reserved_hours * 3_600_000,
-        frozenset(int(hour) for hour in config.delete_when.split(";")),
-        config.disk_max_used_percent,
-        config.disk_clean_forcibly_percent,
-        config.disk_full_percent,
-    )
     return RetentionTask(
         replica.store,
-        policy,
+        retention_policy(config),
         clock,
         wanted=replica.wanted_offset,
         trimmed=replica.log_trimmed,
@@ -57,7 +62,8 @@ def make_retention(
 
 class RetentionTask:
     """`wanted()`: offset from which linked slaves still copy, None when there are none;
-    `trimmed()`: the log begins later now; `failed(reason)`: the disk refused.
+    `trimmed()`: the log begins later now; `failed(reason)`: the disk refused. `policy` may be
+    changed at any time.
     """
 
     def __init__(
@@ -72,7 +78,7 @@ class RetentionTask:
         failed: Callable[[str], None],
     ) -> None:
         self._store = store
-        self._policy = policy
+        self.policy = policy
         self._clock = clock
         self._wanted = wanted
         self._trimmed = trimmed
@@ -106,7 +112,7 @@ class RetentionTask:
         """Notes, and reports once, that the store refuses messages or accepts them again."""
         self._store.full = (
             None
-            if self._used_percent() <= self._policy.full_percent
+            if self._used_percent() <= self.policy.full_percent
             else ("the disk is as full as it may be")
         )
         self._store.log.ask_for_room()
@@ -125,8 +131,10 @@ class RetentionTask:
     def _used_percent(self) -> float:
         return 100 * used_ratio(self._store.root)
 
-    async def clean(self) -> None:
+    async def clean(self, *, whatever_hour: bool = False) -> None:
         """One round of deleting. The wall clock says at which hour, never what is old."""
+        hour = time.localtime().tm_hour
+        policy = replace(self.policy, hours=frozenset((hour,))) if whatever_hour else self.policy
         files = await self._held_files()
         if len(files) < 2:
             return
@@ -135,14 +143,7 @@ class RetentionTask:
             min(self._store.confirm_offset, self._store.remembered_offset),
         )
         limits = Limits(confirmed, confirmed if wanted is None else wanted)
-        made = decide(
-            self._policy,
-            files,
-            limits,
-            self._used_percent(),
-            self._held.ran_ms,
-            time.localtime().tm_hour,
-        )
+        made = decide(policy, files, limits, self._used_percent(), self._held.ran_ms, hour)
         if not made.reason:
             return
         before = self._store.log_min

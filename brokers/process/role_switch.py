@@ -16,11 +16,13 @@ from brokers.membership.ha_announce import Mastership
 from brokers.membership.namesrv_client import NameServers, RouteEntry
 from brokers.process.config import BrokerConfig
 from brokers.process.replica import LocalReplica
+from brokers.remoting.dispatcher import Dispatcher
 from brokers.replica.core import ReplicaCore
 from brokers.replica.effects import RoleChanged
 from brokers.service.client_service import ClientService
 from brokers.service.metadata.permission import BrokerPermission
 from brokers.service.metadata.topic_changes import TopicChanges
+from brokers.service.reading.slave_reads import SlaveReads
 from brokers.service.role.forward import Forwarder
 from brokers.service.role.role_view import RoleView
 from brokers.service.tables.table_files import TableFiles
@@ -59,15 +61,36 @@ class RoleSwitch:
         self._addresses, self._report = addresses, report
 
     def wire(
-        self, service: ClientService, changes: TopicChanges, name_servers: NameServers
+        self,
+        service: ClientService,
+        changes: TopicChanges,
+        name_servers: NameServers,
+        dispatcher: Dispatcher,
     ) -> None:
         self._service = service
+        self._dispatcher = dispatcher
         self._changes = changes
         self._name_servers = name_servers
 
     def attach(self, core: ReplicaCore) -> None:
         """This broker has an identity, and `core` plays its replica."""
         self._core = core
+
+    def serve_clients(self) -> None:
+        """What clients ask has its handlers from now on, as far as this broker allows it."""
+        service = self._service
+        guarded = self.permission.guarded(service.handlers(), service.served)
+        for code, handler in guarded.items():
+            self._dispatcher.register(code, handler)
+
+    def permit(self, allowed: int, wall_ms: int) -> None:
+        """This broker allows something else than before."""
+        self.permission.allowed = allowed
+        self.serve_clients()
+        if self._roles.serving:
+            self._tables.topics.registered_anew(wall_ms)
+            self._tables.topics_file.save_soon()
+        self._name_servers.changed()
 
     async def changed(self, change: RoleChanged) -> None:
         """The replica's hook; changes come one after the other."""
@@ -103,6 +126,16 @@ class RoleSwitch:
             for member in core.acknowledging_members
             if member != core.broker_id
         }
+
+    def slave_reads(self) -> SlaveReads:
+        """Which replicas consumers may be sent to."""
+        return SlaveReads(slaves=lambda: self.mastership().linked, own_id=self._followed)
+
+    def _followed(self) -> int | None:
+        """This replica's id while it follows a master whose address it knows."""
+        core, roles = self._core, self._roles
+        follows = roles.role == "SLAVE" and roles.master_address is not None
+        return core.broker_id if core is not None and follows else None
 
     def holders(self) -> list[str]:
         """Other replicas with every confirmed message: the master first, then the other members."""

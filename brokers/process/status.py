@@ -5,16 +5,28 @@ Responsible for: which part knows what. Refuses to know: how the answer is sent,
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+
+from brokers.clock import Clock
 from brokers.membership.membership import Membership
+from brokers.pages.broker_pages import BrokerPages
+from brokers.pages.figures import figures
 from brokers.process.config import BrokerConfig
 from brokers.process.event_reporter import EventReporter
 from brokers.process.replica import LocalReplica
+from brokers.remoting.addresses import split_address
+from brokers.remoting.limits import Limits
 from brokers.replica.put_rules import AckMode
 from brokers.service.admin import BrokerStatus
 from brokers.service.client_service import ClientService
+from brokers.service.metadata.permission import BrokerPermission
 from brokers.service.reading.repair import Repairs
 from brokers.service.role.forward import Forwarder
 from brokers.service.role.role_view import RoleView
+from brokers.service.runtime_table import StoreFacts, WorkFacts, runtime_table
+from brokers.store.files.disk_space import used_ratio
+from brokers.store.store import MessageStore
 
 
 def read_status(
@@ -64,6 +76,83 @@ def read_status(
         topics=topics,
         started_ms=started_ms,
         leaves_in_ms=leaves_in_ms,
+    )
+
+
+def config_facts(config: BrokerConfig, status: BrokerStatus) -> dict[str, str]:
+    """Lines of 26 that are no setting of ours, under RocketMQ's names."""
+    host, port = split_address(config.advertised)
+    ha_host, ha_port = split_address(config.ha_advertised)
+    return {
+        "brokerId": str(status.role_id),
+        "brokerIP1": host,
+        "brokerIP2": ha_host,
+        "brokerRole": "ASYNC_MASTER" if status.role == "MASTER" else "SLAVE",
+        "haListenPort": str(ha_port),
+        "listenPort": str(port),
+        "storePathCommitLog": str(config.store_dir / "commitlog"),
+    }
+
+
+def make_pages(
+    config: BrokerConfig,
+    service: ClientService,
+    store: MessageStore,
+    status: Callable[[], BrokerStatus],
+    permission: BrokerPermission,
+    clock: Clock,
+) -> BrokerPages:
+    """What this broker shows over HTTP."""
+    who = {"cluster": config.cluster_name, "node_type": "broker", "node_id": config.broker_name}
+    return BrokerPages(
+        config.http_listen,
+        {**who, **config.metrics_labels},
+        status,
+        lambda: figures(service, store, status(), permission.allowed, clock.wall_ms()),
+    )
+
+
+def read_runtime(
+    store: MessageStore, service: ClientService, status: BrokerStatus, wall_ms: int
+) -> dict[str, str]:
+    """The table of 28."""
+    disk = os.statvfs(store.root)
+    facts = StoreFacts(
+        log_min=store.log_min,
+        log_end=store.log_end,
+        dispatched=store.dispatched_offset,
+        durable=store.durable_offset,
+        log_path=str(store.root / "commitlog"),
+        log_used=used_ratio(store.root / "commitlog"),
+        queues_used=used_ratio(store.root / "consumequeue"),
+        disk_total=disk.f_blocks * disk.f_frsize,
+        disk_free=disk.f_bavail * disk.f_frsize,
+        earliest_ms=store.first_store_ms(),
+        delayed=service.delivery.progress(),
+    )
+    return runtime_table(
+        facts,
+        service.statistics,
+        active=status.ready,
+        started_ms=status.started_ms,
+        wall_ms=wall_ms,
+        work=_work(service, status),
+    )
+
+
+def _work(service: ClientService, status: BrokerStatus) -> WorkFacts:
+    timers = service.timers
+    return WorkFacts(
+        {
+            "send": status.waiting_sends,
+            "pull": status.held_pulls,
+            "ack": service.puts.waiting,
+            "endTransaction": service.transactions.waiting,
+        },
+        Limits().in_flight_requests,
+        timers.late_ms,
+        timers.behind if timers.enabled else 0,
+        0 if timers.waiting is None else timers.waiting.total,
     )
 
 

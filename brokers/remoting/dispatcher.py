@@ -34,6 +34,7 @@ class Dispatcher:
     def register(self, code: int, handler: Handler) -> None:
         """An Express has its short way as well."""
         self._handlers[int(code)] = handler
+        self.express.pop(int(code), None)
         if isinstance(handler, Express):
             self.express[int(code)] = handler.take
 

@@ -15,6 +15,7 @@ from brokers.remoting.connection import Answer
 from brokers.remoting.java_numbers import whole_number
 
 FORWARDED_FOR = "regentForwardedFor"
+FOLLOWS_EPOCH = "regentFollowsEpoch"
 """For whom a controller or a broker passes a request on: the address that it came from."""
 I64_MIN, I64_MAX = -(2**63), 2**63 - 1
 I32_MAX = 2**31 - 1

@@ -33,7 +33,7 @@ from functools import partial
 
 from brokers.ha.epoch_file import EpochFile
 from brokers.ha.epochs import EpochHistory
-from brokers.ha.transport import HaTransport
+from brokers.ha.transport import HaTransport, LinkOwner, Resolve
 from brokers.replica import effects as fx
 from brokers.replica.core import ReplicaCore
 from brokers.replica.durable_acks import DurableAcks
@@ -64,10 +64,11 @@ class ReplicaDriver:
         *,
         clock_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
         flush: Callable[[int, Callable[[bool], None]], None] | None = None,
+        transport: Callable[[LinkOwner, Resolve], HaTransport] = HaTransport,
     ) -> None:
         """Needs a running event loop; everything is called on it. `flush`: makes everything below
         an offset durable and reports it; masters then hear of durable bytes only. None: they hear
-        of written bytes.
+        of written bytes. `transport`: what carries the links.
         """
         self.core = core
         self._store = store
@@ -75,7 +76,7 @@ class ReplicaDriver:
         self._hooks = hooks
         self._clock_ms = clock_ms
         self._loop = asyncio.get_running_loop()
-        self._transport = HaTransport(self, store.file_range)
+        self._transport = transport(self, store.file_range)
         self._acks = None if flush is None else DurableAcks(flush, self._transport.send)
         self._outbound = 0  # the link to the master
         self._waiters: ConfirmWaiters[asyncio.Future[Confirmation]] = ConfirmWaiters(_release)

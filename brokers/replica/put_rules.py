@@ -164,18 +164,19 @@ def combine(replication: Confirmation, flush: Flushed) -> PutStatus:
 
 class BusyGate:
     """Sheds load as RocketMQ's fast failure does: sends that waited too long to be written, and
-    sends that came while an append hung. Times are ms of one monotonic clock.
+    sends that came while an append hung. Times are ms of one monotonic clock. Both limits may be
+    changed while it is in use.
     """
 
     def __init__(
         self, queue_wait_ms: int = QUEUE_WAIT_MS, page_cache_busy_ms: int = PAGE_CACHE_BUSY_MS
     ) -> None:
-        self._queue_wait_ms, self._page_cache_busy_ms = queue_wait_ms, page_cache_busy_ms
+        self.queue_wait_ms, self.page_cache_busy_ms = queue_wait_ms, page_cache_busy_ms
         self._hung_until_ms: int | None = None
 
     def appended(self, began_ms: int, ended_ms: int) -> None:
         """An append is over. What is taken right behind one that hung came while it did."""
-        hung = ended_ms - began_ms > self._page_cache_busy_ms
+        hung = ended_ms - began_ms > self.page_cache_busy_ms
         self._hung_until_ms = ended_ms + BEHIND_MS if hung else None
 
     def refusal(self, taken_ms: int, now_ms: int) -> tuple[int, str | None] | None:
@@ -186,7 +187,7 @@ class BusyGate:
         if hung_until_ms is not None and taken_ms <= hung_until_ms:
             return code_of(PutStatus.OS_PAGE_CACHE_BUSY)
         waited_ms = now_ms - taken_ms
-        if waited_ms <= self._queue_wait_ms:
+        if waited_ms <= self.queue_wait_ms:
             return None
         words = (
             "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: "

@@ -1,4 +1,4 @@
-"""What operators and other processes ask a broker about itself: 19002, 1007, 906, 907, 28, 26
+"""What operators and other processes ask a broker about itself: 19002, 1007, 906, 907, 28
 (RULES 3.13).
 
 Responsible for: these answers, from facts it is given. Refuses to know: where the facts come from,
@@ -150,21 +150,19 @@ def epoch_cache(status: BrokerStatus, epochs: EpochHistory) -> dict[str, object]
 
 
 class AdminRequests(Service):
-    """`status()`, `epochs()` and `ha()` tell the present; `config` is shown as it was read, Kafka
-    settings left out.
-    """
+    """`status()`, `epochs()`, `ha()` and `runtime()` tell the present."""
 
     def __init__(
         self,
         status: Callable[[], BrokerStatus],
         epochs: Callable[[], EpochHistory],
-        config: Mapping[str, object],
         ha: Callable[[], HaStatus],
         clock: Clock,
+        runtime: Callable[[], Mapping[str, str]],
     ) -> None:
         self._status = status
+        self._runtime = runtime
         self._epochs = epochs
-        self._config = config
         self._ha = ha
         self._clock = clock
 
@@ -176,7 +174,6 @@ class AdminRequests(Service):
             RequestCode.EXCHANGE_BROKER_HA_INFO: Served(self._ha_address),
             RequestCode.GET_BROKER_HA_STATUS: Served(self._ha_status),
             RequestCode.GET_BROKER_RUNTIME_INFO: Served(self._runtime_info),
-            RequestCode.GET_BROKER_CONFIG: Served(self._broker_config),
         }
 
     def process_status(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
@@ -209,27 +206,4 @@ class AdminRequests(Service):
         return request.reply(body=fastjson.dumps(body))
 
     def _runtime_info(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        status = self._status()
-        table = {
-            "brokerVersionDesc": "V5_3_3",
-            "brokerVersion": "479",
-            "bootTimestamp": str(status.started_ms),
-            "commitLogMinOffset": str(status.log_min),
-            "commitLogMaxOffset": str(status.log_end),
-            "brokerActive": str(status.ready).lower(),
-            "msgPutTotalTodayNow": "0",
-            "msgGetTotalTodayNow": "0",
-            "msgPutTotalTodayMorning": "0",
-            "msgPutTotalYesterdayMorning": "0",
-            "msgGetTotalTodayMorning": "0",
-            "msgGetTotalYesterdayMorning": "0",
-            "putTps": "0 0 0",
-            "getTransferredTps": "0 0 0",
-            "sendThreadPoolQueueSize": str(status.waiting_sends),
-            "pullThreadPoolQueueSize": str(status.held_pulls),
-        }
-        return request.reply(body=fastjson.dumps({"table": table}))
-
-    def _broker_config(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        lines = [f"{key}={value}" for key, value in sorted(self._config.items()) if key != "kafka"]
-        return request.reply(body="\n".join(lines).encode())
+        return request.reply(body=fastjson.dumps({"table": self._runtime()}))

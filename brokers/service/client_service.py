@@ -10,34 +10,67 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from brokers.clock import Clock
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Answer, Connection, Handler
 from brokers.service.clients.requests import ClientRequests
+from brokers.service.clients.wanted import Filters
 from brokers.service.delivery.delay_service import DelayDelivery
 from brokers.service.delivery.send_back import RetryRules, SendBack
+from brokers.service.inspection.client_inspection import ClientInspection
+from brokers.service.inspection.group_inspection import GroupInspection
+from brokers.service.inspection.resets import OffsetResets
+from brokers.service.inspection.topic_inspection import TopicInspection
+from brokers.service.metadata.group_requests import GroupRequests
 from brokers.service.metadata.kept_requests import KeptRequests
 from brokers.service.metadata.offset_requests import OffsetRequests
 from brokers.service.metadata.shared_tables import SharedTables
 from brokers.service.metadata.topic_requests import TopicRequests
+from brokers.service.popping.assignment_service import Routes
+from brokers.service.popping.parts import Popping
+from brokers.service.popping.terms import PopSettings, PopTerms, PopTimer
 from brokers.service.reading.pull import PullService
 from brokers.service.reading.query_requests import QueryRequests
 from brokers.service.reading.repair import Repairs
+from brokers.service.reading.slave_reads import SlaveReads
 from brokers.service.role.forward import Forwarder, Serve
 from brokers.service.role.role_view import RoleView
 from brokers.service.role.services import Service, declared, handlers_of
 from brokers.service.sending.own_puts import OwnPuts
+from brokers.service.sending.replies import Replies
 from brokers.service.sending.send import SendService, SendTerms
+from brokers.service.statistics.counters import Statistics
+from brokers.service.statistics.requests import StatisticsRequests
+from brokers.service.tables.pending_resets import PendingResets
 from brokers.service.tables.topics import RETRY_PREFIX, TopicConfig, name_refusal
+from brokers.service.timers.recall import RecallRequests
+from brokers.service.timers.timer_service import TimerService
+from brokers.service.transactions.checks import TransactionChecks
+from brokers.service.transactions.end_requests import EndTransactions
+from brokers.service.transactions.ledger import TransactionLedger
+from brokers.service.transactions.rules import TransactionTerms
+from brokers.store.files.errors import LogError
 from brokers.store.log.integrity import BadRecord
 from brokers.store.queue_follower import QueueFollower
 from brokers.store.queues.dispatch import QueueGrowth
 from brokers.store.store import MessageStore
 
 TICK_MS = 50
+# A service that fails each time is told of again after it.
+TOLD_AGAIN_MS = 60_000
 
 _log = logging.getLogger("regent.broker.clients")
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerNames:
+    """What clients and tools call this broker. `address`: host:port where clients find it."""
+
+    cluster_name: str
+    broker_name: str
+    address: str
 
 
 class ClientService:
@@ -53,73 +86,244 @@ class ClientService:
         terms: SendTerms,
         routes_changed: Callable[[], None],
         repairs: Repairs | None = None,
+        filters: Filters | None = None,
+        *,
+        names: BrokerNames,
+        transactions: TransactionTerms,
+        routes: Routes | None = None,
+        pop_settings: PopSettings | None = None,
+        slave_reads: SlaveReads | None = None,
     ) -> None:
         tables, changes, self._ends = shared.files, shared.topics, shared.ends
         self._store = store
-        self._tables = tables
+        self.tables = tables
         self._roles = roles
         self._clock = clock
         self._forwarder = forwarder
-        self._changes = changes
+        self.changes = changes
         self._routes_changed = routes_changed
         self._follower = QueueFollower(store, self._queues_grew, lambda: roles.serving)
         self.groups = shared.client_groups
-        self.clients = ClientRequests(
-            self.groups, clock, self.ensure_groups, tables.groups.notify_enabled, self._queue_exists
-        )
-        repair = _nothing_to_repair if repairs is None else repairs.wanted
+        self.filters = filters or Filters()
+        self._repair = _nothing_to_repair if repairs is None else repairs.wanted
+        self._shared = shared
+        self._names = names
+        self._pending = PendingResets()
+        self._told: dict[str, int] = {}
+        self.clients = self._clients()
         self.puts = OwnPuts(store, roles, clock, terms)
-        soon = lambda act: asyncio.get_running_loop().call_soon(act)  # noqa: E731
-        self.delivery = DelayDelivery(store, tables.kept, self.puts, clock, repair, soon)
-        self.pulls = PullService(
-            store, tables, self.groups, clock, soon, repairs, lambda: roles.serves(writes=True)
-        )
+        self.statistics = Statistics(names.cluster_name)
+        self.pulls = self._pulls(repairs, slave_reads)
+        self.timers = self._timers(terms)
         self.sends = self._sends(terms)
-        self._offsets = OffsetRequests(store, tables, clock, roles, shared.held, self.groups)
-        self._services: tuple[Service, ...] = (
-            self.sends,
-            self.pulls,
-            self.clients,
-            QueryRequests(store, repair),
-            self.delivery,
-            self._send_back(repair),
-            self._offsets,
-            TopicRequests(tables, changes, shared.groups),
-            KeptRequests(tables.kept, store, clock),
-            *shared.services,
-        )
+        self.delivery = DelayDelivery(store, tables.kept, self.puts, clock, self._repair, _soon)
+        self.ledger = TransactionLedger(store, tables, self.puts, clock, self._repair, _soon)
+        self.terms = transactions
+        self.transactions, self.checks = self._transactions(transactions)
+        self._offsets = self._offset_requests()
+        self.popping = self._popping(routes, pop_settings)
+        self._services = self._all_services(terms)
         self.served = declared(self._services)
         """Request code to how it is served."""
         changes.found(store.queue_ids())
 
+    def _all_services(self, terms: SendTerms) -> tuple[Service, ...]:
+        topics, names = self.tables.topics, self._names
+        return (
+            self.sends,
+            self.pulls,
+            self.clients,
+            self.delivery,
+            self.timers,
+            self._recall(terms),
+            self._send_back(),
+            self.ledger,
+            self.transactions,
+            self.checks,
+            Replies(topics, self.puts, self._clock, names.cluster_name, self.clients.client),
+            *self._tables_asked(),
+            StatisticsRequests(self.statistics, self._clock, lambda: self.timers.counted),
+            *self._inspections(),
+            *self.popping.services,
+            *self._shared.services,
+        )
+
+    def _clients(self) -> ClientRequests:
+        return ClientRequests(
+            self.groups,
+            self._clock,
+            self.ensure_groups,
+            self.tables.groups.notify_enabled,
+            self._queue_exists,
+            self.filters,
+        )
+
+    def _pulls(self, repairs: Repairs | None, slave_reads: SlaveReads | None) -> PullService:
+        return PullService(
+            self._store,
+            self.tables,
+            self.groups,
+            self._clock,
+            _soon,
+            repairs,
+            lambda: self._roles.serves(writes=True),
+            self.filters,
+            self._pending,
+            self.statistics.given,
+            self.statistics.times.read,
+            slave_reads,
+        )
+
     def _sends(self, terms: SendTerms) -> SendService:
         locks, clock = self.clients.locks, self._clock
         retries = RetryRules(
-            self._tables.groups, lambda group: locks.holds_any(group, clock.now_ms())
+            self.tables.groups, lambda group: locks.holds_any(group, clock.now_ms())
         )
         return SendService(
             self._store,
-            self._tables.topics,
+            self.tables.topics,
             self._roles,
             clock,
             terms,
             not_serving=self._not_serving,
-            create_topic=self._changes.on_first_send,
-            unheld_topics=self._changes.unheld,
+            create_topic=self.changes.on_first_send,
+            unheld_topics=self.changes.unheld,
             retried=retries.destination,
+            stored=self.statistics.stored,
+            as_stored=self.timers.timed.as_stored,
+            appended=self.statistics.times.appended,
+            failed=self.statistics.not_stored,
         )
 
-    def _send_back(self, repair: Callable[[BadRecord, str], object]) -> SendBack:
+    def _popping(self, routes: Routes | None, settings: PopSettings | None) -> Popping:
+        names, timers = self._names.cluster_name, self.timers
+        terms = PopTerms(
+            self._store, self.tables, self.puts, self._clock, names, self._names.broker_name
+        )
+        if timers.enabled:
+            terms.timer = PopTimer(timers.timed.at, lambda: timers.delivered_until_ms)
+        terms.settings = settings or terms.settings
+        terms.pending = self._pending
+        terms.leads = lambda: self._roles.serves(writes=True)
+        return Popping(
+            terms,
+            self.pulls.cold_reads,
+            self.filters,
+            self._repair,
+            self._offsets.first_held,
+            self._shared.groups.put,
+            self._made_here,
+            _soon,
+            self.groups,
+            routes,
+            self.statistics.given,
+        )
+
+    def _timers(self, terms: SendTerms) -> TimerService:
+        return TimerService(
+            self._store,
+            self.tables.kept,
+            self.puts,
+            self._clock,
+            terms.timers,
+            repair=self._repair,
+            soon=_soon,
+            beside=lambda job: asyncio.get_running_loop().run_in_executor(None, job),
+            master_epoch=lambda: self._roles.current.master_epoch,
+            topics=lambda: list(self.tables.topics.configs),
+        )
+
+    def _recall(self, terms: SendTerms) -> RecallRequests:
+        timers, topics = self.timers, self.tables.topics
+        return RecallRequests(
+            terms.timers, timers.timed, self.puts, topics, self._clock, timers.now_ms
+        )
+
+    def _send_back(self) -> SendBack:
         return SendBack(
             self._store,
-            self._tables,
+            self.tables,
             self.puts,
             known=self.ensure_groups,
-            hold=self._changes.put,
-            unheld=self._changes.unheld,
-            repair=repair,
+            hold=self.changes.put,
+            unheld=self.changes.unheld,
+            repair=self._repair,
             leads=lambda: self._roles.serves(writes=True),
             not_serving=self._passed_on,
+            counts=lambda topic, group, dead: self.statistics.sent_back(topic, group, dead=dead),
+        )
+
+    def _transactions(self, terms: TransactionTerms) -> tuple[EndTransactions, TransactionChecks]:
+        common = self._store, self.ledger, self.puts, self._clock, terms
+        ends = EndTransactions(
+            *common,
+            repair=self._repair,
+            leads=lambda: self._roles.serves(writes=True),
+            passed_on=self._passed_on,
+        )
+        topics, unheld = self.tables.topics, self.changes.unheld
+        checks = TransactionChecks(
+            *common,
+            broker_name=self._names.broker_name,
+            producers=self.clients.producers,
+            hold=self.changes.put,
+            has_topic=lambda name: topics.get(name) is not None and name not in unheld,
+            repair=self._repair,
+            soon=_soon,
+        )
+        return ends, checks
+
+    def _offset_requests(self) -> OffsetRequests:
+        return OffsetRequests(
+            self._store,
+            self.tables,
+            self._clock,
+            self._roles,
+            self._shared.held,
+            self.groups,
+            self._pending,
+        )
+
+    def _tables_asked(self) -> tuple[Service, ...]:
+        """Tables of topics, groups and offsets, and messages by key."""
+        store, tables, clock, shared = self._store, self.tables, self._clock, self._shared
+        retries = self.popping.retry_topics
+        return (
+            QueryRequests(store, self._repair),
+            self._offsets,
+            TopicRequests(tables, self.changes, shared.groups, retries),
+            GroupRequests(
+                tables,
+                shared.groups,
+                clock,
+                self._pending,
+                self.pulls.forget_group,
+                self.groups.topics_of,
+            ),
+            KeptRequests(tables.kept, store, clock),
+        )
+
+    def _inspections(self) -> tuple[Service, ...]:
+        """What operators' tools ask."""
+        store, tables, names = self._store, self.tables, self._names
+        broker_name = names.broker_name
+        counted = self.statistics
+        return (
+            TopicInspection(
+                store, tables, self.groups, (names.cluster_name, broker_name), counted.topic_rate
+            ),
+            GroupInspection(
+                store,
+                tables,
+                self.groups,
+                broker_name,
+                names.address,
+                self._clock,
+                self.pulls.given,
+                counted.group_rate,
+            ),
+            ClientInspection(store, self.groups, self._clock, broker_name, self.clients.connection),
+            OffsetResets(store, tables, self._clock, broker_name, self._pending),
         )
 
     @property
@@ -139,10 +343,11 @@ class ClientService:
 
     def unfinished(self) -> int:
         """Sends and changes of topics that were begun and are not answered yet."""
-        return self.sends.waiting + self.puts.waiting + self._changes.under_way
+        waiting = self.sends.waiting + self.puts.waiting + self.transactions.waiting
+        return waiting + self.changes.under_way
 
     def _queue_exists(self, topic: str, queue_id: int) -> bool:
-        config = self._tables.topics.get(topic)
+        config = self.tables.topics.get(topic)
         return config is not None and 0 <= queue_id < config.queues
 
     # -- what happens around -----------------------------------------------------------------------
@@ -158,8 +363,9 @@ class ClientService:
     def _queues_grew(self, grown: list[QueueGrowth]) -> None:
         """Wake all waiters."""
         for topic, queue_id, max_offset in grown:
-            self._changes.dispatched(topic, queue_id)
+            self.changes.dispatched(topic, queue_id)
             self.pulls.dispatched(topic, queue_id, max_offset)
+            self.popping.dispatched(topic, queue_id, max_offset)
 
     def mastership_begins(self, master_epoch: int) -> None:
         """Before the role view says so: queues go on behind all of the log, the table knows every
@@ -170,15 +376,13 @@ class ClientService:
         self._store.rebuild_queue_offsets()
         for service in self._services:
             service.mastership_begins()
-        self._tables.offsets.mastership_began()
-        self._tables.topics.mastership_began(master_epoch, self._clock.wall_ms())
+        self.tables.offsets.mastership_began()
+        self.tables.topics.mastership_began(master_epoch, self._clock.wall_ms())
 
     def _read_up_to(self) -> dict[tuple[str, int], int]:
-        has_queue = self._tables.topics.has_queue
+        has_queue = self.tables.topics.has_queue
         return {
-            key: offset
-            for key, offset in self._tables.offsets.furthest().items()
-            if has_queue(*key)
+            key: offset for key, offset in self.tables.offsets.furthest().items() if has_queue(*key)
         }
 
     def mastership_over(self) -> None:
@@ -196,11 +400,11 @@ class ClientService:
         if not self._roles.serving:
             # A slave's tables are its master's, which the same client greets, too.
             return
-        groups, topics = self._tables.groups, self._tables.topics
+        groups, topics = self.tables.groups, self.tables.topics
         wall_ms = self._clock.wall_ms()
         known = list(dict.fromkeys(names))
         if any([groups.ensure(name, wall_ms) for name in known]):
-            self._tables.groups_file.save_soon()
+            self.tables.groups_file.save_soon()
         retry = [
             TopicConfig(RETRY_PREFIX + name, groups.retry_queues(name), groups.retry_queues(name))
             for name in known
@@ -208,15 +412,21 @@ class ClientService:
             and topics.get(RETRY_PREFIX + name) is None
             and not name_refusal(RETRY_PREFIX + name)
         ]
+        self._made_here(retry)
+
+    def _made_here(self, configs: list[TopicConfig]) -> None:
+        """Topics for messages that come later: the members hold them from their next copy on, or
+        before the first send to one.
+        """
         try:
-            if not retry or not topics.put(retry, wall_ms):
+            if not configs or not self.tables.topics.put(configs, self._clock.wall_ms()):
                 return
         except ValueError as error:
             # the table is full: these groups read all the same, what they send back waits
             _log.warning("retry topics are not made: %s", error)
             return
-        self._changes.not_held_yet(retry)
-        self._tables.topics_file.save_soon()
+        self.changes.not_held_yet(configs)
+        self.tables.topics_file.save_soon()
         self._routes_changed()
 
     async def run(self) -> None:
@@ -226,11 +436,30 @@ class ClientService:
                 await asyncio.sleep(TICK_MS / 1000)
                 now_ms = self._clock.now_ms()
                 for service in self._services:
-                    service.tick(now_ms)
+                    self._tick(service, now_ms)
         finally:
             self._follower.close()
             for service in self._services:
                 service.close()
+
+    def _tick(self, service: Service, now_ms: int) -> None:
+        """What one service cannot digest costs no other one its turn: a message that ends a master
+        would end each of its successors. A disk that refuses is nobody's own trouble.
+        """
+        try:
+            service.tick(now_ms)
+        except (OSError, LogError):
+            raise
+        except Exception as error:
+            name = type(service).__name__
+            if now_ms >= self._told.get(name, now_ms):
+                self._told[name] = now_ms + TOLD_AGAIN_MS
+                _log.error("%s cannot do its work", name, exc_info=error)
+
+
+def _soon(act: Callable[[], None]) -> object:
+    """In the next turn of the loop."""
+    return asyncio.get_running_loop().call_soon(act)
 
 
 def _nothing_to_repair(bad: BadRecord, found_by: str) -> None:

@@ -25,8 +25,9 @@ from brokers.store.files.durable import AbortMarker, StoreLock
 from brokers.store.files.errors import DiskFull, LogError, is_unreadable
 from brokers.store.files.open_files import OPEN_FILES_MAX, sync_files
 from brokers.store.index.index import ENTRIES_MAX_DEFAULT, SLOTS_DEFAULT, open_index
+from brokers.store.index.key_query import message_at
 from brokers.store.log import segments
-from brokers.store.log.commit_log import FILE_BYTES_DEFAULT, CommitLog, FileRange
+from brokers.store.log.commit_log import FILE_BYTES_DEFAULT, CommitLog, FileRange, store_ms_of
 from brokers.store.log.integrity import QueueCheck
 from brokers.store.log.records import MessageFields, RecordError
 from brokers.store.log.scan import LogWalk
@@ -35,6 +36,7 @@ from brokers.store.queues.cold_query import ColdRead, read_or_cold
 from brokers.store.queues.consume_queues import FILE_BYTES_DEFAULT as QUEUE_FILE_BYTES_DEFAULT
 from brokers.store.queues.consume_queues import ConsumeQueues
 from brokers.store.queues.dispatch import Dispatcher, QueueGrowth
+from brokers.store.queues.matching import Wants
 from brokers.store.queues.query import GetResult
 from brokers.store.queues.queue_ends import QueueEnd, QueueEnds, Remembered
 from brokers.store.queues.repair import Misplaced, cut_queues, enter
@@ -341,13 +343,14 @@ class MessageStore:
         offset: int,
         max_messages: int,
         codes: Collection[int] | None = None,
+        wants: Wants | None = None,
     ) -> GetResult:
         """Messages of a queue from `offset` with the store results of 4.5; `codes`: tag hashes,
-        None or empty = all.
+        None = all; `wants`: what else must be true of them.
         """
         queue, check = self.queues.get(topic, queue_id), QueueCheck(topic, queue_id)
         return query.get_messages(
-            self.log, queue, offset, max_messages, codes, self._memory_bytes, check
+            self.log, queue, offset, max_messages, codes, self._memory_bytes, check, wants
         )
 
     def query_or_cold(
@@ -357,11 +360,12 @@ class MessageStore:
         offset: int,
         max_messages: int,
         codes: Collection[int] | None = None,
+        wants: Wants | None = None,
     ) -> GetResult | ColdRead:
         """As `query`; what is not in memory is left to be read on another thread."""
         queue, check = self.queues.get(topic, queue_id), QueueCheck(topic, queue_id)
         selection = query.select(
-            self.log, queue, offset, max_messages, codes, self._memory_bytes, check
+            self.log, queue, offset, max_messages, codes, self._memory_bytes, check, wants
         )
         return selection if isinstance(selection, GetResult) else read_or_cold(self.log, selection)
 
@@ -385,6 +389,11 @@ class MessageStore:
         """Store time (ms) of a message, −1 when there is none."""
         queue = self.queues.get(topic, queue_id)
         return -1 if queue is None else query.store_ms(self.log, queue, offset)
+
+    def first_store_ms(self) -> int:
+        """Store time (ms) of the first message of the log, -1 without one."""
+        data = message_at(self.log, self.log.min_offset, self.dispatched_offset)
+        return store_ms_of(data) if isinstance(data, bytes) else -1
 
     def earliest_store_ms(self, topic: str, queue_id: int) -> int:
         """Store time (ms) of the oldest message of a queue, −1 when there is none."""

@@ -130,7 +130,8 @@ def _help_of(field: FieldInfo) -> str:
         if default in (None, "", PydanticUndefined) or default == {}
         else (f"default {default}")
     )
-    return "; ".join(part for part in (field.description, told) if part).replace("%", "%%")
+    parts = (field.description or "").removesuffix("."), told
+    return "; ".join(part for part in parts if part).replace("%", "%%")
 
 
 def _add_field(group: Any, name: str, annotation: Any, told: str) -> None:

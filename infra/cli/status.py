@@ -214,6 +214,11 @@ def _landing_lines(landing: Mapping[str, Any]) -> list[str]:
     )
     text = f"landing: {landing['stage']}, {landing['rows']} rows, {behind}{late}"
     lines = [f"{text}, ERROR {landing['error']}" if landing["error"] else text]
+    if landing["lost_records"]:
+        lines.append(
+            f"lake: {landing['lost_records']} records were gone from the log before they landed: "
+            "'regent lake check' names them"
+        )
     if landing["alarms"]:
         lines.append(f"lake: {landing['alarms']} ALARMS STAND: 'regent lake check' names them")
     lines += [

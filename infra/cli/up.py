@@ -150,6 +150,7 @@ def supervise(folder: DataFolder, arguments: argparse.Namespace) -> int:
     os.environ["JAVA_HOME"] = str(java.home)
     identity = folder.identity()
     options = options_of(arguments, identity["options"] if identity else None)
+    folder.require_room()
     if identity is None:
         identity = folder.create(arguments.purpose, asdict(options), RELEASE)
     lock = folder.lock()
@@ -164,15 +165,23 @@ def supervise(folder: DataFolder, arguments: argparse.Namespace) -> int:
             f"cluster {identity['cluster_id']} in {folder.root}, {java}, jars in "
             f"{kafka_jars.parent}"
         )
-        if options.replicas == 1:
-            _say(
-                "one replica: it serves alone and MAY LOSE what it has acknowledged, with its disk "
-                "or its power; use --replicas 3"
-            )
+        for text in risks_of(options):
+            _say(text)
         supervisor = Supervisor(folder, plan, options, _say, lambda kind: _before(kind, plan))
         return supervisor.run()
     finally:
         os.close(lock)
+
+
+def risks_of(options: ClusterOptions) -> list[str]:
+    """What a cluster with these options does not promise."""
+    if options.replicas != 1:
+        return []
+    text = (
+        "one replica: it serves alone and MAY LOSE what it has acknowledged, with its disk or its "
+        "power; use --replicas 3"
+    )
+    return [text]
 
 
 def remember_port(
@@ -238,8 +247,9 @@ def detach(
     """
     if folder.is_running():
         folder.lock()  # says who holds it
+    folder.require_room()
     folder.root.mkdir(parents=True, exist_ok=True)
-    output = folder.root.with_name(f"{folder.root.name}.starting.{os.getpid()}.out")
+    output = folder.starting_output(os.getpid())
     command = [sys.executable, "-u", "-m", "infra", "up", *words]
     try:
         if tied:
@@ -278,10 +288,12 @@ def _follow(
                 elif line:
                     say(line)
             if ended:
+                if not problems:
+                    folder.require_room()  # a full disk took its last words as well
                 text = (
                     problems[-1].removeprefix("regent: ")
                     if problems
-                    else (f"it ended with code {process.returncode}")
+                    else f"it ended with code {process.returncode}"
                 )
                 raise Problem(text, "", process.returncode if process.returncode in (1, 2) else 1)
             found = folder.cluster()

@@ -31,6 +31,12 @@ from infra.processes import children
 FORMAT = 1
 VERSION_FILE = "regent.json"
 REQUEST_POLL_S = 0.02
+STARTING = "starting.*.out"
+"""What a supervisor says before it has made the folder's parts."""
+NOT_OURS = ("lost+found",)
+"""What a new file system brings along: a folder with nothing else is empty."""
+ROOM_BYTES_MIN = 256 << 20
+"""Below this nothing starts: Kafka and the brokers need it for their first files."""
 LOOK_S = 0.5
 """A look whether a cluster runs (`is_running`) holds the lock for a moment, on a busy machine for a
 longer one.
@@ -78,6 +84,30 @@ class DataFolder:
         """What the process wrote to stdout and stderr: as a rule only why it died."""
         return self.logs / f"{name}.out"
 
+    def starting_output(self, pid: int) -> Path:
+        """What a supervisor writes until its logs have a place. Inside of the folder: that may be a
+        file system of its own.
+        """
+        return self.root / STARTING.replace("*", str(pid))
+
+    def require_room(self) -> None:
+        """Problem when nothing can be written here, or too little. The folder need not be there."""
+        place = self.root
+        while not place.exists():
+            place = place.parent
+        if not os.access(place, os.W_OK | os.X_OK):
+            raise Problem(
+                f"{place} cannot be written by this user, or is mounted read-only",
+                "Use another --dir, or give the right to write.",
+            )
+        free = shutil.disk_usage(place).free
+        if free < ROOM_BYTES_MIN:
+            raise Problem(
+                f"the disk of {place} has {free >> 20} MiB free, a cluster starts with "
+                f"{ROOM_BYTES_MIN >> 20} MiB",
+                "Make room, or use another --dir.",
+            )
+
     # -- version -----------------------------------------------------------------------------------
 
     def identity(self) -> dict[str, Any] | None:
@@ -87,7 +117,7 @@ class DataFolder:
         way_out = "Use another --dir, or remove the folder if it may go."
         if self.root.exists() and not self.root.is_dir():
             raise Problem(f"{self.root} is not a folder", "Use another --dir.")
-        if not self.root.exists() or not any(self.root.iterdir()):
+        if not self.root.exists() or self._is_empty():
             return None
         path = self.root / VERSION_FILE
         try:
@@ -108,6 +138,9 @@ class DataFolder:
         ):
             raise Problem(f"{path} is not whole: it has no cluster_id or no options", way_out)
         return found
+
+    def _is_empty(self) -> bool:
+        return all(path.name in NOT_OURS or path.match(STARTING) for path in self.root.iterdir())
 
     def create(self, purpose: str, options: Mapping[str, Any], release: str) -> dict[str, Any]:
         """Make the folder and its regent.json."""

@@ -163,7 +163,7 @@ def make_plan(
     options.check()
     first = options.base_port or pick_block(ports_needed(options), options.host)
     ports = _ports_from(first, options)
-    name_server = _name_server(ports)
+    name_server = _name_server(folder, ports)
     names = [f"controller-{i}" for i in range(1, options.controllers + 1)]
     controllers = [ports.take("controller", name) for name in names]
     http_ports = _ports_from(first + _ports_before_http(options), options)
@@ -236,9 +236,10 @@ def _placed(spec: ProcessSpec, options: ClusterOptions) -> ProcessSpec:
     return replace(spec, config={**spec.config, **place.config}, prefix=place.prefix)
 
 
-def _name_server(ports: _Ports) -> ProcessSpec:
+def _name_server(folder: DataFolder, ports: _Ports) -> ProcessSpec:
     listen, _ = ports.take("namesrv", "namesrv-1")
-    return ProcessSpec("namesrv-1", "namesrv", {"listen": listen}, (listen,), listen)
+    config = {"listen": listen, "data_dir": str(folder.data_of("namesrv-1"))}
+    return ProcessSpec("namesrv-1", "namesrv", config, (listen,), listen)
 
 
 def _kafka(
@@ -353,6 +354,7 @@ def _broker(
         "commit_log_file_bytes": COMMIT_LOG_FILE_BYTES,
         "consume_queue_file_entries": CONSUME_QUEUE_FILE_ENTRIES,
         "min_in_sync_replicas": min_in_sync,
+        "recall_message_enable": True,
         "all_ack": True,
         "kafka": kafka,
         **OWN_DISK,

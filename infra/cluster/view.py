@@ -7,6 +7,7 @@ Refuses to know how it is shown. Nothing here waits longer than a second per pro
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,11 @@ def collect(folder: DataFolder, cluster: Mapping[str, Any]) -> dict[str, Any]:
         [one["status_address"] for one in processes if one["status_address"]]
     )
     shown = [_process(one, answers.get(one["status_address"])) for one in processes]
+    lands = landing(cluster)
+    stands = [lands["standstill"]] if lands and lands["standstill"] else []
     return {
         "cluster_id": identity["cluster_id"],
-        "problems": problems_of(shown, cluster["kafka"]["bootstrap.servers"]),
+        "problems": [*problems_of(shown, cluster["kafka"]["bootstrap.servers"]), *stands],
         "dir": str(folder.root),
         "state": cluster["state"],
         "kafka": cluster["kafka"],
@@ -38,7 +41,7 @@ def collect(folder: DataFolder, cluster: Mapping[str, Any]) -> dict[str, Any]:
         "name_servers": cluster["name_servers"],
         "processes": shown,
         "sets": sets_of(shown),
-        "landing": landing(cluster),
+        "landing": lands,
     }
 
 
@@ -158,19 +161,45 @@ def landing(cluster: Mapping[str, Any]) -> dict[str, Any] | None:
     status = landing_status.read_status(Path(cluster["landing_dir"]))
     ends = log_ends(cluster["kafka"])
     landed = dict(status.landed) if status else {}
+    stands = landing_standstill(Path(cluster["landing_dir"]), _pid_of_landing(cluster))
     # without the ends nobody knows how far it is behind
     lag = {name: max(0, end - landed.get(name, 0)) for name, end in ends.items()}
     return {
         "ready": bool(status and status.ready),
         "stage": status.stage if status else "none",
         "error": status.error if status else None,
+        "standstill": stands.text if stands and stands.is_certain else None,
         "landed": landed,
         "lag": lag,
         "lag_records": sum(lag.values()) if ends else None,
         "rows": status.rows if status else 0,
         "last_batch_ms": status.last_batch_ms if status else 0,
         "lag_ms": max(status.lag_ms.values(), default=0) if status else 0,
+        "lost_records": sum(status.lost_records.values()) if status else 0,
         "alarms": status.alarms if status else None,
         "troubles": dict(status.troubles) if status else {},
         "metrics": status.metrics if status else None,
     }
+
+
+def _pid_of_landing(cluster: Mapping[str, Any]) -> int | None:
+    """None while its supervisor has none running."""
+    return next((one["pid"] for one in cluster["processes"] if one["kind"] == "land"), None)
+
+
+def landing_standstill(work_dir: Path, pid: int | None = None) -> landing_status.Standstill | None:
+    """Why the job whose status lies there lands nothing; None while it does what it should, and
+    where no job ever was. What a process before `pid` has left behind says nothing.
+    """
+    try:
+        found = landing_status.read_status(work_dir)
+    except ValueError as error:
+        return landing_status.Standstill(
+            f"the landing job's status in {work_dir} cannot be read: {error}",
+            "The job writes it anew when it starts.",
+        )
+    if found is None or pid not in (None, found.pid):
+        return None
+    now_ms = time.time_ns() // 1_000_000
+    lives = children.is_alive(found.pid)
+    return landing_status.standstill(found, lives=lives, now_ms=now_ms)

@@ -13,15 +13,11 @@ from pathlib import Path
 from infra.doctor.commands import Commands
 from infra.doctor.findings import Finding, fail, warn, well
 from infra.processes import children
-from lakehouse.landing.status import LandingStatus, read_status
+from lakehouse.landing.status import LandingStatus, read_status, standstill
 
 AREA = "landing"
 LAG_MS_MAX = 60_000
 """Records that waited longer than this are told."""
-SILENT_MS_MAX, STARTS_MS_MAX = 60_000, 600_000
-"""A job that lands writes its status every few seconds; one that starts waits for Spark, or for the
-log.
-"""
 PROCESS = "land"
 """The name under which its configuration is known."""
 
@@ -55,22 +51,11 @@ def told_by(
     found: LandingStatus, commands: Commands, log: Path | None = None, *, lives: bool, now_ms: int
 ) -> list[Finding]:
     """What one status says at `now_ms` of the wall clock; `lives`: its process does."""
-    start = commands.revive(PROCESS)
-    if found.error is not None:
-        text = f"the landing job failed: {found.error}"
-        return [fail(AREA, text, "Put that right, and start it again.", start)]
-    if not lives:
-        text = f"the landing job (pid {found.pid}) does not run; its last stage: {found.stage}"
-        return [fail(AREA, text, "Start it again: it goes on where it was.", start)]
     look = _look(found, commands, log)
-    silent_ms = now_ms - found.updated_at_ms
-    if found.ready and silent_ms > SILENT_MS_MAX:
-        text = f"the landing job (pid {found.pid}) has said nothing for {silent_ms / 1000:.0f} s"
-        way_out = "It stands still, or another process has its number: end it, and start it again."
-        return [fail(AREA, text, way_out, start)]
-    if not found.ready and silent_ms > STARTS_MS_MAX:
-        text = f"the landing job (pid {found.pid}) is at '{found.stage}' for {silent_ms / 1000:.0f}"
-        return [warn(AREA, f"{text} s", "What it waits for:", look)]
+    if (stands := standstill(found, lives=lives, now_ms=now_ms)) is not None:
+        if stands.is_certain:
+            return [fail(AREA, stands.text, stands.way_out, commands.revive(PROCESS))]
+        return [warn(AREA, stands.text, stands.way_out, look)]
     findings = [
         warn(AREA, f"{activity} fails: {why}", "It is tried again; the job says more.", look)
         for activity, why in found.troubles.items()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from events.properties import parse
 from infra.cli import process
 from infra.cluster.data_folder import DataFolder
 from infra.doctor.commands import Commands
@@ -19,7 +20,6 @@ from infra.doctor.log import Wish
 from infra.problems import EXIT_USAGE, Problem
 from processors.nameserver.config import EMBED
 from processors.settings.config import PROPERTIES_SUFFIXES
-from processors.settings.properties import parse
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,14 +43,17 @@ class Jar:
     group: str
     artifact: str
     version: str
+    classifier: str | None = None
 
     @property
     def file_name(self) -> str:
-        return f"{self.artifact}-{self.version}.jar"
+        behind = f"-{self.classifier}" if self.classifier else ""
+        return f"{self.artifact}-{self.version}{behind}.jar"
 
     @property
     def coordinate(self) -> str:
-        return f"{self.group}:{self.artifact}:{self.version}"
+        behind = f":{self.classifier}" if self.classifier else ""
+        return f"{self.group}:{self.artifact}:{self.version}{behind}"
 
     @property
     def path(self) -> str:
@@ -59,15 +62,15 @@ class Jar:
 
 
 def read_lock(path: Path) -> list[Jar]:
-    """Lines `sha256  group:artifact:version`; empty lines and `#` comments are skipped. Problem on
-    anything else.
+    """Lines `sha256  group:artifact:version[:classifier]`; empty lines and `#` comments are
+    skipped. Problem on anything else.
     """
     jars = []
     for number, raw in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         line = raw.strip()
         if not line or line.startswith("#"):
             continue
-        match = re.fullmatch(r"([0-9a-f]{64})\s+([\w.-]+):([\w.-]+):([\w.-]+)", line)
+        match = re.fullmatch(r"([0-9a-f]{64})\s+([\w.-]+):([\w.-]+):([\w.-]+)(?::([\w.-]+))?", line)
         if match is None:
             raise Problem(
                 f"{path}:{number} is not 'sha256  group:artifact:version'",

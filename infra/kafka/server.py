@@ -10,6 +10,7 @@ import hashlib
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from infra.jars.java import Java, find_java
 from infra.problems import EXIT_USAGE, Problem
 from infra.processes import children
 from infra.processes.ports import pick_block
+from lakehouse.spark_session import NO_WORD_OF_ARCHIVES
 
 HEAP_MB = 256
 READY_TIMEOUT_S = 120.0
@@ -32,6 +34,11 @@ REQUEST_TIMEOUT_S = 3.0
 STOP_GRACE_S = 10.0
 READY_POLL_S = 0.1
 NODE_COUNTS = (1, 3)
+CLASS_ARCHIVE = Path(sys.prefix, "share", "regent", "kafka.jsa")
+"""Kafka's classes as Java has them in memory. `make classes` lays it out in the environment; Java
+passes over one that is missing, or made by another Java, without a word.
+"""
+READ_CLASSES = f"-XX:SharedArchiveFile={CLASS_ARCHIVE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +169,11 @@ def write_files(node: KafkaNode, voters: Mapping[int, str], cluster: str, log: P
         part.replace(meta)
 
 
-def java_command(node: KafkaNode, java: Java, jars: Path, heap_mb: int = HEAP_MB) -> list[str]:
+def java_command(
+    node: KafkaNode, java: Java, jars: Path, heap_mb: int = HEAP_MB, classes: str = READ_CLASSES
+) -> list[str]:
     """The server's command line. Small heap, one collector thread, quick start instead of peak
-    speed.
+    speed. `classes`: Java's option for the archive that it reads, or makes.
     """
     return [
         str(java.executable),
@@ -173,6 +182,8 @@ def java_command(node: KafkaNode, java: Java, jars: Path, heap_mb: int = HEAP_MB
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
         "-Xshare:auto",
+        classes,
+        *NO_WORD_OF_ARCHIVES,
         "-cp",
         f"{jars}/*",
         f"-Dlog4j2.configurationFile={node.directory / 'log4j2.properties'}",
@@ -241,12 +252,15 @@ class LocalKafka:
     kafka.bootstrap`.
     """
 
-    def __init__(self, directory: Path, nodes: int = 1, cluster: str = "regent") -> None:
+    def __init__(
+        self, directory: Path, nodes: int = 1, cluster: str = "regent", classes: str = READ_CLASSES
+    ) -> None:
         self.directory = directory
         self.nodes = plan_nodes(directory, nodes)
         self.voters = {node.node_id: node.quorum for node in self.nodes}
         self.children: dict[int, subprocess.Popen[bytes]] = {}
         self._cluster = cluster
+        self._classes = classes
 
     @property
     def bootstrap(self) -> str:
@@ -268,7 +282,7 @@ class LocalKafka:
         """Start one node (again); does not wait."""
         node = next(node for node in self.nodes if node.node_id == node_id)
         write_files(node, self.voters, self._cluster, node.directory / "kafka.log")
-        command = java_command(node, find_java(), store.check("kafka"))
+        command = java_command(node, find_java(), store.check("kafka"), classes=self._classes)
         self.children[node_id] = children.spawn(command, node.directory / "output.log")
 
     def signal_node(self, node_id: int, number: int) -> None:

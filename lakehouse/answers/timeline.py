@@ -12,17 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lakehouse import wording
+from lakehouse.answers.replica_roles import replica_lanes, span
 
 Row = Mapping[str, Any]
 Stretch = dict[str, Any]
 
-MASTER, IN_SET, OUT_OF_SET, UNREGISTERED = (
-    "master",
-    "in the set",
-    "not in the set",
-    "not registered",
-)
-ROLES = (MASTER, IN_SET, OUT_OF_SET, UNREGISTERED)
 NO_MASTER, NO_MESSAGE = "no master", "no message acknowledged"
 
 
@@ -39,14 +33,15 @@ def timeline_model(
     `until_ms` is how far history reaches: what still holds is drawn up to there.
     """
     states = sorted(history, key=lambda row: row["from_offset"])
+    asked = sorted(elections, key=lambda row: row["offset"])
     return {
         "broker_name": broker_name,
         "from_ms": states[0]["from_ms"] if states else until_ms,
         "to_ms": until_ms,
-        "replicas": _replicas(states, until_ms),
+        "replicas": replica_lanes(states, asked, until_ms),
         "sync_state_sets": [
             {
-                **_span(row, until_ms),
+                **span(row, until_ms),
                 "epoch": row["sync_state_set_epoch"],
                 "members": list(row["sync_state_set"]),
                 "joined": list(row["joined"]),
@@ -56,7 +51,7 @@ def timeline_model(
             }
             for row in sorted(sets, key=lambda row: row["from_offset"])
         ],
-        "elections": [_election(row) for row in sorted(elections, key=lambda row: row["offset"])],
+        "elections": [_election(row) for row in asked],
         "gaps": sorted(
             (*_masterless(states, until_ms), *_silent(failovers)), key=lambda gap: gap["from_ms"]
         ),
@@ -70,6 +65,9 @@ def timeline_model(
                     "old_master",
                     "new_master",
                     "cause",
+                    "last_message_ms",
+                    "first_acknowledged_ms",
+                    "unavailable_ms",
                     "phases",
                 )
             }
@@ -112,53 +110,12 @@ def timeline_text(model: Mapping[str, Any]) -> str:
         (wording.moment(at_ms), what, text)
         for at_ms, what, text in sorted(told, key=lambda line: line[0])
     ]
-    span = f"{wording.moment(model['from_ms'])} to {wording.moment(model['to_ms'])} UTC"
+    reach = f"{wording.moment(model['from_ms'])} to {wording.moment(model['to_ms'])} UTC"
     if not rows:
-        return f"{model['broker_name']}: nothing from {span}"
-    return (f"{model['broker_name']}, {span}\n") + wording.text_table(
+        return f"{model['broker_name']}: nothing from {reach}"
+    return (f"{model['broker_name']}, {reach}\n") + wording.text_table(
         ("time (UTC)", "what", "how"), rows, "  "
     )
-
-
-def _span(row: Row, until_ms: int) -> Stretch:
-    return {"from_ms": row["from_ms"], "to_ms": until_ms if row["to_ms"] is None else row["to_ms"]}
-
-
-def _replicas(states: Iterable[Row], until_ms: int) -> list[dict[str, Any]]:
-    lanes: dict[int, dict[str, Any]] = {}
-    for row in states:
-        span = _span(row, until_ms)
-        for replica in row["replicas"]:
-            lane = lanes.setdefault(
-                replica["broker_id"],
-                {"broker_id": replica["broker_id"], "address": "", "stretches": []},
-            )
-            lane["address"] = replica["address"]
-            _extend(
-                lane["stretches"],
-                {**span, "role": _role(row, replica), "epoch": row["master_epoch"]},
-            )
-    return [lanes[broker_id] for broker_id in sorted(lanes)]
-
-
-def _role(row: Row, replica: Row) -> str:
-    if replica["broker_id"] == row["master_broker_id"]:
-        return MASTER
-    if replica["broker_id"] in row["sync_state_set"]:
-        return IN_SET
-    return OUT_OF_SET if replica["is_registered"] else UNREGISTERED
-
-
-def _extend(stretches: list[Stretch], new: Stretch) -> None:
-    """The last stretch goes on when the new one says the same of the same mastership, else the new
-    one begins.
-    """
-    last = stretches[-1] if stretches else None
-    same = last is not None and last["to_ms"] == new["from_ms"] and last["role"] == new["role"]
-    if last is not None and same and (new["role"] != MASTER or last["epoch"] == new["epoch"]):
-        last["to_ms"] = new["to_ms"]
-    else:
-        stretches.append(new)
 
 
 def _election(row: Row) -> dict[str, Any]:
@@ -181,11 +138,11 @@ def _masterless(states: Iterable[Row], until_ms: int) -> list[Stretch]:
     for row in states:
         if row["master_broker_id"] is not None or not row["has_had_master"] or row["tombstone"]:
             continue
-        span = _span(row, until_ms)
-        if found and found[-1]["to_ms"] == span["from_ms"]:
-            found[-1]["to_ms"] = span["to_ms"]
+        lasts = span(row, until_ms)
+        if found and found[-1]["to_ms"] == lasts["from_ms"]:
+            found[-1]["to_ms"] = lasts["to_ms"]
         else:
-            found.append({**span, "kind": NO_MASTER})
+            found.append({**lasts, "kind": NO_MASTER})
     return found
 
 

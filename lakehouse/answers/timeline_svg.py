@@ -1,48 +1,49 @@
 """The timeline of a broker set as a picture: plain SVG text, readable by any browser, without
 a script.
 
-Responsible for pixels, colours and what is said when the pointer rests on something. What is
-shorter than a pixel is drawn two pixels wide, so that no gap vanishes in a long history; failovers
-are drawn again below, each on its own scale.
+Responsible for the lanes and their axis; failovers are drawn below them (`timeline_failovers`).
+What is shorter than a pixel is drawn two pixels wide, and marked at the foot of its lane, so that
+nothing vanishes in a long history.
 Refuses to know what any of it means (`timeline`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any
-from xml.sax.saxutils import escape
 
 from lakehouse import wording
-from lakehouse.answers.timeline import (
-    IN_SET,
-    MASTER,
-    NO_MASTER,
-    NO_MESSAGE,
-    OUT_OF_SET,
-    UNREGISTERED,
+from lakehouse.answers.picture_shapes import (
+    EITHER,
+    ELECTED,
+    LABEL_PX,
+    LEFT,
+    REFUSED,
+    RIGHT,
+    WIDTH,
+    Place,
+    Row,
+    bars,
+    lane_bars,
+    legend,
+    name_of,
+    picture,
+    rule,
+    scale,
+    set_class,
+    shortened,
+    text,
+    title,
+    when,
 )
+from lakehouse.answers.replica_roles import CATCHING_UP, DOWN, MASTER, ROLES
+from lakehouse.answers.timeline import NO_MASTER, NO_MESSAGE
+from lakehouse.answers.timeline_failovers import failover_parts, summary
 
-WIDTH, LEFT, RIGHT = 1200, 190, 30
-LANE, BAR, TOP = 28, 18, 70
-NARROWEST_PX = 2.0
-LABEL_PX = 6.6
-"""Width of a character of the labels."""
-CLOSE_UPS_MAX = 8
+LANE, LANES_TOP = 28, 96
 TICKS_MAX = 9
-COLOURS = {
-    MASTER: "#2f6f4f",
-    IN_SET: "#8fc1a3",
-    OUT_OF_SET: "#d9b36c",
-    UNREGISTERED: "#c9c9c9",
-    NO_MASTER: "#c0392b",
-    NO_MESSAGE: "#e67e22",
-    "elected": "#1f4e9c",
-    "refused": "#c0392b",
-}
-SET_COLOURS = ("#b9cde8", "#dce6f4")
-PHASE_COLOURS = ("#7c9fd1", "#b9cde8")
+SETS_MAX = 16
+"""SyncStateSets that are named beside their colours: those that held for the longest time."""
 STEPS_MS = (
     1,
     2,
@@ -75,13 +76,12 @@ STEPS_MS = (
     2_592_000_000,
 )
 
-Row = Mapping[str, Any]
-Place = Callable[[int], float]
 
-
-def timeline_svg(model: Row) -> str:
-    """The picture of a model of `timeline.timeline_model` or `timeline.window`."""
-    place = _scale(model["from_ms"], model["to_ms"], LEFT, WIDTH - RIGHT)
+def timeline_svg(model: Row, scheme: str = EITHER) -> str:
+    """The picture of a model of `timeline.timeline_model` or `timeline.window`, in the colours of
+    light, dark, or either as its reader prefers.
+    """
+    place = scale(model["from_ms"], model["to_ms"], LEFT, WIDTH - RIGHT)
     lanes: list[tuple[str, list[str]]] = [
         (f"{one['broker_id']}  {one['address']}", _role_bars(one, place))
         for one in model["replicas"]
@@ -89,67 +89,87 @@ def timeline_svg(model: Row) -> str:
     lanes.append(("SyncStateSet", _set_bars(model["sync_state_sets"], place)))
     lanes.append(("elections", _election_marks(model["elections"], place)))
     lanes.append(("gaps", _gap_bars(model["gaps"], place)))
-    parts = [_heading(model)]
-    bottom = TOP + LANE * len(lanes)
-    parts += _axis(model["from_ms"], model["to_ms"], place, bottom)
+    bottom = LANES_TOP + LANE * len(lanes)
+    parts = [*_heading(model), *_axis(model["from_ms"], model["to_ms"], place, bottom)]
     for number, (name, shapes) in enumerate(lanes):
-        parts += _lane(name, shapes, TOP + LANE * number)
-    parts += _legend(bottom + 44)
-    height = bottom + 66
-    shown = [one for one in model["failovers"] if one["phases"]][-CLOSE_UPS_MAX:]
-    for one in shown:
-        parts += _close_up(one, height)
-        height += 64
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height + 10}" '
-        f'viewBox="0 0 {WIDTH} {height + 10}" font-family="system-ui, sans-serif" font-size="12">'
-    )
-    return "\n".join(
-        [head, f'<rect width="{WIDTH}" height="{height + 10}" fill="white"/>', *parts, "</svg>", ""]
-    )
+        parts += _lane(name, shapes, LANES_TOP + LANE * number)
+    named, height = legend(bottom + 44, ((name_of(one), one) for one in _kinds(model)))
+    members = _sets_by_time(model["sync_state_sets"])
+    known = [(set_class(one), wording.members(one)) for one in members[:SETS_MAX]]
+    sets, height = legend(height, known)
+    below, height = failover_parts(model["failovers"], height + 22)
+    return picture([*parts, *named, *sets, *below], height + 10, members, scheme)
 
 
-def _scale(from_ms: int, to_ms: int, left: float, right: float) -> Place:
-    length = max(1, to_ms - from_ms)
-    return lambda at_ms: (
-        left + (right - left) * (min(max(at_ms, from_ms), to_ms) - from_ms) / length
-    )
-
-
-def _heading(model: Row) -> str:
+def _heading(model: Row) -> list[str]:
     span = f"{wording.moment(model['from_ms'])} to {wording.moment(model['to_ms'])} UTC"
-    return _text(
-        16, 26, f"Broker set {model['broker_name']}", 'font-size="18" font-weight="600"'
-    ) + _text(16, 46, span, 'fill="#555"')
+    found = model["failovers"]
+    return [
+        text(16, 30, f"Broker set {model['broker_name']}", "ink",
+             'font-size="20" font-weight="600"'),
+        text(16, 50, span, "dim"),
+        text(16, 70, summary(found) if found else "no failover", "ink", 'font-size="13"'),
+    ]  # fmt: skip
 
 
 def _lane(name: str, shapes: Iterable[str], top: float) -> list[str]:
-    longest = int((LEFT - 24) / LABEL_PX)
-    shown = name if len(name) <= longest else f"{name[: longest - 1]}…"
+    shown = shortened(name, LEFT - 24)
     line = (
-        f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{top + LANE}" y2="{top + LANE}" '
-        'stroke="#eee"/>'
+        f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{top + LANE}" y2="{top + LANE}"/>'
     )
-    return [line, f'<g transform="translate(0 {top:.0f})">{_text(16, 19, shown)}', *shapes, "</g>"]
+    return [line, f'<g transform="translate(0 {top:.0f})">{text(16, 19, shown)}', *shapes, "</g>"]
+
+
+def _kinds(model: Row) -> list[str]:
+    """What the lanes are made of, as far as it is in them."""
+    roles = {one["role"] for replica in model["replicas"] for one in replica["stretches"]}
+    gaps = {one["kind"] for one in model["gaps"]}
+    results = {_result(one) for one in model["elections"]}
+    known = ((ROLES, roles), ((NO_MASTER, NO_MESSAGE), gaps), ((ELECTED, REFUSED), results))
+    return [one for names, found in known for one in names if one in found]
+
+
+def _sets_by_time(sets: Iterable[Row]) -> list[tuple[int, ...]]:
+    """The different ones, first those that held for the longest time."""
+    lasted: dict[tuple[int, ...], int] = {}
+    for one in sets:
+        members = tuple(sorted(one["members"]))
+        lasted[members] = lasted.get(members, 0) + one["to_ms"] - one["from_ms"]
+    return sorted(lasted, key=lambda one: -lasted[one])
 
 
 def _role_bars(replica: Row, place: Place) -> list[str]:
-    bars = []
-    for one in replica["stretches"]:
-        said = f"{replica['broker_id']}: {one['role']}, epoch {one['epoch']}\n{_when(one)}"
-        bars.append(_bar(one, place, COLOURS[one["role"]], said, one["role"]))
-    return bars
+    """Where all are narrow, masterships lie above the others. Among the marks what was down lies
+    above: a moment of catching up comes after each.
+    """
+
+    def said(one: Row) -> str:
+        why = f" ({one['why']})" if one["why"] else ""
+        role = f"{replica['broker_id']}: {one['role']}{why}, epoch {one['epoch']}"
+        return f"{role}\n{when(one)}"
+
+    ordered = sorted(replica["stretches"], key=lambda one: one["role"] == MASTER)
+    above = [_role_classes(role) for role in (CATCHING_UP, DOWN)]
+    return lane_bars(ordered, place, lambda one: _role_classes(one["role"]), said, above)
+
+
+def _role_classes(role: str) -> str:
+    return f"role {name_of(role)}"
 
 
 def _set_bars(sets: Sequence[Row], place: Place) -> list[str]:
-    bars = []
-    for number, one in enumerate(sets):
+    parts = lane_bars(sets, place, lambda one: f"set {set_class(one['members'])}", _set_said)
+    for one in sets:
         members = wording.members(one["members"])
-        said = f"SyncStateSet {members} epoch {one['epoch']}, {one['reason']}\n{_when(one)}"
-        bars.append(_bar(one, place, SET_COLOURS[number % 2], said, "set"))
         if place(one["to_ms"]) - place(one["from_ms"]) > LABEL_PX * len(members) + 8:
-            bars.append(_text(place(one["from_ms"]) + 4, 18, members, 'pointer-events="none"'))
-    return bars
+            x = place(one["from_ms"]) + 4
+            parts.append(text(x, 18, members, "ink", 'pointer-events="none"'))
+    return parts
+
+
+def _set_said(one: Row) -> str:
+    members = wording.members(one["members"])
+    return f"SyncStateSet {members} epoch {one['epoch']}, {one['reason']}\n{when(one)}"
 
 
 def _election_marks(elections: Sequence[Row], place: Place) -> list[str]:
@@ -163,17 +183,19 @@ def _election_marks(elections: Sequence[Row], place: Place) -> list[str]:
     for x, following in pairwise(places):
         found = by_pixel[x]
         won = [one for one in found if one["winner"] is not None]
-        colour = COLOURS["elected" if won else "refused"]
+        colour = ELECTED if won else REFUSED
         said = "\n".join(_election_said(one) for one in found[:10]) + (
             (f"\nand {len(found) - 10} more") if len(found) > 10 else ""
         )
-        marks.append(
-            f'<path class="election" d="M{x} 6l5 9h-10z" fill="{colour}">{_title(said)}</path>'
-        )
+        marks.append(f'<path class="election {colour}" d="M{x} 6l5 9h-10z">{title(said)}</path>')
         label = str(won[-1]["master_epoch"]) if won else ""
         if label and x + 12 + LABEL_PX * len(label) <= following:
-            marks.append(_text(x + 6, 15, label, f'fill="{colour}" font-size="10"'))
+            marks.append(text(x + 6, 15, label, colour, 'font-size="10"'))
     return marks
+
+
+def _result(one: Row) -> str:
+    return REFUSED if one["winner"] is None else ELECTED
 
 
 def _election_said(one: Row) -> str:
@@ -191,54 +213,13 @@ def _election_said(one: Row) -> str:
 def _gap_bars(gaps: Sequence[Row], place: Place) -> list[str]:
     # Those without a master are certain, so they are drawn over the others.
     ordered = sorted(gaps, key=lambda gap: gap["kind"] == NO_MASTER)
-    return [
-        _bar(
-            one,
-            place,
-            COLOURS[one["kind"]],
-            f"{one['kind']} for {wording.duration(one['to_ms'] - one['from_ms'])}\n{_when(one)}",
-            "gap",
-        )
-        for one in ordered
-    ]
+    drawn = bars(ordered, place, lambda one: f"gap {name_of(one['kind'])}", _gap_said)
+    return [shape for _, _, shape in drawn]
 
 
-def _close_up(failover: Row, top: float) -> list[str]:
-    phases = failover["phases"]
-    began_ms, ended_ms = phases[0]["at_ms"], phases[-1]["at_ms"]
-    place = _scale(began_ms, ended_ms, LEFT, WIDTH - RIGHT)
-    title = (
-        f"epoch {failover['old_epoch']} → {failover['new_epoch']}, master {failover['old_master']} "
-        f"→ {failover['new_master']} ({failover['cause'] or 'no cause given'}), "
-        f"{wording.moment(began_ms)} UTC, {wording.duration(ended_ms - began_ms)}"
-    )
-    parts = [
-        f'<g class="close-up" transform="translate(0 {top:.0f})">',
-        _text(16, 14, title, 'font-weight="600"'),
-    ]
-    steps = [(before, one) for before, one in pairwise(phases) if before["at_ms"] < one["at_ms"]]
-    for number, (before, one) in enumerate(steps):
-        said = f"{before['phase']} → {one['phase']}: {one['took_ms']} ms"
-        span = {"from_ms": before["at_ms"], "to_ms": one["at_ms"]}
-        parts.append(_bar(span, place, PHASE_COLOURS[number % 2], said, "phase", top=22))
-    return [*parts, *_phase_labels(phases, place), "</g>"]
-
-
-def _phase_labels(phases: Sequence[Row], place: Place) -> list[str]:
-    """The last one, at the right end, and of the others those that fit before it."""
-    labels = [
-        (place(one["at_ms"]), f"{one['phase']} +{one['at_ms'] - phases[0]['at_ms']}")
-        for one in phases
-    ]
-    last = labels.pop()[1]
-    last_x = WIDTH - RIGHT - LABEL_PX * len(last)
-    parts, free_from = [_text(WIDTH - RIGHT, 54, last, 'font-size="10" text-anchor="end"')], 0.0
-    for x, label in labels:
-        end = x + LABEL_PX * len(label) + 4
-        if x >= free_from and end <= last_x:
-            parts.append(_text(x, 54, label, 'font-size="10"'))
-            free_from = end
-    return parts
+def _gap_said(one: Row) -> str:
+    lasted = wording.duration(one["to_ms"] - one["from_ms"])
+    return f"{one['kind']} for {lasted}\n{when(one)}"
 
 
 def _axis(from_ms: int, to_ms: int, place: Place, bottom: float) -> list[str]:
@@ -250,17 +231,15 @@ def _axis(from_ms: int, to_ms: int, place: Place, bottom: float) -> list[str]:
     parts, at_ms = [], -(-from_ms // step) * step
     while at_ms <= to_ms:
         x = place(at_ms)
-        parts.append(
-            f'<line class="tick" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 8}" y2="{bottom + 4}" '
-            'stroke="#ddd"/>'
-        )
         anchor = "middle" if x < WIDTH - 2 * RIGHT else "end"
+        parts.append(rule(x, LANES_TOP - 8, bottom + 4, "grid tick"))
         parts.append(
-            _text(
+            text(
                 x,
                 bottom + 18,
                 _tick_label(at_ms, step),
-                f'text-anchor="{anchor}" fill="#555" font-size="11"',
+                "dim",
+                f'text-anchor="{anchor}" font-size="11"',
             )
         )
         at_ms += step
@@ -274,34 +253,3 @@ def _tick_label(at_ms: int, step_ms: int) -> str:
     if step_ms >= 60_000:
         return f"{day[5:]} {clock[:5]}"
     return clock[:8] if step_ms >= 1_000 else clock[3:]
-
-
-def _legend(top: float) -> list[str]:
-    parts, x = [], float(LEFT)
-    for name, colour in COLOURS.items():
-        parts.append(f'<rect x="{x:.0f}" y="{top - 10}" width="12" height="12" fill="{colour}"/>')
-        parts.append(_text(x + 16, top, name, 'font-size="11"'))
-        x += 28 + LABEL_PX * len(name)
-    return parts
-
-
-def _bar(stretch: Row, place: Place, colour: str, said: str, kind: str, *, top: float = 5) -> str:
-    x = place(stretch["from_ms"])
-    width = max(NARROWEST_PX, place(stretch["to_ms"]) - x)
-    name = kind.replace(" ", "-")
-    return (
-        f'<rect class="{name}" x="{x:.1f}" y="{top:.0f}" width="{width:.1f}" height="{BAR}" '
-        f'fill="{colour}">{_title(said)}</rect>'
-    )
-
-
-def _when(stretch: Row) -> str:
-    return f"{wording.moment(stretch['from_ms'])} to {wording.moment(stretch['to_ms'])} UTC"
-
-
-def _title(text: str) -> str:
-    return f"<title>{escape(text)}</title>"
-
-
-def _text(x: float, y: float, text: str, style: str = "") -> str:
-    return f'<text x="{x:.1f}" y="{y:.0f}"{" " if style else ""}{style}>{escape(text)}</text>'

@@ -38,10 +38,10 @@ from lakehouse.proof.kept import PROVEN
 from lakehouse.proof.known_names import KNOWN
 from lakehouse.tables.commit_lock import CommitLocks
 from lakehouse.tables.lake import Lake, open_delta
-from lakehouse.tables.specs import TABLES, TableSpec
+from lakehouse.tables.specs import LANDING_TABLES, TableSpec
 
 CARED_FOR: tuple[TableSpec, ...] = (
-    *TABLES,
+    *LANDING_TABLES,
     *GOLD_TABLES,
     GOLD_PROGRESS,
     *AGGREGATE_TABLES,

@@ -3,13 +3,16 @@ Streaming.
 
 Responsible for queries, their checkpoints and the count of what came too late. A batch that is
 taken twice gives the same windows again, and these replace themselves by key: whatever ends the
-job, nothing is lost and nothing counted twice. Refuses to know what is counted (`aggregates`).
+job, nothing is lost and nothing counted twice. A checkpoint is of these very tables: when one is
+made anew, all is counted anew, and so it is when a job was away for longer than its sources keep
+the commits, for the rows are all there. Refuses to know what is counted (`aggregates`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -21,9 +24,11 @@ from lakehouse.gold.aggregate_tables import AGGREGATE_INPUTS, AGGREGATE_TABLES
 from lakehouse.gold.aggregates import AGGREGATES, EVENT_TIME, Aggregate
 from lakehouse.gold.merge import Merge, merge_rows
 from lakehouse.gold.specs import GoldTableSpec
+from lakehouse.spark_session import hadoop_files
 from lakehouse.tables.commit_lock import CommitLocks
 from lakehouse.tables.delta import count_rows, ensure_tables, open_table, read
 from lakehouse.tables.lake import Lake, spark_path
+from lakehouse.troubles import error_text, note_java
 
 log = logging.getLogger("regent.lake.gold")
 
@@ -31,7 +36,9 @@ WATERMARK_S = 600
 CHECKPOINTS = ".checkpoints/aggregates"
 FILES_PER_BATCH = 10_000
 """More than a first look at a cared-for table meets: what comes in one batch is never too late."""
-ERROR_CHARS_MAX = 500
+COMMITS_GONE = ("DELTA_MISSING_FILES_UNEXPECTED_VERSION", "FAILED_READ_FILE.FILE_NOT_EXIST")
+"""What Spark says when commits behind the checkpoint, or the files that they brought, are gone."""
+ID_CHARS = 16
 STALLED_S = 240
 """A batch of `FILES_PER_BATCH` files takes seconds; the first one also waits for Spark to warm
 up.
@@ -64,9 +71,11 @@ class AggregatesJob:
         checkpoint: str | None = None,
         watermark_s: int = WATERMARK_S,
         merge: Merge = merge_rows,
+        require_alone: Callable[[], None] = lambda: None,
     ) -> None:
-        """`checkpoint`: folder or URI of the queries' progress, in the lake by default. Raises
-        `LakehouseError` without a cluster.
+        """`checkpoint`: folder or URI of the queries' progress, in the lake by default.
+        `require_alone` is asked before each step and each commit and raises `LakehouseError` when
+        another job may be at work. Raises `LakehouseError` without a cluster.
         """
         if lake.cluster_id is None:
             raise LakehouseError(
@@ -78,6 +87,9 @@ class AggregatesJob:
         self._lake = lake
         self._locks = locks
         self._watermark_s, self._merge = watermark_s, merge
+        self._require_alone = require_alone
+        self._failure: LakehouseError | None = None
+        """What ended the last commit: Spark tells it only within Java's stack."""
         ensure_tables(lake, AGGREGATE_TABLES)
 
     def step(self) -> list[Intake] | None:
@@ -85,6 +97,7 @@ class AggregatesJob:
 
         Raises `LakehouseError` when a query fails, `NotLanded` when a source is missing.
         """
+        self._require_alone()  # Two would write one checkpoint.
         before = self._versions()
         for aggregate in AGGREGATES:
             self._count(aggregate)
@@ -95,22 +108,47 @@ class AggregatesJob:
         return found
 
     def _count(self, aggregate: Aggregate) -> None:
+        name = aggregate.table.name
+        error = self._tried(aggregate)
+        if error is not None and not _commits_are_gone(error):
+            # A source that got a column since the query was planned is read well the second time.
+            note_java(error)
+            log.warning("%s will be tried again: %s", name, error_text(error))
+            error = self._tried(aggregate)
+        if error is not None and _commits_are_gone(error):
+            log.warning(
+                "%s is counted anew: its sources no longer hold the commits since the last run",
+                name,
+            )
+            self._forget(self._checkpoint_of(aggregate))
+            error = self._tried(aggregate)
+        if error is not None:
+            note_java(error)
+            raise LakehouseError(
+                f"{name} could not be counted on from where the last run ended: "
+                f"{error_text(error)}; without {self._checkpoint_of(aggregate)} all is counted anew"
+            ) from error
+
+    def _tried(self, aggregate: Aggregate) -> Exception | None:
+        """Count on; gives what Spark ended it with. Raises what ended a commit."""
         from pyspark.errors import PySparkException
 
-        for attempt in (1, 2):
-            query = self._started(aggregate)
-            try:
-                _finish(query)
-                return
-            except PySparkException as error:
-                # A source that got a column since the query was planned is read well the second
-                # time.
-                text = str(error).strip()[:ERROR_CHARS_MAX]
-                if attempt == 2:
-                    raise LakehouseError(
-                        f"{aggregate.table.name} could not be counted on: {text}"
-                    ) from error
-                log.warning("%s will be tried again: %s", aggregate.table.name, text)
+        self._failure = None
+        try:
+            _finish(self._started(aggregate))
+        except PySparkException as error:
+            if self._failure is not None:
+                raise self._failure from error
+            return error
+        return None
+
+    def _forget(self, checkpoint: str) -> None:
+        """Remove it; a kill in between leaves it whole or gone, on a disk."""
+        files, here = hadoop_files(self._spark, checkpoint)
+        _, aside = hadoop_files(self._spark, f"{checkpoint}.gone")
+        files.delete(aside, True)
+        files.rename(here, aside)
+        files.delete(aside, True)
 
     def _started(self, aggregate: Aggregate) -> Any:
         rows = aggregate.rows_of(
@@ -123,10 +161,16 @@ class AggregatesJob:
             # Each run ends with a batch without rows: it writes down how far the watermark is, else
             # the next run would begin with an older one.
             .foreachBatch(lambda batch, _: self._put(aggregate.table, batch))
-            .option("checkpointLocation", f"{self._checkpoint}/{aggregate.table.name}")
+            .option("checkpointLocation", self._checkpoint_of(aggregate))
             .trigger(availableNow=True)
             .start()
         )
+
+    def _checkpoint_of(self, aggregate: Aggregate) -> str:
+        tables = (aggregate.table, *aggregate.sources)
+        ids = " ".join(str(open_table(self._lake, one).metadata().id) for one in tables)
+        of_these = hashlib.sha256(ids.encode()).hexdigest()[:ID_CHARS]
+        return f"{self._checkpoint}/{aggregate.table.name}.{of_these}"
 
     def _stream(self, source: Any) -> Any:
         from pyspark.sql import functions as f
@@ -144,8 +188,16 @@ class AggregatesJob:
         # batch twice.
         rows = batch.toArrow().to_pylist()
         if rows:
-            with self._locks.held(table.name):
-                self._merge(self._lake, table, rows)
+            try:
+                self._commit(table, rows)
+            except LakehouseError as error:
+                self._failure = error
+                raise
+
+    def _commit(self, table: GoldTableSpec, rows: list[dict[str, Any]]) -> None:
+        with self._locks.held(table.name):
+            self._require_alone()
+            self._merge(self._lake, table, rows)
 
     def _versions(self) -> list[int]:
         sources = [source for aggregate in AGGREGATES for source in aggregate.sources]
@@ -171,8 +223,12 @@ class AggregatesJob:
         if rows != sorted(
             read(self._lake, AGGREGATE_INPUTS).to_pylist(), key=lambda row: row["aggregate"]
         ):
-            with self._locks.held(AGGREGATE_INPUTS.name):
-                merge_rows(self._lake, AGGREGATE_INPUTS, rows)
+            self._commit(AGGREGATE_INPUTS, rows)
+
+
+def _commits_are_gone(error: Exception) -> bool:
+    text = str(error)
+    return any(one in text for one in COMMITS_GONE)
 
 
 def _finish(query: Any) -> None:

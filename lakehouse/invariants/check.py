@@ -40,6 +40,7 @@ from lakehouse.tables.bronze_log import BronzeLog, LandedRecord, all_logs
 from lakehouse.tables.delta import milliseconds, read
 from lakehouse.tables.high_water import Partition
 from lakehouse.tables.lake import Lake
+from lakehouse.tables.losses import Losses, read_losses
 from lakehouse.tables.specs import BRONZE
 
 VIOLATIONS_KEPT_MAX = 1_000
@@ -71,7 +72,7 @@ def check(
     """
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     reached = kept.reached(lake)
-    logs = _logs(lake)
+    logs, noted = _logs(lake), read_losses(lake)
     before = None if from_start else kept.last_check(lake)
     if before is not None and not _is_as_it_was(before, logs):
         before = None
@@ -80,14 +81,17 @@ def check(
     report = step.report
     found = [
         *step.alarms,
-        *_gaps(logs),
+        *_gaps(logs, noted),
         *_gone(lake, step, logs[COMMAND_LOG].end, now_ms),
-        *_shortened(logs, reached, witnesses, now_ms),
+        *_shortened(logs, reached, witnesses, noted, now_ms),
         *_doubled(logs),
     ]
     then = kept.alarms(lake)
     alarms = merged(then, found, now_ms, judged_anew=before is None)
     report.alarms = standing(alarms)
+    report.losses = noted.missing(
+        {_place(name): (log.holes, log.end) for name, log in logs.items()}
+    )
     if lake.cluster_id is None:
         return report  # Nothing has landed yet.
     try:
@@ -224,10 +228,12 @@ def _holes(name: str, log: BronzeLog) -> list[tuple[int, int]]:
     return [hole for hole in log.holes if hole[0] > 0 or for_ever]
 
 
-def _gaps(logs: Logs) -> Iterable[Alarm]:
+def _gaps(logs: Logs, noted: Losses) -> Iterable[Alarm]:
+    """But for what is noted as lost."""
     for name, log in logs.items():
-        for first, last in _holes(name, log):
-            yield of_gap(*_place(name), first, last)
+        for hole in _holes(name, log):
+            for first, last in noted.left_of(_place(name), *hole):
+                yield of_gap(*_place(name), first, last)
 
 
 def _gone(lake: Lake, step: _Step, commands_end: int, now_ms: int) -> Iterable[Alarm]:
@@ -245,13 +251,13 @@ def _gone(lake: Lake, step: _Step, commands_end: int, now_ms: int) -> Iterable[A
 
 
 def _shortened(
-    logs: Logs, reached: Mapping[str, int], witnesses: Witnesses | None, now_ms: int
+    logs: Logs, reached: Mapping[str, int], witnesses: Witnesses | None, noted: Losses, now_ms: int
 ) -> Iterable[Alarm]:
     """Partitions that went further once."""
     ends = {_place(name): log.end for name, log in logs.items()}
     asked = [Witness(*_place(name), end, kept.CHECKED.name) for name, end in reached.items()]
     if witnesses is not None:
-        asked += [*witnesses.remembered, *witnesses.beyond(ends)]
+        asked += [*witnesses.remembered, *witnesses.beyond(noted.behind_ends(ends))]
     return map(of_shortened, shortened(asked, ends, now_ms))
 
 

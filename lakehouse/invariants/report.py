@@ -9,9 +9,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec.structs import asdict
+
 from lakehouse import wording
 from lakehouse.invariants.alarms import AHEAD, DOUBLED, GAP, SHORT, VIOLATION, Alarm
 from lakehouse.invariants.invariants import BY_NAME, INVARIANTS
+from lakehouse.tables.losses import Loss
 from lakehouse.tables.specs import BRONZE
 
 ALARMS_SHOWN_MAX = 100
@@ -53,6 +56,8 @@ class Report:
     """Invariant -> how often it is broken; only those that are."""
     alarms: list[Alarm] = field(default_factory=list)
     """Those that stand, by the time they were first seen."""
+    losses: list[Loss] = field(default_factory=list)
+    """What was gone from the log before it landed, and is noted: no alarm, and missing for good."""
     ahead: int = 0
     """Commands that are missing behind the end though what they led to has landed: they are on
     their way, or were taken away.
@@ -82,7 +87,7 @@ class Report:
     def as_dict(self) -> dict[str, Any]:
         """For `--json`; with the explanation of each invariant."""
         found: dict[str, Any] = {
-            name: getattr(self, name) for name in self.__slots__ if name != "alarms"
+            name: getattr(self, name) for name in self.__slots__ if name not in ("alarms", "losses")
         }
         shown = [one.as_dict() for one in self.alarms[:ALARMS_SHOWN_MAX]]
         invariants = {one.name: one.explanation for one in INVARIANTS}
@@ -91,6 +96,8 @@ class Report:
             "alarms_standing": len(self.alarms),
             "alarms": shown,
             "gaps": self.gaps,
+            "losses": [asdict(one) for one in self.losses[:ALARMS_SHOWN_MAX]],
+            "losses_noted": len(self.losses),
             "invariants": invariants,
             "exit_code": self.exit_code,
         }
@@ -126,6 +133,11 @@ class Report:
         ]
         if len(self.alarms) > len(shown):
             lines.append(f"  {len(self.alarms) - len(shown)} more alarms stand in gold/alarms")
+        lines += [f"  noted loss: {one.said}" for one in self.losses[:ALARMS_SHOWN_MAX]]
+        if len(self.losses) > ALARMS_SHOWN_MAX:
+            lines.append(
+                f"  {len(self.losses) - ALARMS_SHOWN_MAX} more losses are noted in bronze/losses"
+            )
         if self.ahead and all(one.alarm != AHEAD for one in self.alarms):
             lines.append(
                 f"  {self.ahead} commands are still on their way, what they led to has landed"

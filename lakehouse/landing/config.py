@@ -17,10 +17,13 @@ from typing import Any, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from lakehouse.errors import LakehouseError
+from lakehouse.landing.log_losses import Gap, gap_of
 from lakehouse.spark_session import SparkSettings
 from lakehouse.tables.lake import Lake, lake_at, spark_path
 
 OFFSETS_PER_BATCH_MAX = 100_000
+JAVA_LOG = "java.log"
+"""In the job's local folder."""
 ENVIRONMENT_PREFIX = "REGENT_LAND_"
 
 Config = TypeVar("Config", bound="SparkConfig")
@@ -31,7 +34,7 @@ class SparkConfig(BaseModel):
     share.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     jars_dir: Path | None = None
     """Folder that holds the jars of Delta and of Spark's Kafka source; None: they come with
@@ -131,7 +134,14 @@ class LandConfig(SparkConfig):
     """By how much the job and its Java process give way to other processes on their machine; 0: not
     at all.
     """
-    offsets_per_batch: int = Field(default=20_000, ge=1, le=OFFSETS_PER_BATCH_MAX)
+    offsets_per_batch: int = Field(default=60_000, ge=1, le=OFFSETS_PER_BATCH_MAX)
+    """Records of a batch while the job is behind: to append many costs hardly more than a few. A
+    batch of many bytes is taken in pieces.
+    """
+    accept_loss: list[str] = Field(default_factory=list)
+    """TOPIC/PARTITION:FROM-TO, both offsets included: exactly these commands or outcomes are gone
+    from the log before they landed; land on without them. Any other gap is refused.
+    """
     lock_wait_ms: int = Field(default=60_000, ge=0)
     """How long to wait for the Java process of a killed predecessor to end."""
 
@@ -146,6 +156,11 @@ class LandConfig(SparkConfig):
         if not value.get("bootstrap.servers"):
             raise ValueError("kafka needs bootstrap.servers")
         return value
+
+    @field_validator("accept_loss")
+    @classmethod
+    def _names_gaps(cls, value: list[str]) -> list[str]:
+        return [str(gap_of(one)) for one in value]
 
     @model_validator(mode="after")
     def _has_local_folder(self) -> Self:
@@ -195,6 +210,16 @@ class LandConfig(SparkConfig):
         """Where the status file is, and what Spark throws away."""
         return self.work_dir or Path(lake_at(self.checkpoint_dir).root)
 
+    @property
+    def accepted_gaps(self) -> list[Gap]:
+        """What `accept_loss` names."""
+        return [gap_of(one) for one in self.accept_loss]
+
+    @property
+    def java_log(self) -> Path:
+        """What Spark's Java process says."""
+        return self.local_dir / JAVA_LOG
+
     def lake(self, cluster_id: str | None = None) -> Lake:
         """The lake it lands in."""
         return lake_at(self.tables, cluster_id, self.storage_options)
@@ -214,6 +239,7 @@ class LandConfig(SparkConfig):
             java_home=self.java_home,
             cores=self.spark_cores,
             driver_memory=self.driver_memory,
+            jvm_log=self.java_log,
             small_commits=True,
             object_store=any(
                 lake_at(place).folder is None for place in (self.tables, self.checkpoint_dir)

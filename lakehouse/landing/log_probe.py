@@ -11,15 +11,15 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from events import codec
 from events.commands import ClusterFormed
 from events.envelope import CLUSTER_ID_PATTERN
-from events.topics import COMMANDS_TOPIC
+from events.topics import COMMANDS_TOPIC, KEPT_FOR_EVER
 from lakehouse.errors import LakehouseError, LandingGap
-from lakehouse.tables.high_water import HighWater
+from lakehouse.tables.high_water import HighWater, Partition
 
 ASK_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 20.0
@@ -77,17 +77,17 @@ def wait_for_cluster(
 ) -> str | None:
     """The cluster whose log it is, as record 0 of the commands says; waits for that record.
 
-    None when `stopped()` first. Raises `LakehouseError` when it is not the `wanted` one, and when
-    record 0 forms no cluster.
+    None when `stopped()` first. A log that has lost its beginning is that of the `wanted` one,
+    unless its first record says otherwise. Raises `LakehouseError` when it is not the `wanted` one,
+    and when record 0 forms no cluster.
     """
     told = False
     commands = (COMMANDS_TOPIC, 0)
     while not stopped():
         ends = log_ends(kafka, (COMMANDS_TOPIC,)).get(commands, LogEnds(0, 0))
         if ends.end > ends.first:
-            found = cluster_of(
-                value_at(kafka, COMMANDS_TOPIC, ends.first) if ends.first == 0 else None
-            )
+            first = value_at(kafka, COMMANDS_TOPIC, ends.first)
+            found = cluster_of(first) if ends.first == 0 else _stated(first, ends.first, wanted)
             if wanted is not None and found != wanted:
                 raise LakehouseError(
                     f"{COMMANDS_TOPIC} is the log of cluster {found}, but cluster_id {wanted} is "
@@ -116,6 +116,23 @@ def cluster_of(value: bytes | None) -> str:
             f"record 0 of {COMMANDS_TOPIC} is a {type(record).__name__}: {NO_CLUSTER}"
         )
     return _allowed(record.envelope.cluster_id)
+
+
+def _stated(value: bytes | None, offset: int, wanted: str | None) -> str:
+    """Whose log it is by a later record; what cannot be read says nothing. Raises `LakehouseError`
+    where nothing says it.
+    """
+    if wanted is None:
+        raise LakehouseError(
+            f"{COMMANDS_TOPIC} begins at record {offset}, the log has lost what says whose it is: "
+            "name the cluster with cluster_id"
+        )
+    try:
+        record = codec.decode(value or b"")
+    except codec.CodecError:
+        return wanted
+    envelope = getattr(record, "envelope", None)
+    return wanted if envelope is None else str(envelope.cluster_id)
 
 
 def _allowed(cluster_id: str) -> str:
@@ -151,30 +168,53 @@ def log_ends(kafka: Mapping[str, str], topics: tuple[str, ...]) -> dict[tuple[st
 
 def value_at(kafka: Mapping[str, str], topic: str, offset: int) -> bytes | None:
     """Value bytes of one record of partition 0. Raises `LakehouseError` if none comes."""
+    return values_at(kafka, {(topic, 0): offset})[topic, 0]
+
+
+def values_at(
+    kafka: Mapping[str, str], places: Mapping[Partition, int]
+) -> dict[Partition, bytes | None]:
+    """Value bytes of one record of each partition; None where the log has none at that offset.
+    Raises `LakehouseError` if one does not come.
+    """
     consumer = _reader(kafka)
+    found: dict[Partition, bytes | None] = {}
     try:
-        consumer.assign([TopicPartition(topic, 0, offset)])
+        consumer.assign([TopicPartition(*place, offset) for place, offset in places.items()])
         deadline = time.monotonic() + READ_TIMEOUT_S
-        while time.monotonic() < deadline:
+        while len(found) < len(places):
+            if time.monotonic() > deadline:
+                (topic, number), offset = next(
+                    one for one in sorted(places.items()) if one[0] not in found
+                )
+                raise LakehouseError(
+                    f"record {offset} of {topic}-{number} could not be read from Kafka"
+                )
             message = consumer.poll(0.5)
-            if message is None or message.error() is not None:
+            if message is None:
                 continue
-            at = message.offset()
-            if at is not None and at >= offset:
-                return message.value() if at == offset else None
-        raise LakehouseError(f"record {offset} of {topic} could not be read from Kafka")
+            place, at = (str(message.topic()), int(message.partition() or 0)), message.offset()
+            error = message.error()
+            if error is not None and error.code() == KafkaError._AUTO_OFFSET_RESET:
+                found.setdefault(place, None)  # Retention has just taken it.
+            elif error is None and at is not None and at >= places[place]:
+                found.setdefault(place, message.value() if at == places[place] else None)
+        return found
     finally:
         consumer.close()
 
 
 def check_same_log(
-    kafka: Mapping[str, str], mark: HighWater, landed_value: Callable[[int], bytes | None]
+    kafka: Mapping[str, str],
+    mark: HighWater,
+    landed_value: Callable[[Partition, int], bytes | None],
 ) -> None:
     """Refuse to land from a log that is not the one the tables were made from.
 
     Without this a log that was made anew would look like a replay, and its records would be
-    dropped as known. `mark` is bronze's; `landed_value(offset)` is a landed command.
-    Raises `LandingGap`.
+    dropped as known. `mark` is bronze's; `landed_value(partition, offset)` is a landed record.
+    Compared are the last landed record of every partition, and the first one that the log still
+    holds. Raises `LandingGap`.
     """
     ends = log_ends(kafka, tuple(sorted({topic for topic, _ in mark.marks})))
     for (topic, number), last in sorted(mark.marks.items()):
@@ -184,15 +224,20 @@ def check_same_log(
                 f"{topic}-{number} ends at {end} but record {last} has landed: this log is "
                 "another one or has lost its end. Keep these tables and land into a new folder"
             )
-    commands = (COMMANDS_TOPIC, 0)
-    if mark.of(commands) < 0:
-        return
-    for offset in sorted({ends[commands].first, mark.of(commands)}):
-        if value_at(kafka, COMMANDS_TOPIC, offset) != landed_value(offset):
-            raise LandingGap(
-                f"{COMMANDS_TOPIC} holds another record at offset {offset} than the one that "
-                "has landed: this is another log. Keep these tables and land into a new folder"
-            )
+    held = {place: last for place, last in mark.marks.items() if ends[place].first <= last}
+    for asked in ({place: ends[place].first for place in held}, held):
+        for place, value in values_at(kafka, asked).items():
+            landed = landed_value(place, asked[place])
+            if value == landed:
+                continue
+            # Elsewhere retention takes records, and landing may have begun behind the first one.
+            if place[0] in KEPT_FOR_EVER or (value is not None and landed is not None):
+                topic, number = place
+                raise LandingGap(
+                    f"{topic}-{number} holds another record at offset {asked[place]} than the "
+                    "one that has landed: this is another log. Keep these tables and land into "
+                    "a new folder"
+                )
 
 
 def _reader(kafka: Mapping[str, str]) -> Consumer:

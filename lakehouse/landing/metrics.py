@@ -93,6 +93,14 @@ class _Seen(Collector):
             for name, offset in sorted(getattr(status, which).items()):
                 offsets.add_metric([name], offset)
             yield offsets
+        lost = GaugeMetricFamily(
+            "regent_lake_lost_records",
+            "Records that were gone from the log before they landed, and are noted",
+            labels=["partition"],
+        )
+        for name, count in sorted(status.lost_records.items()):
+            lost.add_metric([name], count)
+        yield lost
         if status.alarms is not None:
             yield GaugeMetricFamily(
                 "regent_lake_alarms",

@@ -18,6 +18,10 @@ from typing import Any
 from lakehouse.errors import NotLanded
 
 STATUS_FILE = "status.json"
+SILENT_MS_MAX, STARTS_MS_MAX = 60_000, 600_000
+"""A job that lands writes its status every few seconds; one that starts waits for Spark, or for the
+log.
+"""
 POLL_MS = 50
 
 
@@ -41,12 +45,52 @@ class LandingStatus:
     """Records of the log that have not landed in bronze, when it was asked last."""
     lag_ms: dict[str, int] = field(default_factory=dict)
     """For how long the oldest of them has been in the log."""
+    lost_records: dict[str, int] = field(default_factory=dict)
+    """Records that were gone from the log before they landed, and are noted."""
     alarms: int | None = None
     """Alarms of the check that stand; None before its first round."""
     troubles: dict[str, str] = field(default_factory=dict)
     """Activities beside landing whose last round failed, and why."""
     metrics: str | None = None
     """Where Prometheus finds the metrics, host:port."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standstill:
+    """Why nothing lands, and what to do about it; a sentence each."""
+
+    text: str
+    way_out: str
+    is_certain: bool = True
+    """False: the job is still starting, for longer than one needs."""
+
+
+def standstill(found: LandingStatus, *, lives: bool, now_ms: int) -> Standstill | None:
+    """What one status says at `now_ms` of the wall clock; `lives`: its process does. None while the
+    job does what it should.
+    """
+    name, silent_ms = f"the landing job (pid {found.pid})", now_ms - found.updated_at_ms
+    if found.error is not None:
+        return Standstill(
+            f"the landing job failed: {found.error}", "Put that right, and start it again."
+        )
+    if not lives:
+        return Standstill(
+            f"{name} does not run; its last stage: {found.stage}",
+            "Start it again: it goes on where it was.",
+        )
+    if found.ready and silent_ms > SILENT_MS_MAX:
+        return Standstill(
+            f"{name} has said nothing for {silent_ms / 1000:.0f} s",
+            "It stands still, or another process has its number: end it, and start it again.",
+        )
+    if not found.ready and silent_ms > STARTS_MS_MAX:
+        return Standstill(
+            f"{name} is at '{found.stage}' for {silent_ms / 1000:.0f} s",
+            "What it waits for:",
+            is_certain=False,
+        )
+    return None
 
 
 class StatusFile:

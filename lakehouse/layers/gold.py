@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from events.topics import COMMANDS_TOPIC
-from lakehouse.errors import NotLanded, TablesInUse
+from lakehouse.errors import LocksDoNotHold, NotLanded, TablesInUse
 from lakehouse.gold import progress as gold_progress
 from lakehouse.gold import source
 from lakehouse.gold.fold import GoldFold
@@ -94,13 +94,13 @@ def _opened(lake: Lake, kept: Progress) -> tuple[dict[str, _Table], list[Finding
 
 
 def _no_run(lake: Lake) -> AbstractContextManager[None]:
-    """Who may only read, and an object store, have no locks: then a run between two openings is
-    told as a difference, and gone when asked again.
+    """Who may only read, an object store and a share of several hosts have no locks: then a run
+    between two openings is told as a difference, and gone when asked again.
     """
     run = f"gold/run {lake.cluster_id}"
     try:
         return _Held(CommitLocks(lake.folder, (run,)), run) if lake.folder else nullcontext()
-    except OSError:
+    except (OSError, LocksDoNotHold):
         return nullcontext()
 
 

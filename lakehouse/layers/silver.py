@@ -26,6 +26,7 @@ from lakehouse.tables.bronze_files import BronzeFiles
 from lakehouse.tables.high_water import Partition
 from lakehouse.tables.lake import Lake
 from lakehouse.tables.listed_files import cannot_be_read
+from lakehouse.tables.losses import read_losses
 from lakehouse.tables.row_checks import first_broken
 from lakehouse.tables.specs import UNREADABLE, TableSpec
 from lakehouse.tables.table_files import UNREADABLE as DAMAGED
@@ -167,6 +168,8 @@ class _Beside:
         self._files, self._catalogue = files, catalogue
         self._tables, self._found = tables, found
         self._now_ms = now_ms
+        self._noted = read_losses(lake)
+        self._of_lost = 0
         self._on_their_way = 0
         self._unknown = 0
 
@@ -187,6 +190,11 @@ class _Beside:
         """What is no finding."""
         if self._on_their_way:
             yield f"{self._on_their_way} rows of silver are still on their way"
+        if self._of_lost:
+            yield (
+                f"{self._of_lost} rows of silver are of records that are noted as lost before "
+                "bronze had them"
+            )
         if self._unknown:
             yield (
                 f"{self._unknown} records have a schema that this release does not know: what "
@@ -226,6 +234,7 @@ class _Beside:
             for offset, value in zip(offsets, values, strict=True)
             if offset not in made.values or made.values[offset] != value
         ]
+        wrong = self._without_lost(place, wrong)
         said = "a row that is not of the record of bronze"
         self._found.found(_findings(table.spec, place, runs(sorted(wrong)), said, WHAT_TO_DO))
         return set(offsets)
@@ -253,7 +262,7 @@ class _Beside:
         for row in there.to_pylist():
             by_offset.setdefault(row["log_offset"], []).append(row)
         twice = sorted(offset for offset, rows in by_offset.items() if len(rows) > 1)
-        strange = sorted(by_offset.keys() - mine.keys() - made.unknown)
+        strange = self._without_lost(place, sorted(by_offset.keys() - mine.keys() - made.unknown))
         self._found.found(_findings(own, place, runs(twice), "a row stands twice", WHAT_TO_DO))
         self._found.found(
             _findings(own, place, runs(strange), "a row that no record of bronze gives", WHAT_TO_DO)
@@ -268,7 +277,15 @@ class _Beside:
         missing = sorted(
             offset for offset in mine.keys() - by_offset.keys() if offset not in made.broken
         )
-        self._missing(own, place, missing, made, quarantined)
+        self._missing(own, place, missing, made, quarantined, max(by_offset, default=-1))
+
+    def _without_lost(self, place: Partition, offsets: Sequence[int]) -> list[int]:
+        """Without those of records that the silver query had and bronze's had not, when the log
+        dropped them.
+        """
+        found = [offset for offset in offsets if not self._noted.covers(place, offset)]
+        self._of_lost += len(offsets) - len(found)
+        return found
 
     def _missing(
         self,
@@ -277,12 +294,18 @@ class _Beside:
         missing: Sequence[int],
         made: _Made,
         quarantined: set[int],
+        last: int,
     ) -> None:
+        """`last`: the last row there is. What lacks in front of it is on no way: rows come in
+        order.
+        """
         waiting = [offset for offset in missing if offset in quarantined]
         new = {
             offset
             for offset in missing
-            if self._now_ms - made.landed_ms[offset] <= AHEAD_MAX_MS and offset not in quarantined
+            if offset > last
+            and self._now_ms - made.landed_ms[offset] <= AHEAD_MAX_MS
+            and offset not in quarantined
         }
         self._on_their_way += len(new)
         gone = [one for one in missing if one not in new and one not in quarantined]

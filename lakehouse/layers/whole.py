@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from lakehouse.errors import LakehouseError
 from lakehouse.landing.kinds import Catalogue
 from lakehouse.landing.late_schemas import LateSchemas
 from lakehouse.layers.beside_anchors import compare_anchors
@@ -18,8 +19,10 @@ from lakehouse.layers.difference import Compared
 from lakehouse.layers.gold import compare_gold
 from lakehouse.layers.silver import compare_silver
 from lakehouse.proof.verdict import Verdict
+from lakehouse.sql.named_tables import there
 from lakehouse.tables.bronze_files import BronzeFiles
-from lakehouse.tables.lake import Lake
+from lakehouse.tables.lake import Lake, open_delta
+from lakehouse.tables.listed_files import false_statistics
 from lakehouse.tables.table_files import UNREADABLE
 
 
@@ -35,6 +38,19 @@ def with_tables(verdict: Verdict, lake: Lake, schemas_dirs: Sequence[Path] = ())
         files.leave_out_damaged()  # The proof has named them.
         found.take(compare_silver(lake, files, _catalogue(schemas_dirs)))
     found.take(compare_gold(lake))
+    return with_found(verdict, found)
+
+
+def with_statistics(verdict: Verdict, lake: Lake) -> Verdict:
+    """The same with what Delta's log says of each file held against the file's footer: readers pass
+    files over by it. Not in an object store. A table that cannot be opened is another's finding.
+    """
+    found = Compared()
+    for spec in there(lake).values() if lake.folder is not None else ():
+        try:
+            found.problems += false_statistics(lake, spec, open_delta(lake, spec))
+        except LakehouseError:
+            continue
     return with_found(verdict, found)
 
 

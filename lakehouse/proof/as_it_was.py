@@ -22,6 +22,7 @@ from lakehouse.proof.witnesses import LakeWitnesses
 from lakehouse.tables.bronze_files import BronzeFiles
 from lakehouse.tables.high_water import Partition
 from lakehouse.tables.lake import Lake
+from lakehouse.tables.losses import Losses
 from lakehouse.tables.specs import BRONZE
 
 OFFSETS_TOLD_MAX = 5
@@ -86,9 +87,9 @@ def older(
     return found, [told]
 
 
-def shortened(before: LakeWitnesses, ends: Mapping[Partition, int]) -> list[Finding]:
+def shortened(before: LakeWitnesses, ends: Mapping[Partition, int], noted: Losses) -> list[Finding]:
     """Partitions that end before somebody does who remembers more."""
-    asked = [*before.remembered, *before.beyond(ends)]
+    asked = [*before.remembered, *before.beyond(noted.behind_ends(ends))]
     return [
         Finding(BRONZE.name, one.topic, one.partition, one.end, one.was - 1, one.said, END_TO_DO)
         for one in lengths.shortened(asked, ends, time.time_ns() // 1_000_000)

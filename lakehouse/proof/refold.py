@@ -9,10 +9,11 @@ told with its offset. Refuses to hold a rule: it uses the fold of the controller
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import groupby
+from itertools import groupby, takewhile
 from operator import itemgetter
 from typing import Any
 
@@ -30,7 +31,7 @@ from lakehouse.invariants.invariants import (
 from lakehouse.invariants.rows import Decided
 from lakehouse.proof.pieces import outcome_hash, says_the_same
 from processors.fold import snapshot_codec
-from processors.fold.folder import Folder, ReleaseTooOld
+from processors.fold.folder import READ_AHEAD, Applied, Folder, ReleaseTooOld
 
 PROBLEMS_TOLD_MAX = 20
 """Of one range; more of them say nothing new."""
@@ -114,6 +115,8 @@ class _Run:
     def __init__(self, start: int, size: int) -> None:
         self._size = size
         self._folder: Folder | None = None
+        self._ahead: list[tuple[int, list[Entry]]] = []
+        """What is to be folded next: a command each, and what was published about it."""
         self._watch = Watch(OF_DECISIONS)
         if start == 0:
             self._folder = Folder()
@@ -124,16 +127,40 @@ class _Run:
     def told(self, entries: Iterable[Entry]) -> Iterator[tuple[RangeTold, bytes | None]]:
         for offset, same in groupby(entries, itemgetter(1)):
             if offset >= self._range.first + self._size:
+                self._fold_ahead()
                 yield self._closed(offset // self._size * self._size)
-            self._take(offset, list(same))
+            own = list(same)
+            if _is_plain(own):
+                self._ahead.append((offset, own))
+            else:
+                self._fold_ahead()
+                self._take(offset, own)
+            if len(self._ahead) == READ_AHEAD or (offset + 1) % self._size == 0:
+                self._fold_ahead()
             if (
                 (offset + 1) % self._size == 0
                 and self._range.commands
                 and self._range.last == offset
             ):
                 yield self._closed(offset + 1)
+        self._fold_ahead()
         if self._range.commands or self._range.problems or self._range.first_mismatch is not None:
             yield self._range, None
+
+    def _fold_ahead(self) -> None:
+        """Fold what waits, in one go, and one by one from the first that cannot be folded on."""
+        ahead, self._ahead = self._ahead, []
+        applied: list[Applied] = []
+        if ahead and self._folder is not None and ahead[0][0] == self._folder.next_offset:
+            first = ahead[0][0]
+            whole = takewhile(lambda one: one[1][0] == first + one[0], enumerate(ahead))
+            values = [own[0][3] or b"" for _, (_, own) in whole]
+            with suppress(ReleaseTooOld):
+                self._folder.apply_each(first, values, applied)
+        for (offset, own), one in zip(ahead, applied, strict=False):
+            self._compare(offset, self._noted(one), own[1:])
+        for offset, own in ahead[len(applied) :]:
+            self._take(offset, own)
 
     def _take(self, offset: int, entries: list[Entry]) -> None:
         folded: tuple[str, str] | None = None
@@ -163,10 +190,10 @@ class _Run:
             self._watch = Watch(OF_DECISIONS, found.carried)
 
     def _folded(self, offset: int, value: bytes) -> tuple[str, str] | None:
-        """Digest and outcome hash; None when it could not be folded: after a hole nothing is folded
-        any more.
+        """As `_noted`; None when it could not be folded: after a hole nothing is folded any
+        more.
         """
-        folder, tally = self._folder, self._range
+        folder = self._folder
         if folder is None or offset != folder.next_offset:
             self._folder = None
             return None
@@ -176,7 +203,11 @@ class _Run:
             self._folder = None
             self._problem(offset, str(error))
             return None
-        outcome = applied.outcome
+        return self._noted(applied)
+
+    def _noted(self, applied: Applied) -> tuple[str, str]:
+        """Digest and outcome hash of a command that was folded."""
+        offset, outcome, tally = applied.offset, applied.outcome, self._range
         for one in self._watch.note(Decided(offset, applied.record, outcome)):
             self._problem(offset, ": ".join(filter(None, (one.broker_name, one.said))))
         if applied.digest_agrees is False:
@@ -228,6 +259,11 @@ class _Run:
             state = zlib.compress(plain) if tally.is_sound else None
         self._range = RangeTold(next_first, next_first - 1, tally.after)
         return tally, state
+
+
+def _is_plain(entries: Sequence[Entry]) -> bool:
+    """Whether it is one command and what was published about it."""
+    return entries[0][2] == COMMAND and (len(entries) == 1 or entries[1][2] == SAID)
 
 
 def packed(folder: Folder, watch: Watch) -> bytes:

@@ -53,6 +53,7 @@ from lakehouse.tables.delta import read
 from lakehouse.tables.high_water import Partition
 from lakehouse.tables.lake import Lake
 from lakehouse.tables.listed_files import reason
+from lakehouse.tables.losses import read_losses
 from lakehouse.tables.specs import BY_NAME
 from lakehouse.tables.table_files import UNREADABLE
 
@@ -93,7 +94,7 @@ class Scope:
 
 def unproven_commands(lake: Lake, scope: Scope = Scope()) -> int:
     """How many commands a proof has to fold, about. Raises `NotLanded`, `LakehouseError`."""
-    end = _end(BronzeFiles(lake), COMMANDS, lake)
+    end = _readable_end(BronzeFiles(lake), lake)
     last = end - 1 if scope.last is None else min(scope.last, end - 1)
     if scope.is_part or scope.from_start:
         return last + 1 - (scope.first or 0)
@@ -102,6 +103,16 @@ def unproven_commands(lake: Lake, scope: Scope = Scope()) -> int:
         topic == COMMANDS_TOPIC and one.naming == NAMING for (topic, _), one in kept.items()
     )
     return end - proven * scope.range_records
+
+
+def _readable_end(files: BronzeFiles, lake: Lake) -> int:
+    """Where the commands end, by the files that can be read: the proof names the others."""
+    try:
+        return _end(files, COMMANDS, lake)
+    except UNREADABLE:
+        if not files.leave_out_damaged():
+            raise
+        return files.ends.get(COMMANDS, 0)
 
 
 def verify(lake: Lake, settings: SparkSettings, scope: Scope = Scope()) -> Verdict:
@@ -182,6 +193,7 @@ class _Proof:
         self._sizes, self._size = scope.sizes, scope.range_records
         self._ends = files.ends
         self._notices: list[str] = []
+        self._noted = read_losses(lake)
         self._changed: dict[PieceKey, list[Finding]] = {}
         """What is not what it was, by piece."""
 
@@ -193,9 +205,9 @@ class _Proof:
         self._changed = changed(known.values(), names, self._ends, self._sizes)
         older, told_of_older = as_it_was.older(self._files, kept.values(), self._ends, self._size)
         self._changed |= {key: one for key, one in older.items() if key not in self._changed}
-        self._notices = [*notices, *told_of_older]
+        self._notices = [*notices, *told_of_older, *self._lost()]
         findings = [
-            *as_it_was.shortened(before, self._ends),
+            *as_it_was.shortened(before, self._ends, self._noted),
             *as_it_was.doubled(self._files.offsets),
         ]
         landed = self._landed(names, kept)
@@ -213,6 +225,17 @@ class _Proof:
         found = self._with_changed(found)
         pieces = to_keep(landed, made, told, outcomes.said, self._changed_history())
         return dataclasses.replace(found, not_kept=self._keep(pieces, states, known, names, found))
+
+    def _lost(self) -> list[str]:
+        """What is noted as lost and has not landed after all."""
+        landed = {
+            place: (_holes(there, 0), self._ends[place])
+            for place, there in self._files.offsets.items()
+        }
+        lost = [f"noted loss: {one.said}" for one in self._noted.missing(landed)]
+        more = len(lost) - PROBLEMS_SHOWN_MAX
+        told = [f"{more} more losses are noted in bronze/losses"] if more > 0 else []
+        return [*lost[:PROBLEMS_SHOWN_MAX], *told]
 
     def _asked(self, end: int) -> Asked:
         scope = self._scope
@@ -277,7 +300,8 @@ class _Proof:
         there = self._files.offsets.get(OUTCOMES, np.empty(0, np.int64))
         found = [
             (last + 1, f"{offsets(first, last)} right before it never landed")
-            for first, last in (_holes(there, int(there[0])) if len(there) else ())
+            for hole in (_holes(there, int(there[0])) if len(there) else ())
+            for first, last in self._noted.left_of(OUTCOMES, *hole)
         ]
         return [
             f"{OUTCOMES_TOPIC} offset {offset}: {text}"

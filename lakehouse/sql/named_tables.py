@@ -25,16 +25,16 @@ from lakehouse.errors import NotLanded
 from lakehouse.gold.now import GoldNow, gold_now, gold_settled
 from lakehouse.gold.specs import GOLD_BY_NAME, GOLD_TABLES
 from lakehouse.tables.columns import Column
-from lakehouse.tables.delta import open_table
+from lakehouse.tables.delta import dataset_of, open_table
 from lakehouse.tables.lake import Lake
 from lakehouse.tables.listed_files import cannot_be_read
-from lakehouse.tables.specs import CLUSTER_ID, TABLES, TableSpec
+from lakehouse.tables.specs import CLUSTER_ID, LANDING_TABLES, TableSpec
 
 LAYERS = ("gold", "silver", "bronze")
 KNOWN: Mapping[str, TableSpec] = {
     spec.name.replace("/", "."): spec
     for layer in LAYERS
-    for spec in (*GOLD_TABLES, *TABLES)
+    for spec in (*GOLD_TABLES, *LANDING_TABLES)
     if spec.layer == layer
 }
 _MENTION = re.compile(
@@ -88,6 +88,28 @@ def listed(lake: Lake) -> dict[str, TableSpec]:
     }
 
 
+def there(lake: Lake, names: Sequence[str] | None = None) -> dict[str, TableSpec]:
+    """Of all tables those that have been made, or of `names` all. Raises `NotLanded` for a name
+    that there is not.
+    """
+    if names is not None:
+        wanted = {name: spec_named(lake, name) for name in names}
+        for spec in wanted.values():
+            open_table(lake, spec)
+        return wanted
+    return {name: spec for name, spec in listed(lake).items() if _is_made(lake, spec)}
+
+
+def _is_made(lake: Lake, spec: TableSpec) -> bool:
+    if lake.folder is not None:
+        return (lake.folder / spec.name / "_delta_log").is_dir()
+    try:
+        open_table(lake, spec)
+    except NotLanded:
+        return False
+    return True
+
+
 def spec_named(lake: Lake, name: str) -> TableSpec:
     """The table of that name. Raises `NotLanded` with the nearest names when there is none."""
     if name in KNOWN:
@@ -127,7 +149,7 @@ def gold_of(lake: Lake, specs: Sequence[TableSpec]) -> GoldNow | None:
 
 def _dataset(lake: Lake, spec: TableSpec) -> ds.Dataset:
     try:
-        found = open_table(lake, spec).to_pyarrow_dataset()
+        found = dataset_of(open_table(lake, spec), spec)
     except (DeltaError, OSError, pa.ArrowException) as error:
         raise cannot_be_read(lake, spec, error) from error
     return (

@@ -20,7 +20,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lakehouse.errors import TablesInUse
+from lakehouse.errors import LakehouseError, TablesInUse
+from lakehouse.tables.file_locks import require_local_locks, require_same_file, take
 
 log = logging.getLogger("regent.lake.tables")
 
@@ -46,6 +47,7 @@ class CommitLocks:
         self._folder = None if root is None else root / LOCK_FOLDER
         if self._folder is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
+            require_local_locks(self._folder)
         else:
             log.warning("%s", ALONE)
         for name in tables:
@@ -67,7 +69,7 @@ class CommitLocks:
     @contextmanager
     def held(self, table: str, wait_s: float = WAIT_S) -> Iterator[None]:
         """Nobody else commits to `table` inside. Raises `TablesInUse` when it is not free within
-        `wait_s` seconds.
+        `wait_s` seconds, `LakehouseError` when the lock's file was taken away before or during it.
         """
         until = time.monotonic() + wait_s
         if not self._threads[table].acquire(timeout=wait_s):
@@ -76,6 +78,7 @@ class CommitLocks:
             self._lock_file(table, until, wait_s)
             try:
                 yield
+                self._require_file(table)
             finally:
                 self._unlock_file(table)
         finally:
@@ -86,21 +89,30 @@ class CommitLocks:
         while self._files:
             os.close(self._files.popitem()[1])
 
-    def _opened(self, table: str) -> int:
+    def _path(self, table: str) -> Path:
         assert self._folder is not None
-        path = self._folder / f"{table.replace('/', '.')}.lock"
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        return self._folder / f"{table.replace('/', '.')}.lock"
+
+    def _opened(self, table: str) -> int:
+        return os.open(self._path(table), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     def _lock_file(self, table: str, until: float, wait_s: float) -> None:
         file = self._files.get(table)
-        while file is not None:
-            try:
-                return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() >= until:
-                    raise _busy(table, wait_s) from None
-                time.sleep(POLL_S)
-        return None
+        if file is None:
+            return
+        while not take(file):
+            if time.monotonic() >= until:
+                raise _busy(table, wait_s)
+            time.sleep(POLL_S)
+        try:
+            self._require_file(table)
+        except LakehouseError:
+            self._unlock_file(table)
+            raise
+
+    def _require_file(self, table: str) -> None:
+        if table in self._files:
+            require_same_file(self._files[table], self._path(table))
 
     def _unlock_file(self, table: str) -> None:
         if table in self._files:

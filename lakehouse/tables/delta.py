@@ -7,13 +7,14 @@ them, for asking them how far they are, and for the few rows that no stream brin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 
 from lakehouse.errors import LakehouseError
@@ -21,13 +22,15 @@ from lakehouse.tables.columns import wider
 from lakehouse.tables.high_water import HighWater
 from lakehouse.tables.lake import Lake, open_delta, require_clusters
 from lakehouse.tables.listed_files import cannot_be_read
-from lakehouse.tables.specs import CLUSTER_ID, TABLES, TableSpec
+from lakehouse.tables.specs import CLUSTER_ID, LANDING_TABLES, TableSpec
 
 # (column, operator, value), all of which must hold; see `deltalake.DeltaTable.to_pyarrow_table`.
 Filters = Sequence[tuple[str, str, Any]]
+LANDED = ("bronze", "silver")
+"""Layers of which rows are added and never merged."""
 
 
-def ensure_tables(lake: Lake, tables: Sequence[TableSpec] = TABLES) -> int:
+def ensure_tables(lake: Lake, tables: Sequence[TableSpec] = LANDING_TABLES) -> int:
     """Make what is missing of the catalogue, return the number of tables made; see
     `ensure_table`.
     """
@@ -107,12 +110,28 @@ def read(
     order = [name for name in dict.fromkeys(places) if name in table.schema.names]
     needed = list(dict.fromkeys((*wanted, *order)))
     try:
-        found = (opened or open_table(lake, table)).to_pyarrow_table(
-            columns=needed, filters=[*own_rows(lake), *filters] or None
+        asked = [*own_rows(lake), *filters]
+        found = dataset_of(opened or open_table(lake, table), table).to_table(
+            columns=needed, filter=pq.filters_to_expression(asked) if asked else None
         )
     except (DeltaError, OSError, pa.ArrowException) as error:
         raise cannot_be_read(lake, table, error) from error
     return found.sort_by([(name, "ascending") for name in order]).select(wanted)
+
+
+def dataset_of(opened: deltalake.DeltaTable, table: TableSpec) -> ds.Dataset:
+    """The rows of all clusters, for readers that filter.
+
+    The Rust library's MERGE writes texts of a type (`string_view`) that Arrow compares with no
+    other: any filter on one fails. Read by their dictionaries they are compared as texts.
+    """
+    if table.layer in LANDED:
+        return opened.to_pyarrow_dataset()
+    schema = arrow_schema(opened)
+    texts = [field.name for field in schema if pa.types.is_string(field.type)]
+    read_options = ds.ParquetReadOptions(dictionary_columns=texts)
+    found = opened.to_pyarrow_dataset(parquet_read_options=read_options)
+    return ds.FileSystemDataset(list(found.get_fragments()), schema, found.format, found.filesystem)
 
 
 def milliseconds(times: pa.ChunkedArray) -> list[int | None]:
@@ -143,10 +162,25 @@ def high_water(lake: Lake, table: TableSpec) -> HighWater:
     return found
 
 
+def pieces(
+    lake: Lake, table: TableSpec, columns: Sequence[str], rows_at_once: int
+) -> Iterator[pa.Table]:
+    """The cluster's rows of a table, some at a time, in no order. Raises `NotLanded`,
+    `LakehouseError`.
+    """
+    try:
+        dataset = _own_dataset(lake, table)
+        for batch in dataset.to_batches(columns=list(columns), batch_size=rows_at_once):
+            if batch.num_rows:
+                yield pa.table(batch)
+    except (DeltaError, OSError, pa.ArrowException) as error:
+        raise cannot_be_read(lake, table, error) from error
+
+
 def _own_dataset(
     lake: Lake, table: TableSpec, opened: deltalake.DeltaTable | None = None
 ) -> ds.Dataset:
-    found = (opened or open_table(lake, table)).to_pyarrow_dataset()
+    found = dataset_of(opened or open_table(lake, table), table)
     return (
         found if lake.cluster_id is None else found.filter(pc.field(CLUSTER_ID) == lake.cluster_id)
     )
@@ -157,10 +191,19 @@ def high_waters(lake: Lake, tables: Sequence[TableSpec]) -> Mapping[str, HighWat
     return {table.name: high_water(lake, table) for table in tables}
 
 
-def bronze_value(lake: Lake, bronze: TableSpec, topic: str, offset: int) -> bytes | None:
-    """The value bytes of one record of partition 0, None if it has not landed."""
-    filters = [("topic", "=", topic), ("partition", "=", 0), ("offset", "=", offset)]
-    rows = read(lake, bronze, columns=["value"], filters=filters)
+def bronze_value(
+    lake: Lake,
+    bronze: TableSpec,
+    place: tuple[str, int],
+    offset: int,
+    opened: deltalake.DeltaTable | None = None,
+) -> bytes | None:
+    """The value bytes of one record of a topic's partition, None if it has not landed; `opened` as
+    for `read`.
+    """
+    topic, partition = place
+    filters = [("topic", "=", topic), ("partition", "=", partition), ("offset", "=", offset)]
+    rows = read(lake, bronze, columns=["value"], filters=filters, opened=opened)
     return rows["value"][0].as_py() if rows.num_rows else None
 
 

@@ -7,7 +7,7 @@ Responsible for the marks and for seeing holes. Refuses to know where marks are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lakehouse.errors import LandingGap
@@ -41,15 +41,20 @@ class HighWater:
 
 
 def check_no_hole(
-    mark: int, partition: Partition, offsets: Iterable[int], *, from_zero: bool
+    mark: int,
+    partition: Partition,
+    offsets: Iterable[int],
+    *,
+    from_zero: bool,
+    behind: Callable[[Partition, int], int] = lambda partition, offset: offset,
 ) -> None:
     """Refuse a batch that does not go on where the table ends.
 
     `offsets` ascend and may start at or below `mark`; `from_zero` says that the log of this
-    topic is kept for ever, so its first record must have offset 0.
-    Raises `LandingGap`.
+    topic is kept for ever, so its first record must have offset 0; `behind` gives the first offset,
+    from one on, that is not noted as lost. Raises `LandingGap`.
     """
-    expected = mark + 1
+    expected = behind(partition, mark + 1)
     may_start_later = mark < 0 and not from_zero
     for offset in offsets:
         if offset < expected:
@@ -58,12 +63,12 @@ def check_no_hole(
             topic, number = partition
             raise LandingGap(
                 f"{topic}-{number}: records {expected} to {offset - 1} are missing between the "
-                "tables and the log. If the checkpoint is newer than the tables, delete the "
-                "checkpoint folder; if the log has lost them, keep these tables and land into "
-                "a new folder"
+                "tables and what the log gave. If the checkpoint is newer than the tables, delete "
+                "the checkpoint folder; if the log has lost them, the next start of the landing "
+                "job says what to do"
             )
         may_start_later = False
-        expected = offset + 1
+        expected = behind(partition, offset + 1)
 
 
 def next_offsets(marks: Mapping[Partition, int]) -> dict[str, int]:

@@ -48,6 +48,11 @@ class Lake:
         """Where a table lies: a path, or a URI in an object store."""
         return f"{self.root}/{table.name}"
 
+    def absolute_uri(self, table: TableSpec) -> str:
+        """The same for whoever stands elsewhere."""
+        here = self.uri(table)
+        return here if self.folder is None else str(Path(here).absolute())
+
     def spark_uri(self, table: TableSpec) -> str:
         """The same place for Spark: what has no scheme would be looked for in the cluster's own
         file system.

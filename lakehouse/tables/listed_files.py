@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import deltalake
@@ -25,6 +26,7 @@ from deltalake.exceptions import DeltaError
 from lakehouse import wording
 from lakehouse.errors import LakehouseError
 from lakehouse.tables.specs import BRONZE, CLUSTER_ID, TableSpec
+from lakehouse.tables.statistics import FooterFacts, contradictions, facts_of, said_in_log
 
 if TYPE_CHECKING:
     from lakehouse.tables.lake import Lake
@@ -48,6 +50,10 @@ WAYS_OUT: Mapping[str, str] = {
     "proof": "remove the table's folder: what is kept there is found again",
 }
 """What to do about a file, by layer."""
+STATISTICS_WAY_OUT = (
+    "questions may pass its rows over; 'regent lake maintain --statistics' writes down what the "
+    "files hold"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +63,14 @@ class ListedFile:
     path: Path
     name: str
     """Below the table's folder, as it is on the disk."""
+    listed: str
+    """The same as Delta's log spells it."""
     size_bytes: int
     """As Delta's log has it."""
     modified_ms: int
     partition: Mapping[str, str]
+    said: Mapping[str, Any]
+    """What Delta's log says of its rows (`statistics.said_in_log`)."""
 
 
 def listed_files(lake: Lake, table: TableSpec, opened: deltalake.DeltaTable) -> list[ListedFile]:
@@ -69,6 +79,7 @@ def listed_files(lake: Lake, table: TableSpec, opened: deltalake.DeltaTable) -> 
         ListedFile(
             Path(lake.uri(table)) / unquote(row["path"]),
             unquote(row["path"]),
+            row["path"],
             row["size_bytes"],
             row["modification_time"],
             {
@@ -76,6 +87,7 @@ def listed_files(lake: Lake, table: TableSpec, opened: deltalake.DeltaTable) -> 
                 for name, value in row.items()
                 if name.startswith("partition.")
             },
+            said_in_log(row),
         )
         for row in pa.table(opened.get_add_actions(flatten=True)).to_pylist()
     ]
@@ -97,6 +109,29 @@ def file_troubles(lake: Lake, table: TableSpec, opened: deltalake.DeltaTable) ->
         trouble = _trouble(file)
         if trouble is not None:
             yield _sentence(table, file, files, trouble)
+
+
+def false_statistics(lake: Lake, table: TableSpec, opened: deltalake.DeltaTable) -> Iterator[str]:
+    """In words, each file of which Delta's log says what its own footer does not, so that readers
+    pass rows over; a file that has no footer is `file_troubles`' business.
+    """
+    if lake.folder is None:
+        return
+    files = listed_files(lake, table, opened)
+    for file in files:
+        facts = footer_of(file) if file.said else None
+        wrong = [] if facts is None else list(contradictions(file.said, facts))
+        if wrong:
+            more = f", and {len(wrong) - 1} more such" if len(wrong) > 1 else ""
+            yield _sentence(table, file, files, f"{wrong[0]}{more}", STATISTICS_WAY_OUT)
+
+
+def footer_of(file: ListedFile) -> FooterFacts | None:
+    """What a file says of its rows, None where it cannot be read."""
+    try:
+        return facts_of(pq.read_metadata(file.path))
+    except (OSError, pa.ArrowException):
+        return None
 
 
 def cannot_be_read(lake: Lake, table: TableSpec, error: Exception) -> LakehouseError:
@@ -153,9 +188,16 @@ def _trouble(file: ListedFile) -> str | None:
     return None
 
 
-def _sentence(table: TableSpec, file: ListedFile, files: Sequence[ListedFile], trouble: str) -> str:
+def _sentence(
+    table: TableSpec,
+    file: ListedFile,
+    files: Sequence[ListedFile],
+    trouble: str,
+    to_do: str | None = None,
+) -> str:
     held = _held(table, file, files)
-    return f"{file.name} of {table.name}{held and f' ({held})'} {trouble}: {way_out(table)}"
+    found = f"{file.name} of {table.name}{held and f' ({held})'} {trouble}"
+    return f"{found}: {to_do or way_out(table)}"
 
 
 def _held(table: TableSpec, file: ListedFile, files: Sequence[ListedFile]) -> str:
@@ -234,9 +276,15 @@ def _in_words(ranges: _Ranges) -> str:
 
 
 def _cut_commits(lake: Lake, table: TableSpec) -> list[str]:
-    """Commits of which a line is no JSON."""
+    """Commits of which a line is no JSON, and those that are gone from between others."""
     commits = sorted((Path(lake.uri(table)) / "_delta_log").glob("*.json"))
-    found = []
+    behind = "put it back from a copy: without it nothing behind it can be read"
+    numbers = [int(one.stem) for one in commits if one.stem.isdigit()]
+    found = [
+        f"commit {number:020}.json of {table.name} is gone: {behind}"
+        for before, after in pairwise(numbers)
+        for number in range(before + 1, after)
+    ]
     for commit in commits:
         if _is_json_lines(commit):
             continue
@@ -244,7 +292,7 @@ def _cut_commits(lake: Lake, table: TableSpec) -> list[str]:
             "put it back from a copy, or move it away: the table then ends one commit earlier, and "
             "without the landing job's checkpoint folder what was in it lands again"
             if commit is commits[-1]
-            else "put it back from a copy: without it nothing behind it can be read"
+            else behind
         )
         which = "its last one" if commit is commits[-1] else f"its last one is {commits[-1].name}"
         found.append(f"commit {commit.name} of {table.name} ({which}) is cut or damaged: {way_out}")

@@ -123,6 +123,33 @@ BRONZE = TableSpec(
     offset_column="offset",
 )
 
+RETENTION, ACCEPTED = "RETENTION", "ACCEPTED"
+
+LOSSES = TableSpec(
+    name="bronze/losses",
+    meaning=(
+        "Records that were gone from the log before they landed: each row is a stretch of offsets "
+        "that is missing from `bronze/records` for good."
+    ),
+    columns=(
+        CLUSTER,
+        Column("topic", pa.string(), "Topic of the records."),
+        Column("partition", pa.int32(), "Partition of the topic."),
+        Column("from_offset", pa.int64(), "The first offset that is missing."),
+        Column("to_offset", pa.int64(), "The last offset that is missing."),
+        Column("found_at", TIMESTAMP, "When the landing job found that they are gone."),
+        Column(
+            "why",
+            pa.string(),
+            f"{RETENTION}: the log had dropped records that may be lost. {ACCEPTED}: of a topic "
+            "that is kept for ever; an operator accepted their loss.",
+        ),
+    ),
+    key=(CLUSTER_ID, "topic", "partition", "from_offset"),
+    partition_column="partition",
+    offset_column="from_offset",
+)
+
 POSITION_COLUMNS = (
     CLUSTER,
     Column("log_partition", pa.int32(), "Partition of the record that this row was made from."),
@@ -283,4 +310,6 @@ EPOCH_COLUMNS = {
 FIRST_TABLES = (BRONZE, DECISIONS)
 DETAIL_TABLES = (UNREADABLE, ELECTIONS, *COMMAND_TABLES, *EVENT_TABLES)
 TABLES: tuple[TableSpec, ...] = (*FIRST_TABLES, *DETAIL_TABLES)
+LANDING_TABLES: tuple[TableSpec, ...] = (*TABLES, LOSSES)
+"""What landing makes: tables that records become rows of, and the one of those that never came."""
 BY_NAME: Mapping[str, TableSpec] = {table.name: table for table in TABLES}

@@ -135,11 +135,8 @@ class Folder:
         agrees = self._digest_agrees(read)
         self._take(step)
         self._seal(digest)
-        fields: tuple[Any, ...] = (*step[0], digest)
         proof = self.state_digest() if has_state_digest(offset) else b""
-        outcome = Outcome(*fields, state_digest=proof)  # type: ignore[misc]  # `fields` ends before it.
-        command: Any = read if type(read) in _COMMANDS else None
-        return Applied(offset, command, outcome, agrees)
+        return self._applied(read, step, agrees, proof)
 
     def apply_many(self, offset: int, records: Sequence[bytes]) -> list[int]:
         """Fold records from `offset` on whose outcomes nobody reads.
@@ -155,28 +152,53 @@ class Folder:
             done += self._fold_ahead(records[done : done + READ_AHEAD], differ)
         return differ
 
-    def _fold_ahead(self, records: Sequence[bytes], differ: list[int]) -> int:
+    def apply_each(self, offset: int, records: Sequence[bytes], told: list[Applied]) -> None:
+        """Fold records from `offset` on and append to `told` what `apply` gives for each, in three
+        quarters of the time. Raises as `apply_many` does: what was applied stands in `told`.
+        """
+        if offset != self.offset + 1:
+            raise HoleInLog(self.offset + 1, offset)
+        done = 0
+        while done < len(records):
+            done += self._fold_ahead(records[done : done + READ_AHEAD], [], told)
+
+    def _fold_ahead(
+        self, records: Sequence[bytes], differ: list[int], told: list[Applied] | None = None
+    ) -> int:
         """Fold records in three rounds, reading, deciding, sealing; return how many, the rest is
-        to be read anew.
+        to be read anew. What each gave goes into `told`, if it is wanted.
 
         The same work as `apply` does, in a quarter less of the time: a processor is fast at what
         it has just done. Nothing reads the digest between the rounds.
         """
         reader, steps = self._schemas.reader(self.state), []
         commands = [reader(data) for data in records]
+        proofs: dict[int, bytes] = {}
         try:
             for at, read in enumerate(commands, self.offset + 1):
                 step = self._step(at, read)
                 self._take(step)
                 steps.append(step)
+                if told is not None and has_state_digest(at):
+                    proofs[at] = self.state_digest()
                 if type(read) in _NAME_SCHEMAS:
                     break
         finally:  # Also if the next one stops this release: what was taken is sealed.
             for data, read, step in zip(records, commands, steps, strict=False):
-                if self._digest_agrees(read) is False:
+                agrees = self._digest_agrees(read)
+                if agrees is False:
                     differ.append(self.offset + 1)
                 self._seal(_chained(self.digest, data, step))
+                if told is not None:
+                    told.append(self._applied(read, step, agrees, proofs.get(self.offset, b"")))
         return len(steps)
+
+    def _applied(self, read: Any, step: Step, agrees: bool | None, proof: bytes) -> Applied:
+        """Return what the record that was sealed last gave."""
+        fields: tuple[Any, ...] = (*step[0], self.digest)
+        outcome = Outcome(*fields, state_digest=proof)  # type: ignore[misc]  # `fields` ends before it.
+        command: Any = read if type(read) in _COMMANDS else None
+        return Applied(self.offset, command, outcome, agrees)
 
     def _step(self, offset: int, read: Any) -> Step:
         """Return what becomes of a record, a `Read`; nothing has changed yet."""

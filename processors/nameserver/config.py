@@ -16,14 +16,25 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
 from brokers.remoting.addresses import split_address
 from events.config_file import ConfigError, checked, read_bytes, read_toml
+from events.properties import PropertiesRejected, dump, parse
 from processors.settings import config as controller_config
 from processors.settings.config import PROPERTIES_SUFFIXES, ControllerConfig
-from processors.settings.properties import PropertiesRejected, dump, parse
 
 __all__ = ["ConfigError", "NameServerConfig", "load"]
 
 EMBED = "enableControllerInNamesrv"
 ANY_HOST = "0.0.0.0"
+KV_PATH = "kvConfigPath"
+JAVA = {
+    "scanNotActiveBrokerInterval": "scan_interval_ms",
+    "orderMessageEnable": "order_message_enable",
+    "returnOrderTopicConfigToBroker": "return_order_topic_config",
+    "enableAllTopicList": "enable_all_topic_list",
+    "enableTopicList": "enable_topic_list",
+    "needWaitForService": "need_wait_for_service",
+    "waitSecondsForService": "wait_for_service_s",
+}
+"""Names of a Java name server's file, and ours."""
 KAFKA_WAIT_MS = 10 * 365 * 86_400_000
 """A name server serves without Kafka: the controller inside waits for it as long as it takes."""
 
@@ -46,6 +57,31 @@ class NameServerConfig(BaseModel):
         ge=50,
         le=600_000,
         description=("pause between two looks for brokers that fell silent"),
+    )
+    data_dir: str | None = Field(
+        None,
+        description=(
+            "folder of what outlives a restart: keys and values, settings changed at run time; "
+            "without it neither can be changed"
+        ),
+    )
+    order_message_enable: bool = Field(
+        False, description="routes say which queues ordered producers use (orderMessageEnable)"
+    )
+    return_order_topic_config: bool = Field(
+        True, description="brokers hear of ordered topics (returnOrderTopicConfigToBroker)"
+    )
+    enable_all_topic_list: bool = Field(
+        True, description="the list of all topics is served (enableAllTopicList)"
+    )
+    enable_topic_list: bool = Field(
+        True, description="lists of a cluster's and of unit topics are served (enableTopicList)"
+    )
+    need_wait_for_service: bool = Field(
+        False, description="no routes at first, so that all brokers are there (needWaitForService)"
+    )
+    wait_for_service_s: int = Field(
+        45, ge=0, le=86_400, description="for how long (waitSecondsForService)"
     )
     idle_timeout_ms: int = Field(
         120_000, ge=1_000, description=("a silent connection is closed after this time")
@@ -111,10 +147,15 @@ def _of_properties(path: str | Path, overrides: Mapping[str, Any] | None) -> Nam
     except PropertiesRejected as error:
         raise ConfigError(f"{path}: {error}") from None
     own: dict[str, Any] = {
-        name: values.pop(name).strip()
+        name: (values[name] if name == "data_dir" else values.pop(name)).strip()
         for name in (EMBED, *NameServerConfig.model_fields)
         if name in values
     }
+    # the controller in this process may have a setting of the same name, and keeps its files in the
+    # same folder
+    own |= {ours: values[theirs].strip() for theirs, ours in JAVA.items() if theirs in values}
+    if (kept := values.pop(KV_PATH, "").strip()) and "data_dir" not in own:
+        own["data_dir"] = str(Path(kept).parent)
     port, host = values.pop("listenPort", "").strip(), values.pop("bindAddress", "").strip()
     if port or host:
         own["listen"] = f"{host or ANY_HOST}:{port or '9876'}"

@@ -22,6 +22,8 @@ from brokers.remoting.limits import Limits
 from brokers.remoting.server import RemotingServer
 from events.last_resort import LastResort, on_stop_signals
 from processors.nameserver.config import NameServerConfig
+from processors.nameserver.kept_files import NotKept
+from processors.nameserver.operator_requests import OperatorRequests
 from processors.nameserver.records import LiveBroker, TopicQueues, Verdict
 from processors.nameserver.registration import (
     BadRegistration,
@@ -48,6 +50,9 @@ class NameServer:
     def __init__(self, config: NameServerConfig) -> None:
         self._config = config
         self._table = RouteTable()
+        self._operators = OperatorRequests(config, self._table)
+        config = self._operators.start_with
+        self._serves_from_ms = 0
         self._known_tables: KnownTables[dict[str, TopicQueues]] = KnownTables()
         host, port = split_address(config.listen)
         self._server = RemotingServer(
@@ -72,16 +77,18 @@ class NameServer:
                 RequestCode.GET_BROKER_CLUSTER_INFO: self._cluster_info,
                 RequestCode.QUERY_DATA_VERSION: self._query_data_version,
                 RequestCode.BROKER_HEARTBEAT: self._heartbeat,
-                RequestCode.GET_KV_CONFIG: self._kv_config,
                 RequestCode.GET_BROKER_MEMBER_GROUP: self._member_group,
-                RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: self._topic_list,
                 RequestCode.REGENT_PROCESS_STATUS: self._status,
+                **self._operators.handlers(),
             }
         )
 
     async def start(self) -> None:
         """Listen. Raises OSError when the address cannot be bound."""
         await self._server.start()
+        config = self._operators.start_with
+        if config.need_wait_for_service:
+            self._serves_from_ms = _now_ms() + config.wait_for_service_s * 1_000
         self._scan()
 
     async def close(self) -> None:
@@ -112,16 +119,18 @@ class NameServer:
         )
         if result.verdict is not Verdict.ACCEPTED:
             return request.reply()
+        orders = self._operators.order_table()
         if registration.broker_id == MASTER_ID:
             self._master_is_here(registration.broker_name)
-            return request.reply()
+            return request.reply(body=orders)
         if result.master_address is None and state_version > 0 and request.language == JAVA:
             await self._master_comes(registration.broker_name)
         master = self._table.master_of(registration.broker_name)
         return request.reply(
             ext={}
             if master is None
-            else {"haServerAddr": master.ha_address, "masterAddr": master.address}
+            else {"haServerAddr": master.ha_address, "masterAddr": master.address},
+            body=orders,
         )
 
     def _master_is_here(self, broker_name: str) -> None:
@@ -168,23 +177,20 @@ class NameServer:
     # -- requests of clients -----------------------------------------------------------------------
 
     def _route(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        topic = request.ext.get("topic", "")
-        route = self._table.route(topic)
+        if _now_ms() < self._serves_from_ms:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark="name server not ready")
+        topic, ext = request.ext.get("topic", ""), request.ext
+        zone = ext.get("__ZONE_NAME") if ext.get("__ZONE_MODE", "").lower() == "true" else None
+        route = self._table.route(topic, zone)
         if route is None:
             remark = f"No topic route info in name server for the topic: {topic}\n{_FAQ}"
             return request.reply(ResponseCode.TOPIC_NOT_EXIST, remark=remark)
-        return request.reply(body=fastjson.dumps(route))
+        return request.reply(
+            body=fastjson.dumps({**route, "orderTopicConf": self._operators.order_of(topic)})
+        )
 
     def _cluster_info(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         return request.reply(body=fastjson.dumps(self._table.cluster_info()))
-
-    def _topic_list(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        return request.reply(body=fastjson.dumps({"topicList": list(self._table.topics)}))
-
-    def _kv_config(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        namespace, key = request.ext.get("namespace"), request.ext.get("key")
-        remark = f"No config item, Namespace: {namespace} Key: {key}"
-        return request.reply(ResponseCode.QUERY_NOT_FOUND, remark=remark)
 
     def _status(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         status = {
@@ -208,7 +214,9 @@ class NameServer:
 
     def _scan(self) -> None:
         loop = asyncio.get_running_loop()
-        self._scan_timer = loop.call_later(self._config.scan_interval_ms / 1000, self._scan)
+        self._scan_timer = loop.call_later(
+            self._operators.running.scan_interval_ms / 1000, self._scan
+        )
         expired = self._table.expire(_now_ms())
         # Its connection goes too, so that a broker that lives after all notices and registers
         # again.
@@ -230,13 +238,17 @@ def _now_ms() -> int:
 
 async def run(config: NameServerConfig) -> int:
     """Serve until SIGTERM or SIGINT. The exit code: 0 after a clean stop, 71 when that hangs, 1
-    when the address cannot be bound.
+    when the address cannot be bound or the data folder be read.
 
     With a controller inside both stop together, and the process ends with the controller's code
     when that cannot go on (70: halted): one process, one fate, seen by its supervisor. While Kafka
     is away only the controller waits.
     """
-    server = NameServer(config)
+    try:
+        server = NameServer(config)
+    except NotKept as error:
+        _log.error("%s", error)
+        return 1
     stop = asyncio.Event()
     on_stop_signals(stop.set, LastResort("the name server"))
     try:

@@ -42,6 +42,9 @@ class TopicQueues:
     perm: int
     sys_flag: int = 0
 
+    def with_perm(self, perm: int) -> TopicQueues:
+        return replace(self, perm=perm)
+
     def without_write(self) -> TopicQueues:
         return replace(self, perm=self.perm & ~PERM_WRITE)
 
@@ -70,6 +73,7 @@ class Registration:
     topics: Mapping[str, TopicQueues]
     timeout_ms: int = 120_000
     acting_master: bool | None = None
+    zone: str = ""
 
 
 class Verdict(Enum):
@@ -114,9 +118,11 @@ class BrokerGroup:
     acting_master: bool = False
     addresses: dict[int, str] = field(default_factory=dict)
     highest_master_version: int = 0
+    zone: str = ""
 
     def to_wire(self) -> dict[str, object]:
-        return self.members() | {"enableActingMaster": self.acting_master}
+        zone = {"zoneName": self.zone} if self.zone else {}
+        return self.members() | {"enableActingMaster": self.acting_master} | zone
 
     def members(self) -> dict[str, object]:
         return {

@@ -114,6 +114,7 @@ def decode_registration(
             ),
         ),
         acting_master=None if acting is None else acting == "true",
+        zone=ext.get("__ZONE_NAME", "")[:NAME_CHARACTERS_MAX],
     )
 
 
@@ -226,6 +227,21 @@ def _queues(fields: Mapping[str, object]) -> TopicQueues:
         _number(fields.get("perm", 6), "perm", 15),
         _number(fields.get("topicSysFlag", 0), "topicSysFlag", 0x7FFFFFFF),
     )
+
+
+def decode_route(body: bytes) -> dict[str, TopicQueues]:
+    """Broker name to queues, of the body of REGISTER_TOPIC_IN_NAMESRV. Raises BadRegistration."""
+    rows = _object(_json(body), "body").get("queueDatas")
+    if not isinstance(rows, list) or len(rows) > TOPICS_MAX:
+        raise BadRegistration("the body holds no list of queueDatas")
+    found = {}
+    for row in rows:
+        fields = _object(row, "a queueData")
+        name = fields.get("brokerName")
+        if not isinstance(name, str) or not 0 < len(name) <= NAME_CHARACTERS_MAX:
+            raise BadRegistration("a queueData without the name of its broker")
+        found[name] = _queues(fields)
+    return found
 
 
 def _object(value: object, what: str) -> Mapping[str, object]:

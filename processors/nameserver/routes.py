@@ -13,7 +13,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from processors.nameserver.records import (
     BrokerGroup,
@@ -26,6 +26,7 @@ from processors.nameserver.records import (
 )
 
 MASTER_ID = 0
+PERM_READ_WRITE = 6
 # Strangers can register whatever they like; the tables must not grow without an end.
 BROKERS_MAX = 10_000
 TOPICS_MAX = 500_000
@@ -39,6 +40,8 @@ class RouteTable:
         # By address: one process has one, whatever name and id it registers under.
         self._live: dict[str, LiveBroker] = {}
         self._topics: dict[str, dict[str, TopicQueues]] = {}
+        # What operators made of a master's topics stays while it repeats itself: its version then.
+        self._touched: dict[str, DataVersion] = {}
 
     @property
     def brokers(self) -> tuple[LiveBroker, ...]:
@@ -71,6 +74,7 @@ class RouteTable:
             group = BrokerGroup(registration.cluster_name, registration.broker_name)
             self._groups[group.broker_name] = group
         group.acting_master = bool(registration.acting_master)
+        group.zone = registration.zone
         self._place(group, registration)
         self._live[registration.address] = LiveBroker(
             registration.cluster_name,
@@ -83,7 +87,9 @@ class RouteTable:
             connection_id,
             now_ms,
         )
-        self._take_topics(group, registration)
+        if self._touched.get(group.broker_name) != registration.version:
+            self._touched.pop(group.broker_name, None)
+            self._take_topics(group, registration)
         return self._registered(group, registration)
 
     def unregister(self, broker_name: str, address: str) -> bool:
@@ -131,12 +137,14 @@ class RouteTable:
 
     # -- what clients ask --------------------------------------------------------------------------
 
-    def route(self, topic: str) -> dict[str, object] | None:
-        """TopicRouteData as a JSON value, None when no broker has the topic."""
+    def route(self, topic: str, zone: str | None = None) -> dict[str, object] | None:
+        """TopicRouteData as a JSON value, None when no broker has the topic. `zone`: without the
+        brokers that have a master and are of another zone.
+        """
         queues = self._topics.get(topic)
         if not queues:
             return None
-        names = sorted(queues)
+        names = sorted(name for name in queues if zone is None or self._is_near(name, zone))
         return {
             "brokerDatas": [self._groups[name].to_wire() for name in names],
             "filterServerTable": {},
@@ -161,6 +169,76 @@ class RouteTable:
         addresses = {} if group is None else dict(group.addresses)
         members = {"brokerAddrs": addresses, "brokerName": broker_name, "cluster": cluster_name}
         return {"brokerMemberGroup": members}
+
+    def _is_near(self, broker_name: str, zone: str) -> bool:
+        group = self._groups[broker_name]
+        return group.zone == zone or MASTER_ID not in group.addresses
+
+    def topics_of_cluster(self, cluster_name: str) -> list[str]:
+        """Topics of the brokers of a cluster, in order."""
+        return [
+            topic
+            for topic in self.topics
+            if any(self._groups[name].cluster_name == cluster_name for name in self._topics[topic])
+        ]
+
+    def topics_flagged(self, wanted: int, unwanted: int = 0) -> list[str]:
+        """Topics of which the first broker's queues have the flags `wanted` and none of
+        `unwanted`.
+        """
+        found = []
+        for topic in self.topics:
+            queues = self._topics[topic]
+            flags = queues[min(queues)].sys_flag
+            if flags & wanted == wanted and not flags & unwanted:
+                found.append(topic)
+        return found
+
+    def system_list(self) -> tuple[list[str], str | None]:
+        """(names of clusters and brokers, which have topics of their name; a broker's address)."""
+        clusters = {group.cluster_name for group in self._groups.values()}
+        return sorted(clusters | self._groups.keys()), next(iter(self._live), None)
+
+    # -- what operators do -------------------------------------------------------------------------
+
+    def wipe_writes(self, broker_name: str) -> int:
+        """Nobody sends to a broker any more, until it registers something new; how many topics it
+        has.
+        """
+        return self._with_perm(broker_name, lambda queues: queues.without_write())
+
+    def allow_writes(self, broker_name: str) -> int:
+        """The other way; read and write it is then, whatever it was."""
+        return self._with_perm(broker_name, lambda queues: queues.with_perm(PERM_READ_WRITE))
+
+    def _with_perm(self, broker_name: str, made: Callable[[TopicQueues], TopicQueues]) -> int:
+        found = [brokers for brokers in self._topics.values() if broker_name in brokers]
+        for brokers in found:
+            brokers[broker_name] = made(brokers[broker_name])
+        self._note_touched(broker_name)
+        return len(found)
+
+    def _note_touched(self, broker_name: str) -> None:
+        if (master := self.master_of(broker_name)) is not None:
+            self._touched[broker_name] = master.version
+
+    def forget_topic(self, topic: str, cluster_name: str | None = None) -> None:
+        """A topic is gone, at all brokers or at those of one cluster."""
+        brokers = self._topics.get(topic, {})
+        for name in list(brokers):
+            if cluster_name is None or self._groups[name].cluster_name == cluster_name:
+                del brokers[name]
+                self._note_touched(name)
+        if not brokers:
+            self._topics.pop(topic, None)
+
+    def add_topic(self, topic: str, queues: Mapping[str, TopicQueues]) -> None:
+        """An operator names queues of a topic: of registered brokers that do not have it yet."""
+        if topic not in self._topics and len(self._topics) >= TOPICS_MAX:
+            return
+        named = {name: one for name, one in queues.items() if name in self._groups}
+        if named:
+            self._topics[topic] = {**named, **self._topics.get(topic, {})}
 
     def master_of(self, broker_name: str) -> LiveBroker | None:
         """The master of a name, None when it has none here."""
@@ -243,6 +321,7 @@ class RouteTable:
         }
         if not group.addresses:
             del self._groups[group.broker_name]
+            self._touched.pop(group.broker_name, None)
             self._forget_topics(group.broker_name)
         elif group.acting_master and MASTER_ID not in group.addresses:
             self._close_for_writes(group.broker_name)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from brokers.remoting.addresses import split_address
+from events.http_front import HttpAnswer, HttpFront, Route, text
 from processors.controller.context import LOGGER_ROOTS
 from processors.controller.core import ControllerCore
 from processors.controller.gauges import Gauges
@@ -22,7 +23,6 @@ from processors.controller.operators import LOG_LEVELS
 from processors.log.controller_log import ControllerLog
 from processors.log.snapshots import ETAG, NOT_ABOVE, PATH, SnapshotFolder, etag
 from processors.process.effect_runner import monotonic_ms
-from processors.process.http_front import HttpAnswer, HttpFront, Route, text
 from processors.process.metrics_text import CONTENT_TYPE, Disk, render
 from processors.settings.config import ControllerConfig
 

@@ -25,10 +25,10 @@ from events.config_file import (
     read_toml,
 )
 from events.envelope import CLUSTER_ID_PATTERN
+from events.properties import PropertiesRejected, parse
 from processors.fold.rules import RULES_VERSION
 from processors.fold.state import ControllerState
 from processors.settings import recorded, rocketmq
-from processors.settings.properties import PropertiesRejected, parse
 from processors.settings.rocketmq import (
     KAFKA_PREFIX,
     OUR_KERNEL,

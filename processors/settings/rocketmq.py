@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from events.properties import dump
 from processors.fold.rules import SETTING_PROCESS_READS
 from processors.fold.state import ControllerState
 from processors.settings import recorded
 from processors.settings import recorded as settings_in_force
-from processors.settings.properties import dump
 
 ANY_HOST = "0.0.0.0"
 IPV4 = re.compile(r"\d{1,3}(\.\d{1,3}){3}")

@@ -15,9 +15,9 @@ from brokers.remoting.command import RemotingCommand
 from brokers.remoting.fields import BadRequest, Fields
 from events.commands import ActivateRules, ChangeSettings, Command, ImportBrokerSet
 from events.envelope import Envelope, ImportedReplica
+from events.properties import PropertiesRejected, parse
 from processors.fold.rules import schemas_of
 from processors.settings import recorded
-from processors.settings.properties import PropertiesRejected, parse
 from processors.wire import requests
 from processors.wire.requests import EvidenceOf
 

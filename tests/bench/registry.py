@@ -9,6 +9,8 @@ from tests.bench.rows import (
     copy_by_brokers,
     decisions,
     decisions_beside_java,
+    features,
+    filtered_pulls,
     fold_rate,
     ha_copy,
     lake_landing,
@@ -97,6 +99,16 @@ ROWS = (
         "broker-send-3",
         "the same at three brokers, all in sync, against Java",
         broker_send.measure_three,
+    ),
+    Row(
+        "features",
+        "delayed and timed sends, transactions, pulls, pops at one broker, against Java",
+        features.measure,
+    ),
+    Row(
+        "filtered-pulls",
+        "pulls that choose by SQL92, against the same chosen by tags and without a choice",
+        filtered_pulls.measure,
     ),
     Row(
         "sync-flush",

@@ -57,16 +57,17 @@ class Turn:
         return self.count / self.set_cpu_s
 
 
-def send_frame(broker_set: str = "bench-send", queue: int = 0) -> bytes:
-    """A 310 as a Java producer makes it, with FIRST_OPAQUE."""
-    properties = "KEYS\x01bench\x02UNIQ_KEY\x017F0000010A2B18B4AAC2000000000000\x02WAIT\x01true\x02"
+def send_request(
+    topic: str, queue: int, properties: str, group: str, broker_set: str, sys_flag: str = "0"
+) -> RemotingCommand:
+    """A 310 of 1 KiB as a Java producer makes it."""
     ext = {
-        "a": "bench",
-        "b": TOPIC,
+        "a": group,
+        "b": topic,
         "c": "TBW102",
-        "d": "4",
+        "d": str(QUEUES),
         "e": str(queue),
-        "f": "0",
+        "f": sys_flag,
         "g": str(time.time_ns() // 1_000_000),
         "h": "0",
         "i": properties,
@@ -76,7 +77,13 @@ def send_frame(broker_set: str = "bench-send", queue: int = 0) -> bytes:
         "m": "false",
         "n": broker_set,
     }
-    request = RemotingCommand.request(310, ext, body_of(1, BODY_BYTES))
+    return RemotingCommand.request(310, ext, body_of(1, BODY_BYTES))
+
+
+def send_frame(broker_set: str = "bench-send", queue: int = 0) -> bytes:
+    """One with FIRST_OPAQUE."""
+    properties = "KEYS\x01bench\x02UNIQ_KEY\x017F0000010A2B18B4AAC2000000000000\x02WAIT\x01true\x02"
+    request = send_request(TOPIC, queue, properties, "bench", broker_set)
     return codec.encode(request, opaque=pipelined.FIRST_OPAQUE)
 
 

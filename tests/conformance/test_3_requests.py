@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from events.properties import parse
 from processors.controller import effects as fx
-from processors.settings.properties import parse
 from tests.conformance.rows import Row, Shown, Table
 from tests.support.controller_rig import CLUSTER, SET, Log, Rig
 

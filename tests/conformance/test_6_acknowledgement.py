@@ -213,7 +213,7 @@ async def test_6_1_an_append_that_hangs_for_a_second_makes_the_broker_busy(
         await desk.ask(send_request("T", b"x"))
         now_ms, gate = desk.clock.now_ms(), BusyGate()
         gate.appended(now_ms - hung_ms, now_ms)
-        desk.service.sends._gate = gate
+        desk.service.sends.gate = gate
         # however long this machine takes to ask
         monkeypatch.setattr(desk.clock, "now_ms", lambda: now_ms)
         end = desk.store.log_end
@@ -233,7 +233,7 @@ async def test_6_1_who_is_queued_for_more_than_200_ms_is_not_written(
         monkeypatch.setattr(
             desk.service.sends, "_clock", SimpleNamespace(now_ms=lambda: next(times))
         )
-        desk.service.sends._gate = BusyGate()
+        desk.service.sends.gate = BusyGate()
         answer = await desk.ask(send_request("T", b"y"))
         assert (
             answer.code == 2

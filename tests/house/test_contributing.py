@@ -32,6 +32,12 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("brokers/service/metadata/shared_tables.py", "self.ends, self.clients"),
         ("brokers/PROTOCOL.md", "19016"),
     ),
+    "A new setting of brokers": (
+        ("brokers/process/config.py", "slave_read_enable"),
+        ("brokers/configuration/names.py", '"slave_read_enable"'),
+        ("brokers/process/in_force.py", '"slave_read_enable"'),
+        ("OPERATING.md", "`slave_read_enable`"),
+    ),
     "A new fact that brokers report": (
         ("schemas/broker_events/queue_ends_behind.avsc", "QueueEndsBehind"),
         ("events/broker_events.py", "class QueueEndsBehind"),
@@ -42,6 +48,12 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("lakehouse/gold/rows.py", "MESSAGES_AT_RISK"),
         ("lakehouse/gold/progress.py", "BUILDERS_VERSION"),
         ("lakehouse/TABLES.md", "gold/messages_at_risk"),
+    ),
+    "A new table that no record becomes a row of": (
+        ("lakehouse/tables/specs.py", "(*TABLES, LOSSES)"),
+        ("lakehouse/tables/losses.py", "def read_losses"),
+        ("lakehouse/landing/appends.py", "append(spark, self._lake, LOSSES"),
+        ("lakehouse/TABLES.md", "bronze/losses"),
     ),
 }
 

@@ -53,10 +53,12 @@ PURE_IN_SHELL_FOLDERS = (
 )
 # In folders that are pure, the modules that touch the world.
 SHELLS: dict[str, tuple[str, ...]] = {
-    "events": ("config_file", "last_resort", "producer"),
+    "events": ("config_file", "http_front", "last_resort", "producer"),
     "processors/settings": ("config",),
-    "processors/nameserver": ("config", "process"),
+    "processors/nameserver": ("config", "kept_files", "operator_requests", "process"),
     "brokers": ("clock",),
+    "brokers/configuration": ("live",),
+    "brokers/pages": ("broker_pages",),
     "brokers/remoting": (
         "calls", "client", "connection", "known_hosts", "outbox", "server", "silence",
         "standstill",
@@ -79,19 +81,25 @@ SHELLS: dict[str, tuple[str, ...]] = {
     "brokers/service/role": ("forward", "role_view"),
     "brokers/service/clients": ("requests",),
     "brokers/service/sending": ("own_puts", "send"),
+    "brokers/service/inspection": ("client_inspection",),
     "brokers/service/delivery": ("delay_service", "send_back"),
+    "brokers/service/transactions": ("checks", "end_requests", "ledger"),
+    "brokers/service/timers": (
+        "deliveries", "keeping", "timer_files", "timer_log", "timer_service", "wheel",
+    ),
+    "brokers/service/popping": ("assignment_service", "collect", "pop_service", "revive"),
     "brokers/service/reading": ("cold_reads", "repair"),
     "brokers/service/metadata": (
         "held_by_members", "joiner_tables", "queue_end_copy", "sync", "topic_changes",
     ),
-    "lakehouse": ("spark_session",),
-    "lakehouse/tables": ("commit_lock", "lake", "landed_end", "listed_files"),
+    "lakehouse": ("spark_session", "troubles"),
+    "lakehouse/tables": ("commit_lock", "file_locks", "lake", "landed_end", "listed_files"),
     "lakehouse/gold": ("aggregates", "aggregates_job", "job", "merge_spark"),
     "lakehouse/invariants": ("check",),
     "lakehouse/proof": ("as_it_was", "history_file", "in_spark", "verify", "witnesses"),
     "lakehouse/sql": ("query_spark",),
     "lakehouse/answers": ("snapshot",),
-    "lakehouse/care": ("maintain",),
+    "lakehouse/care": ("maintain", "restate"),
     "lakehouse/layers": ("beside_kafka", "silver", "whole"),
 }  # fmt: skip
 

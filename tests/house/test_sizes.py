@@ -22,6 +22,7 @@ SMALL_FOR_A_REASON = {
     "brokers/store/trimming.py": "what the simulation's store calls, too",
     "infra/cli/confirmation.py": "the one place that asks a person",
     "infra/cli/light_start.py": "the one place that keeps a library from being loaded",
+    "lakehouse/answers/picture_png.py": "the one place that knows the library and its font",
 }
 
 

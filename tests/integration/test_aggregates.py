@@ -36,7 +36,12 @@ from tests.support.landed_log import (
 from tests.support.spark_session import shared_session
 from tests.unit.lakehouse.gold.gold_cases import failed_over
 
-pytestmark = [pytest.mark.spark, pytest.mark.processes, pytest.mark.timeout(1_200)]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.spark,
+    pytest.mark.processes,
+    pytest.mark.timeout(1_200),
+]
 
 REPORTS, FIRST = 40, 25
 SECOND_MS = 1000

@@ -27,6 +27,7 @@ from infra.processes.ports import pick_block
 from processors.log.topics import settings_of
 from tests.support.kafka_topics import delete_topics
 from tests.support.local_cluster import COMMAND, ROOT, regent, wait_until
+from tests.support.small_disk import small_disk
 
 pytestmark = [pytest.mark.processes]
 # nobody listens on port 1
@@ -280,6 +281,26 @@ def test_a_file_is_no_data_folder(tmp_path: Path) -> None:
     for folder in ("file", "file/below"):
         code, line = refused("up", "--no-land", "--dir", str(tmp_path / folder))
         assert code == 1 and str(tmp_path / "file") in line, line
+
+
+@pytest.mark.parametrize("more", [[], ["--detach"]], ids=["foreground", "detached"])
+def test_a_disk_without_room_is_told_before_anything_starts(
+    more: list[str], tmp_path: Path
+) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        disk.fill()
+        code, line = refused("up", "--no-land", "--dir", str(disk.root / "d"), *more)
+        assert code == 1, line
+        assert f"the disk of {disk.root} has 0 MiB free" in line and "Make room" in line, line
+        assert not (disk.root / "d").exists()
+
+
+@pytest.mark.parametrize("more", [[], ["--detach"]], ids=["foreground", "detached"])
+def test_a_folder_that_can_only_be_read_is_told(more: list[str], tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        disk.only_read()
+        code, line = refused("up", "--no-land", "--dir", str(disk.root), *more)
+        assert code == 1 and f"{disk.root} cannot be written" in line and "--dir" in line, line
 
 
 def test_verbs_that_need_a_cluster_say_how_to_get_one(tmp_path: Path) -> None:

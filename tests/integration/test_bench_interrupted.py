@@ -12,7 +12,7 @@ import pytest
 
 from tests.integration.test_chaos_interrupted import cluster_starts, interrupt
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 ROW = [sys.executable, "tests/bench/run.py", "--only", "memory-growth", "--minutes", "30"]
 # As a shell starts what a script runs in its background.
 IN_BACKGROUND = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.local_cluster import ROOT, VERB_LIMIT_S, wait_until
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 # what has begun is stopped in order, with a grace for each kind of process; a busy machine may need
 # a good part of it
 ENDS_WITHIN_S = 180

@@ -23,8 +23,8 @@ import pytest
 from brokers.remoting import fastjson
 from brokers.remoting.codec import FrameDecoder, encode
 from brokers.remoting.command import RemotingCommand
+from events.properties import parse
 from infra.kafka.server import LocalKafka
-from processors.settings.properties import parse
 from tests.support.brokers import free_port
 
 pytestmark = [pytest.mark.kafka, pytest.mark.processes]

@@ -63,6 +63,7 @@ def run(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 @pytest.mark.kafka
 @pytest.mark.processes
+@pytest.mark.long
 def test_one_answer_whoever_is_asked_before_gold_is_made_and_after(tmp_path: Path) -> None:
     with run(tmp_path) as process:
         code = process.wait()
@@ -90,6 +91,7 @@ def test_one_answer_whoever_is_asked_before_gold_is_made_and_after(tmp_path: Pat
 
 @pytest.mark.kafka
 @pytest.mark.processes
+@pytest.mark.long
 def test_interrupted_it_leaves_nothing_behind(tmp_path: Path) -> None:
     with run(tmp_path) as process:
         wait_until(

@@ -106,7 +106,7 @@ def test_no_send_fails_while_the_rules_become_2_and_3(
         for rules in (2, 3):
             upgrade(cluster, rules)
             slave_leaves_and_returns(cluster, workload)
-        failed = workload.outages
+        failed = workload.failed()
         ledger = workload.stop()
     finally:
         workload.end()

@@ -128,14 +128,12 @@ def test_the_leader_of_the_log_is_killed_and_no_send_fails(
         )
         asked.append(asyncio.run(decide(controllers, "asked-after"))[0])
         workload.flows(CALM, "messages flow at the end")
-        figures = workload.figures()
+        figures, failed = workload.figures(), workload.failed()
         ledger = workload.stop()
     finally:
         workload.end()
 
-    assert figures["unknown"] == 0 and not figures["outages"], (
-        f"a send failed: {figures['outages']}"
-    )
+    assert figures["unknown"] == 0 and not failed, f"a send failed: {failed}"
     result = compare(ledger, workload.read_back())
     assert (result.lost, result.duplicated, result.out_of_order) == ((), 0, 0)
     after = cluster.whole()

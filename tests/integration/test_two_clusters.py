@@ -21,6 +21,7 @@ from tests.support.landing_stage import Job, Load, make_topics
 from tests.unit.lakehouse.gold.gold_cases import OTHER_CLUSTER_ID, OtherCluster
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.spark,
     pytest.mark.kafka,
     pytest.mark.processes,

@@ -22,8 +22,11 @@ import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.impl.consumer.PullAPIWrapper;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.LocalTransactionState;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.SendStatus;
+import org.apache.rocketmq.client.producer.TransactionListener;
+import org.apache.rocketmq.client.producer.TransactionMQProducer;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
@@ -36,7 +39,8 @@ import org.apache.rocketmq.common.message.MessageQueue;
  * fact, so that the run (run.py) can judge from files alone. Arguments are key=value pairs.
  *
  *   mode=produce namesrv=H:P topic=T (count=N | untilInputEnds=true) rate=PER_SECOND ledger=FILE
- *                [threads=K] [pollMs=] [timeoutMs=] [body=BYTES] [first=SEQUENCE] [batch=MESSAGES] [delayLevel=N]
+ *                [threads=K] [pollMs=] [timeoutMs=] [body=BYTES] [first=SEQUENCE] [batch=MESSAGES] [delayLevel=N] [delayMs=MS]
+ *   mode=transact, as mode=produce, one message at a time and asked=FILE
  *   mode=consume namesrv=H:P topic=T group=G received=FILE [pollMs=]
  *   mode=pull    namesrv=H:P topic=T group=G brokerId=N received=FILE refused=FILE
  *   mode=query   namesrv=H:P topic=T keys=K,K,... found=FILE
@@ -45,6 +49,7 @@ import org.apache.rocketmq.common.message.MessageQueue;
  *                outcome = SEND_OK or the failure's class; the place is -1,-1 when nothing was answered
  * Received line: sequence,queueId,queueOffset,atMs, as an orderly listener gets them: each queue in turn
  *                and, from mode=pull, as pulls of the replica with that id gave them
+ * Asked line:    sequence,timesAsked,halfOffset,atMs of each question about a transaction
  * Refused line:  startMs,endMs,queueId,what: one pull that the client has no messages and no next offset from
  * Found line:    key,queueId,queueOffset of each message that a query by that key gave
  */
@@ -64,18 +69,18 @@ public final class InteropClient {
             options.put(arg.substring(0, cut), arg.substring(cut + 1));
         }
         switch (options.getOrDefault("mode", "")) {
-            case "produce": produce(options); break;
+            case "produce": produce(options, new DefaultMQProducer("interop-producer")); break;
+            case "transact": produce(options, transacting(options)); break;
             case "consume": consume(options); break;
             case "pull": pull(options); break;
             case "query": query(options); break;
             default:
-                System.err.println("mode=produce, mode=consume, mode=pull or mode=query is needed");
+                System.err.println("mode=produce, mode=transact, mode=consume, mode=pull or mode=query is needed");
                 System.exit(2);
         }
     }
 
-    private static void produce(Map<String, String> options) throws Exception {
-        DefaultMQProducer producer = new DefaultMQProducer("interop-producer");
+    private static void produce(Map<String, String> options, DefaultMQProducer producer) throws Exception {
         producer.setNamesrvAddr(options.get("namesrv"));
         if (options.containsKey("pollMs")) {
             producer.setPollNameServerInterval(Integer.parseInt(options.get("pollMs")));
@@ -87,6 +92,7 @@ public final class InteropClient {
         int first = Integer.parseInt(options.getOrDefault("first", "0"));
         int batch = Integer.parseInt(options.getOrDefault("batch", "1"));
         int delayLevel = Integer.parseInt(options.getOrDefault("delayLevel", "0"));
+        long delayMs = Long.parseLong(options.getOrDefault("delayMs", "0"));
         AtomicInteger end = new AtomicInteger(untilInputEnds ? Integer.MAX_VALUE : first + Integer.parseInt(options.get("count")));
         int threads = Integer.parseInt(options.getOrDefault("threads", "4"));
         double perSecond = Double.parseDouble(options.getOrDefault("rate", "800"));
@@ -97,6 +103,7 @@ public final class InteropClient {
             + " retryTimesWhenSendFailed=" + producer.getRetryTimesWhenSendFailed()
             + " sendLatencyFaultEnable=" + producer.isSendLatencyFaultEnable() + " threads=" + threads + " rate=" + perSecond);
         producer.start();
+        boolean stays = producer instanceof TransactionMQProducer; // somebody has to answer questions
         AtomicInteger next = new AtomicInteger(first);
         AtomicInteger given = new AtomicInteger();
         long begun = System.nanoTime();
@@ -112,6 +119,8 @@ public final class InteropClient {
                             Message message = new Message(options.get("topic"), "interop", Integer.toString(key), body);
                             if (delayLevel > 0) {
                                 message.setDelayTimeLevel(delayLevel);
+                            } else if (delayMs > 0) {
+                                message.setDelayTimeMs(delayMs);
                             }
                             messages.add(message);
                         }
@@ -132,10 +141,39 @@ public final class InteropClient {
             for (Thread worker : workers) {
                 worker.join();
             }
+            while (stays && !untilInputEnds && System.in.read() >= 0) {
+                // The run closes standard input when everything came.
+            }
         }
         System.out.println("done next=" + next.get() + " givenUp=" + given.get());
         producer.shutdown();
         System.exit(given.get() == 0 ? 0 : 1);
+    }
+
+    /** Of three messages one is committed, one rolled back, and one left to the question, which commits every second of these. */
+    private static TransactionMQProducer transacting(Map<String, String> options) throws IOException {
+        BufferedWriter asked = writer(options.get("asked"));
+        TransactionMQProducer producer = new TransactionMQProducer("interop-transactions");
+        producer.setTransactionListener(new TransactionListener() {
+            @Override
+            public LocalTransactionState executeLocalTransaction(Message message, Object argument) {
+                switch (Integer.parseInt(message.getKeys()) % 3) {
+                    case 0: return LocalTransactionState.COMMIT_MESSAGE;
+                    case 1: return LocalTransactionState.ROLLBACK_MESSAGE;
+                    default: return LocalTransactionState.UNKNOW;
+                }
+            }
+
+            @Override
+            public LocalTransactionState checkLocalTransaction(MessageExt message) {
+                int sequence = Integer.parseInt(message.getKeys());
+                write(asked, sequence + "," + message.getUserProperty("TRANSACTION_CHECK_TIMES") + "," + message.getQueueOffset() + ","
+                    + System.currentTimeMillis());
+                boolean commit = sequence % 3 == 0 || sequence % 3 == 2 && sequence / 3 % 2 == 0;
+                return commit ? LocalTransactionState.COMMIT_MESSAGE : LocalTransactionState.ROLLBACK_MESSAGE;
+            }
+        });
+        return producer;
     }
 
     private static void pace(long begun, int sequence, double perSecond) {
@@ -158,7 +196,8 @@ public final class InteropClient {
             int queue = -1;
             long offset = -1;
             try {
-                SendResult result = messages.size() == 1 ? producer.send(messages.get(0)) : producer.send(messages);
+                SendResult result = producer instanceof TransactionMQProducer ? producer.sendMessageInTransaction(messages.get(0), null)
+                    : messages.size() == 1 ? producer.send(messages.get(0)) : producer.send(messages);
                 outcome = result.getSendStatus() == SendStatus.SEND_OK ? "SEND_OK" : result.getSendStatus().name();
                 queue = result.getMessageQueue().getQueueId();
                 offset = result.getQueueOffset();

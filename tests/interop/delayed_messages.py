@@ -1,5 +1,5 @@
-"""Messages with a delay level under the stock Java client, while their masters are killed: none is
-lost, none comes before its time.
+"""Messages with a delay level, or a time of delivery, under the stock Java client, while their
+masters are killed: none is lost, none comes before its time.
 
 Responsible for: one cluster through the `regent` command line, a producer and a consumer, two
 kills while messages wait. Refuses to know: where delayed messages wait.
@@ -8,6 +8,7 @@ kills while messages wait. Refuses to know: where delayed messages wait.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from tests.interop.client_on_regent import kill_master
 from tests.interop.java_client import Consumer, Producer, first_message
@@ -16,7 +17,9 @@ from tests.interop.stage import Row, Stage
 from tests.support.local_cluster import LocalCluster
 
 TOPIC = "delayed"
-LEVEL, DELAY_MS = 2, 5_000
+DELAY_MS = 5_000
+# Both ask for the same: the second level, or the milliseconds.
+BY_LEVEL, BY_TIME = {"delayLevel": "2"}, {"delayMs": str(DELAY_MS)}
 MESSAGES, RATE_PER_S = 2_000, 100
 KILL_AT = (0.25, 0.6)
 RECEIVED_WITHIN_S = 60.0
@@ -24,30 +27,34 @@ POLL_S = 0.1
 
 
 def run(stage: Stage) -> list[Row]:
-    """2,000 messages of 5 s, the master killed twice meanwhile."""
+    """2,000 messages of 5 s, by level, the master killed twice meanwhile."""
+    return _run(stage, BY_LEVEL)
+
+
+def timed(stage: Stage) -> list[Row]:
+    """The same by time: they wait in the timer wheel."""
+    return _run(stage, BY_TIME)
+
+
+def _run(stage: Stage, asked: Mapping[str, str]) -> list[Row]:
     cluster = LocalCluster(stage.work / "cluster")
     try:
         stage.client_class_path  # noqa: B018  what needs a compiler is said before anything starts
         stage.say("starting a cluster: Kafka, two controllers, a name server, three brokers")
         cluster.up()
-        rows = _under_load(stage, cluster)
+        rows = _under_load(stage, cluster, asked)
         cluster.down()
     finally:
         cluster.end()
     return rows
 
 
-def _under_load(stage: Stage, cluster: LocalCluster) -> list[Row]:
+def _under_load(stage: Stage, cluster: LocalCluster, asked: Mapping[str, str]) -> list[Row]:
     name_server = cluster.name_servers[0]
     first_message(stage, name_server, TOPIC)
     consumer = Consumer(stage, name_server, TOPIC)
     producer = Producer(
-        stage,
-        name_server,
-        TOPIC,
-        rate=RATE_PER_S,
-        count=MESSAGES,
-        options={"delayLevel": str(LEVEL), "first": "1"},
+        stage, name_server, TOPIC, rate=RATE_PER_S, count=MESSAGES, options={**asked, "first": "1"}
     )
     try:
         for share in KILL_AT:

@@ -175,6 +175,28 @@ SCENARIOS = (
         "messages with a delay level under the Java client, two masters killed while they wait",
     ),
     Scenario(
+        "transactions",
+        "transactions",
+        "transactions of the Java client while masters are killed: committed, rolled back, left "
+        "open",
+    ),
+    Scenario(
+        "tools",
+        "tools",
+        "stock mqadmin about topics, groups, clients, messages and settings of a Regent cluster",
+    ),
+    Scenario(
+        "filters",
+        "java_filters",
+        "consumers of the Java client that filter by tags and by SQL92, the master killed between",
+    ),
+    Scenario(
+        "timed",
+        "delayed_messages:timed",
+        "messages with a time of delivery under the Java client, two masters killed while they "
+        "wait",
+    ),
+    Scenario(
         "stock-restarts-java",
         "stock_restarts:under_java",
         "rolling restarts, stops and hand-overs under the Java client with default settings: no "

@@ -24,7 +24,7 @@ from tests.interop.java_rocketmq import JavaWorld
 
 HERE = Path(__file__).resolve().parent
 CLIENT_LOCK = HERE / "rocketmq-client.lock"
-CLIENT_PROGRAM = HERE / "InteropClient.java"
+CLIENT_PROGRAMS = (HERE / "InteropClient.java", HERE / "FilterClient.java")
 NO_COMPILER = 2
 
 Shared = TypeVar("Shared")
@@ -92,8 +92,8 @@ class Stage:
 
     @property
     def client_class_path(self) -> str:
-        """The Java client's jars and the compiled program; compiled at first use. Problem with code
-        2 without a JDK.
+        """The Java client's jars and the programs; compiled at first use. Problem with code 2
+        without a JDK.
         """
         if self._class_path is None:
             self._class_path = build_client(self.work, self.say)
@@ -151,12 +151,14 @@ def compiler() -> str:
 
 
 def build_client(work: Path, say: Callable[[str], None]) -> str:
-    """Fetch the client's jars, compile the program; returns the class path."""
+    """Fetch the client's jars, compile the programs; returns the class path."""
     javac = compiler()
     jars = client_jars(say)
     classes = work / "classes"
     classes.mkdir(parents=True)
-    subprocess.run([javac, "-cp", f"{jars}/*", "-d", str(classes), str(CLIENT_PROGRAM)], check=True)
+    subprocess.run(
+        [javac, "-cp", f"{jars}/*", "-d", str(classes), *map(str, CLIENT_PROGRAMS)], check=True
+    )
     return f"{jars}/*:{classes}"
 
 

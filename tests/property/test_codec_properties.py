@@ -15,6 +15,7 @@ from events.codec import (
     decode,
     encode,
 )
+from tests.support.examples import examples
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 LONG = st.integers(-(2**63), 2**63 - 1)
@@ -49,13 +50,13 @@ NOISE = st.binary(max_size=300)
 HEADERS = st.sampled_from([encoded.header for encoded in codec._BY_CLASS.values()])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(RECORDS)
 def test_every_record_comes_back(record):
     assert decode(encode(record)) == record
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(RECORDS, st.data())
 def test_no_part_of_a_record_is_a_record(record, data):
     encoded = encode(record)
@@ -67,7 +68,7 @@ def test_no_part_of_a_record_is_a_record(record, data):
     raise AssertionError(f"{cut} of {len(encoded)} bytes were taken for a record")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(RECORDS, st.binary(min_size=1, max_size=50))
 def test_nothing_may_follow_a_record(record, rest):
     try:
@@ -77,7 +78,7 @@ def test_nothing_may_follow_a_record(record, rest):
     raise AssertionError("bytes after a record were swallowed")
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(st.one_of(NOISE, st.tuples(HEADERS, NOISE).map(b"".join)))
 def test_any_bytes_give_a_record_or_a_codec_error(data):
     try:
@@ -86,7 +87,7 @@ def test_any_bytes_give_a_record_or_a_codec_error(data):
         pass
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(RECORDS, st.data())
 def test_a_record_with_flipped_bytes_is_another_record_or_a_codec_error(record, data):
     encoded = bytearray(encode(record))
@@ -119,7 +120,7 @@ def encoded(record):
         return error.reason
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(RECORDS)
 def test_a_record_has_the_bytes_that_fastavro_gives_it(record):
     assert encode(record) == by_fastavro(record)
@@ -177,7 +178,7 @@ def with_something_odd(value, data):
     return data.draw(st.sampled_from(ODD))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(RECORDS, st.data())
 def test_what_has_no_bytes_is_what_fastavro_refuses_for_the_same_reason(record, data):
     odd = with_something_odd(record, data)

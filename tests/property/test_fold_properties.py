@@ -29,6 +29,7 @@ from processors.fold.refusals import Refusal
 from processors.fold.snapshot_codec import dump, load
 from processors.fold.state import BrokerSet, ControllerState, check_invariants
 from tests.support.control_history import CLUSTER, NAME, History, with_master, with_replicas
+from tests.support.examples import examples
 
 ROOT = Path(__file__).parents[2]
 MOVES_PER_HISTORY = 40
@@ -251,14 +252,14 @@ def check_progress(
         assert replica.broker_id in known or replica.broker_id >= before.next_broker_id
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(HISTORIES)
 def test_any_history_keeps_every_invariant(told):
     history = play(told)
     assert check_invariants(history.folder.state) == []
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(HISTORIES, st.data())
 def test_the_fold_does_not_depend_on_where_it_was_interrupted(told, data):
     history = play(told)
@@ -271,7 +272,7 @@ def test_the_fold_does_not_depend_on_where_it_was_interrupted(told, data):
     assert canonical.state_text(folder.state) == canonical.state_text(history.folder.state)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.binary(max_size=60), max_size=20))
 def test_the_fold_is_total_over_bytes(records):
     history = History()
@@ -287,14 +288,14 @@ def folded(history: History) -> Folder:
     return folder
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(HISTORIES)
 def test_folding_the_same_bytes_again_gives_the_same_digest(told):
     history = play(told)
     assert folded(history).digest == history.folder.digest
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(HISTORIES)
 def test_the_short_way_round_the_memory_remembers_the_same(told):
     history = play(told)
@@ -303,7 +304,7 @@ def test_the_short_way_round_the_memory_remembers_the_same(told):
         assert folded(history).digest == history.folder.digest
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(HISTORIES)
 def test_only_the_set_as_it_is_makes_a_master_unless_labelled(told):
     """S7: without a label, who is elected was a clean member, or there had never been a master."""
@@ -325,7 +326,7 @@ def test_only_the_set_as_it_is_makes_a_master_unless_labelled(told):
         assert set(after.sync_state_set) <= holders
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(HISTORIES)
 def test_who_is_known_to_have_lost_data_is_trusted_no_more(told):
     """S15: not a start below what it showed, nor whom its master proves to have lost what it
@@ -351,7 +352,7 @@ def test_who_is_known_to_have_lost_data_is_trusted_no_more(told):
             assert move[1] not in (*after.sync_state_set, *after.remembered)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(HISTORIES)
 def test_nobody_is_given_up_before_the_time_for_it_has_passed(told):
     for move, state, outcome, _ in steps_of(told):

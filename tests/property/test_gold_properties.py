@@ -34,6 +34,7 @@ from lakehouse.tables.delta import read
 from lakehouse.tables.lake import Lake
 from lakehouse.tables.specs import BRONZE, DECISIONS, TableSpec
 from tests.support.control_history import CLUSTER_ID
+from tests.support.examples import SHARE, examples
 from tests.support.landed_log import command_records, lake_in, land, outcome_records
 from tests.support.made_gold import Row, bring_up, job_of, rows_of
 from tests.unit.lakehouse.gold.gold_cases import wandering
@@ -168,6 +169,11 @@ def in_no_order(name: str, rows: list[Row]) -> list[str]:
     )
 
 
+BRONZE_FIRST = [True, pytest.param(False, marks=pytest.mark.long)]
+EVERY = 2 * SHARE
+"""Each order meets every other opening: both together meet all, where all cases are drawn."""
+
+
 @contextmanager
 def empty_lake() -> Iterator[Lake]:
     with TemporaryDirectory() as folder:
@@ -177,7 +183,7 @@ def empty_lake() -> Iterator[Lake]:
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=examples(5), deadline=None)
 def test_whatever_lands_between_two_readings_gold_is_as_if_made_at_once(
     whole: Whole, seed: int
 ) -> None:
@@ -195,7 +201,7 @@ def test_whatever_lands_between_two_readings_gold_is_as_if_made_at_once(
 
 
 @given(seed=st.integers(0, 2**32), with_gold=st.booleans())
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 def test_whatever_lands_between_two_readings_an_answer_is_of_one_moment(
     whole: Whole, seed: int, with_gold: bool
 ) -> None:
@@ -225,7 +231,7 @@ def _decided(landing: Landing) -> bool:
     return bool(landing.landed) and read(landing.lake, BRONZE).num_rows > 0
 
 
-@pytest.mark.parametrize("bronze_first", [True, False])
+@pytest.mark.parametrize("bronze_first", BRONZE_FIRST)
 def test_a_batch_that_lands_at_any_opening_of_a_run_is_taken_in_with_its_outcomes(
     whole: Whole, bronze_first: bool, tmp_path: Path
 ) -> None:
@@ -234,10 +240,9 @@ def test_a_batch_that_lands_at_any_opening_of_a_run_is_taken_in_with_its_outcome
     bring_up(job_of(begun))
     batch = [whole.commands(3, LAST + 1), whole.outcomes(list(range(3, LAST + 1)))]
     batch = batch if bronze_first else batch[::-1]
-    # Each order meets every other opening: both together meet all.
     place, reached = 0 if bronze_first else 1, True
     while reached:
-        place += 2
+        place += EVERY
         lake = lake_in(shutil.copytree(begun.root, tmp_path / f"{place}"))
         landing = Landing(lake, [(place, batch[0]), (place + 1, batch[1])])
         job = job_of(lake)
@@ -252,16 +257,15 @@ def test_a_batch_that_lands_at_any_opening_of_a_run_is_taken_in_with_its_outcome
     assert place > 10
 
 
-@pytest.mark.parametrize("bronze_first", [True, False])
+@pytest.mark.parametrize("bronze_first", BRONZE_FIRST)
 def test_a_batch_that_lands_at_any_opening_of_an_answer_does_not_tear_it(
     whole: Whole, bronze_first: bool, tmp_path: Path
 ) -> None:
     batch = [whole.commands(3, LAST + 1), whole.outcomes(list(range(3, LAST + 1)))]
     batch = batch if bronze_first else batch[::-1]
-    # Each order meets every other opening: both together meet all.
     place, reached = 0 if bronze_first else 1, True
     while reached:
-        place += 2
+        place += EVERY
         landing = Landing(
             lake_in(tmp_path / f"{place}"), [(place, batch[0]), (place + 1, batch[1])]
         )

@@ -37,11 +37,11 @@ USUAL = {
     "properties": "WAIT\x01true\x02",
 }
 ODD = (
-    {**USUAL, "properties": "TIMER_DELAY_SEC\x013\x02"},
+    {**USUAL, "properties": "TRAN_MSG\x01true\x02DELAY\x011\x02"},
     {**USUAL, "topic": "nobody-made-it"},
     {**USUAL, "topic": "SCHEDULE_TOPIC_XXXX"},
 )
-"""What a broker does not store: a message with a time of delivery, one for a topic that is not
+"""What a broker does not store: a transaction message that is to wait, one for a topic that is not
 there, one for a topic that is not for clients.
 """
 

@@ -62,11 +62,12 @@ class Series:
         out: Out,
         *,
         until_covered: bool = False,
+        at_least: int = 0,
     ) -> Report:
         """Run seeds in order until their number, the budget or the first failure.
 
         `until_covered`: on a busy machine the budget may be too short to see everything; then up to
-        as much again.
+        as much again, and up to `at_least` worlds however long they take.
         """
         report = Report(first, self.summary)
         begun = shown = time.monotonic()
@@ -74,11 +75,8 @@ class Series:
         while seeds is None or seed < first + seeds:
             spent_s = time.monotonic() - begun
             if budget_s is not None and spent_s >= budget_s:
-                if (
-                    not until_covered
-                    or spent_s >= OVERTIME * budget_s
-                    or not self.missing(report.counts)
-                ):
+                over = spent_s >= OVERTIME * budget_s and report.counts["seeds"] >= at_least
+                if not until_covered or over or not self.missing(report.counts):
                     return report
             world = World(seed)
             try:

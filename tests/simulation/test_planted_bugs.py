@@ -28,9 +28,9 @@ from processors.fold import candidates, decide, decide_elect, decide_replicas
 from processors.fold.recent_commands import RecentCommands
 from processors.fold.refusals import Refusal
 from tests.simulation.cluster import Shape
+from tests.simulation.judged import say
 from tests.simulation.mixes import MIXES, Mix
 from tests.simulation.run import run_world
-from tests.simulation.test_simulation import say
 from tests.simulation.world import InvariantBroken, World
 
 FAULTY_MS = 12_000

@@ -11,20 +11,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from contextlib import nullcontext
 from pathlib import Path
-from random import SystemRandom
 
 import pytest
 
 from tests.simulation.coverage import NOT_PRODUCED, everything, missing, required
+from tests.simulation.judged import judged
 from tests.simulation.run import SERIES, run_world
 from tests.simulation.seeds import Report
 from tests.simulation.world import World
 
 BUDGET_S = float(os.environ.get("REGENT_SIMULATION_BUDGET_S", "150"))
-FROM = os.environ.get("REGENT_SIMULATION_FROM")
-SEEDS_MAX = 1_000_000_000
+WORLDS = 80
 KNOWN_SEEDS = (2, 7)
 SHORT_MS = 6_000
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,24 +34,10 @@ ONE_HASH = (
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(BUDGET_S * 2 + 300)]
 
 
-def say(request: pytest.FixtureRequest, line: str) -> None:
-    """To the terminal, whether output is captured or not."""
-    capture = request.config.pluginmanager.get_plugin("capturemanager")
-    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
-    with capture.global_and_fixture_disabled() if capture is not None else nullcontext():
-        if reporter is not None:
-            reporter.ensure_newline()
-            reporter.write_line(line)
-
-
 @pytest.fixture(scope="module")
 def series(request: pytest.FixtureRequest) -> Report:
     """All worlds that fit the budget, from one first seed."""
-    first = int(FROM) if FROM else SystemRandom().randrange(SEEDS_MAX)
-    say(request, f"simulation: seeds from {first}, {BUDGET_S:.0f} s")
-    report = SERIES.run(first, None, BUDGET_S, lambda line: say(request, line), until_covered=True)
-    say(request, f"simulation: {report.line()}")
-    return report
+    return judged(request, "simulation", SERIES, BUDGET_S, WORLDS)
 
 
 def test_every_promise_holds_in_every_world(series: Report) -> None:

@@ -12,7 +12,7 @@ import asyncio
 import contextvars
 import math
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tests.simulation.network import Node, wake
 from tests.simulation.world import Timer, World
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     Base = asyncio.AbstractEventLoop
 else:
     Base = object
+
+JOB_MS = (1, 15)
+Made = TypeVar("Made")
 
 
 class VirtualLoop(Base):
@@ -66,10 +69,45 @@ class VirtualLoop(Base):
         delay_ms = max(1, math.ceil(delay * 1000 - 1e-6))
         return wake(self._world, self._node, delay_ms, lambda: self._run(callback, args, context))
 
+    def call_at(  # type: ignore[override]
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: contextvars.Context | None = None,
+    ) -> Timer:
+        return self.call_later(when - self.time(), callback, *args, context=context)
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: object, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
+        """A job beside the loop is done a moment later, whole, or never: its process ends."""
+        future = self.create_future()
+
+        def run() -> None:
+            if future.cancelled():
+                return
+            try:
+                future.set_result(func(*args))
+            except Exception as error:
+                future.set_exception(error)
+
+        wake(self._world, self._node, self._world.between(*JOB_MS), run)
+        return future
+
+    def within(self, call: Callable[[], Made]) -> Made:
+        """What is made here belongs to this loop."""
+        before = asyncio._get_running_loop()
+        asyncio._set_running_loop(self)
+        try:
+            return call()
+        finally:
+            asyncio._set_running_loop(before)
+
     def create_future(self) -> asyncio.Future[Any]:
         return asyncio.Future(loop=self)
 
-    def create_task(self, coro: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:  # type: ignore[override]
+    def create_task(self, coro: Coroutine[Any, Any, Any], **_named: object) -> asyncio.Task[Any]:  # type: ignore[override]
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=self)
         self._coroutines.append(coro)
         return task
@@ -84,7 +122,7 @@ class VirtualLoop(Base):
         on.
         """
         for coro in self._coroutines:
-            coro.close()
+            self.within(coro.close)
         self._coroutines.clear()
 
     def _run(
@@ -93,12 +131,4 @@ class VirtualLoop(Base):
         args: tuple[Any, ...],
         context: contextvars.Context | None,
     ) -> None:
-        before = asyncio._get_running_loop()
-        asyncio._set_running_loop(self)
-        try:
-            if context is None:
-                callback(*args)
-            else:
-                context.run(callback, *args)
-        finally:
-            asyncio._set_running_loop(before)
+        self.within(lambda: callback(*args) if context is None else context.run(callback, *args))

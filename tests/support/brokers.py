@@ -88,7 +88,7 @@ def never_stood_still(broker: BrokerProcess) -> None:
 
 def unhurried(service: ClientService) -> None:
     """No send is refused because the machine let it wait for a moment."""
-    service.sends._gate = BusyGate(BUSY_MS, BUSY_MS)
+    service.sends.gate = BusyGate(BUSY_MS, BUSY_MS)
 
 
 @asynccontextmanager

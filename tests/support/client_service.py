@@ -18,18 +18,23 @@ from brokers.remoting.server import RemotingServer
 from brokers.replica.effects import RoleChanged
 from brokers.replica.put_rules import BusyGate
 from brokers.replica.waiters import Confirmation
-from brokers.service.client_service import ClientService
+from brokers.service.client_service import BrokerNames, ClientService
+from brokers.service.clients.wanted import Filters
 from brokers.service.metadata.shared_tables import SharedTables
 from brokers.service.role.forward import Forwarder
 from brokers.service.role.role_view import RoleView
 from brokers.service.sending.messages import UniqueKeys
 from brokers.service.sending.send import Mastership, SendTerms
+from brokers.service.sending.timed import TimerRules
 from brokers.service.tables.table_files import TableFiles
 from brokers.service.tables.topics import system_topics
+from brokers.service.transactions.rules import TransactionTerms
 from brokers.store.log.group_commit import Flushed
 from brokers.store.log.records import host_bytes
 from brokers.store.store import MessageStore, StoreConfig
 from tests.support.brokers import unhurried
+
+SMALL = StoreConfig(log_file_bytes=1 << 20, queue_file_bytes=20_000)
 
 
 class Desk:
@@ -41,11 +46,16 @@ class Desk:
         *,
         hold_ms: int = 2_000,
         flushed: Callable[[int], asyncio.Future[Flushed]] | None = None,
+        transactions: TransactionTerms | None = None,
+        rejects_transactions: bool = False,
+        filters: Filters | None = None,
+        sizes: StoreConfig = SMALL,
+        timers: TimerRules | None = None,
     ) -> None:
+        self._rejects_transactions = rejects_transactions
+        self.timer_rules = TimerRules() if timers is None else timers
         self.clock, self.roles, self.client = Clock(), RoleView(), RemotingClient()
-        self.store = MessageStore(
-            folder, StoreConfig(log_file_bytes=1 << 20, queue_file_bytes=20_000)
-        )
+        self.store = MessageStore(folder, sizes)
         self.tables = TableFiles(folder)
         self.tables.topics.put(system_topics("c", "b", True), 0)
         self.believes = True  # who connects is a replica of the set
@@ -67,7 +77,8 @@ class Desk:
             period_ms=20,
         )
         self.changes = self.shared.topics
-        self.confirm_at_once, self.refusal, self.leads = True, None, True
+        self.confirm_at_once, self.leads = True, True
+        self.refusal: str | None = None
         self.flushed: Callable[[int], asyncio.Future[Flushed]] | None = flushed
         self.waits: list[tuple[int, asyncio.Future[Confirmation]]] = []
         self.storage_failures: list[str] = []
@@ -79,6 +90,9 @@ class Desk:
             self.forwarder,
             self._terms(),
             self._changed,
+            filters=filters,
+            transactions=transactions or TransactionTerms(),
+            names=BrokerNames("c", "b", "127.0.0.1:10911"),
         )
         unhurried(self.service)
         self.server = RemotingServer(
@@ -135,7 +149,17 @@ class Desk:
             self.flushed,
         )
         host = host_bytes("127.0.0.1", 10911)
-        return SendTerms(mastership, "c", host, 3_000, UniqueKeys(host[:4], 1, 2), BusyGate())
+        keys = UniqueKeys(host[:4], 1, 2)
+        return SendTerms(
+            mastership,
+            "c",
+            host,
+            3_000,
+            keys,
+            BusyGate(),
+            self._rejects_transactions,
+            self.timer_rules,
+        )
 
     def _grew(self, log_end: int) -> None:
         if self.confirm_at_once:

@@ -22,7 +22,7 @@ from tests.support.generated_lake import land_generated
 
 GUIDE = Path(__file__).resolve().parents[2] / "LAKE.md"
 COMMANDS, SEED, PAUSE_MS = 60, 21, 120_000
-BLOCK = re.compile(r"^```(console|python|text|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(console|python|sql|text|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MORE = "..."
 """Stands for lines of an answer that are left out, at its beginning."""
 
@@ -52,8 +52,10 @@ def answered(text: str, here: Path) -> str:
             body = "".join(
                 _asked(one) for one in re.split(r"^(?=\$ )", body, flags=re.MULTILINE) if one
             )
-        elif kind == "python" and "lakehouse.open" in body:
+        elif kind == "python" and body.startswith("import "):
             said.append(_printed(body))
+        elif kind == "sql":
+            said.append(_said("sql", body))
         elif kind == "text" and said:
             body = said.pop()
         return f"```{kind}\n{body}```"
@@ -69,16 +71,20 @@ def answered(text: str, here: Path) -> str:
 def _asked(one: str) -> str:
     """A command with its answer; as many lines as stand there when it begins with `MORE`."""
     command, _, answer = one.partition("\n")
-    words = shlex.split(command.removeprefix("$ "))[1:]
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
-        code = main.main(words)
-    lines = [line.rstrip() for line in out.getvalue().rstrip("\n").split("\n")]
+    lines = _said(*shlex.split(command.removeprefix("$ "))[1:]).rstrip("\n").split("\n")
     shown = answer.rstrip("\n").split("\n")
     if shown[0] == MORE:
         lines = [MORE, *lines[1 - len(shown) :]]
-    assert code == 0, f"{command} ends with {code}"
     return "\n".join([command, *lines, ""])
+
+
+def _said(*words: str) -> str:
+    """What a command says, without spaces at the ends of lines."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+        code = main.main(list(words))
+    assert code == 0, f"{words} ends with {code}"
+    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
 
 
 def _printed(code: str) -> str:

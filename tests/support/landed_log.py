@@ -23,7 +23,7 @@ from lakehouse.landing import batches
 from lakehouse.tables import delta
 from lakehouse.tables.high_water import HighWater
 from lakehouse.tables.lake import Lake, lake_at
-from lakehouse.tables.specs import BRONZE, BY_NAME, TABLES, TIMESTAMP, TableSpec
+from lakehouse.tables.specs import BRONZE, BY_NAME, LANDING_TABLES, TABLES, TIMESTAMP, TableSpec
 from processors.fold.folder import Folder
 from tests.support.control_history import CLUSTER_ID
 
@@ -128,7 +128,7 @@ def _ensure_tables(lake: Lake) -> None:
         # its own copies behind.
         delta.ensure_tables(lake)
         return
-    for table in TABLES:
+    for table in LANDING_TABLES:
         made, here = Path(_empty_tables().uri(table)), Path(lake.uri(table))
         if not here.exists():
             shutil.copytree(made, here)

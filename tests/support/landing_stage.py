@@ -155,7 +155,7 @@ class Job:
     """One start of `regent land`.
 
     `dies_at`: point, table and number of the append, see `landing_points`; `care_every_s`: as the
-    product has it unless given; `gold_every_s`: 0 leaves gold to others.
+    product has it unless given; `gold_every_s`: 0 leaves gold to others; `more`: other flags.
     """
 
     def __init__(
@@ -167,6 +167,7 @@ class Job:
         tables: Path | None = None,
         care_every_s: int | None = None,
         gold_every_s: int = 1,
+        more: Sequence[str] = (),
     ) -> None:
         self.tables, self.folder = tables or base / "tables", base / "land"
         self.log, self._note = base / f"{name}.log", base / DIED_AT
@@ -191,6 +192,7 @@ class Job:
             "--gold-every-s",
             str(gold_every_s),
             *([] if care_every_s is None else ["--maintain-every-s", str(care_every_s)]),
+            *more,
         ]
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)

@@ -99,3 +99,10 @@ def put(folder: Path, group: str, schema: dict[str, Any]) -> None:
     """Copy the schema into a folder of schemas."""
     (folder / group).mkdir(parents=True, exist_ok=True)
     (folder / group / f"{schema['name']}.avsc").write_text(json.dumps(schema), encoding="utf-8")
+
+
+def put_all(folder: Path) -> None:
+    """Copy all schemas of that release."""
+    put(folder, "outcomes", outcome())
+    for schema in (link_up(), disk_warm()):
+        put(folder, "broker_events", schema)

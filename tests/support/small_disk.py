@@ -38,6 +38,10 @@ class SmallDisk:
     def free(self) -> None:
         self._filler.unlink(missing_ok=True)
 
+    def only_read(self) -> None:
+        """From now on nobody writes here."""
+        subprocess.run(["mount", "-o", "remount,ro", str(self.root)], check=True)
+
 
 @contextlib.contextmanager
 def small_disk(folder: Path, size: int = 8 << 20) -> Iterator[SmallDisk]:

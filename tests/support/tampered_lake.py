@@ -17,6 +17,7 @@ from events.topics import COMMANDS_TOPIC
 from lakehouse.tables import delta
 from lakehouse.tables.lake import Lake
 from lakehouse.tables.specs import BRONZE, TableSpec
+from lakehouse.tables.statistics import as_delta_says, facts_of
 
 Row = dict[str, Any]
 
@@ -42,7 +43,9 @@ def tamper(
 
 
 def with_sizes_put_right(lake: Lake, table: TableSpec = BRONZE) -> None:
-    """The sizes in Delta's log are made those of the files, as somebody does who knows Delta."""
+    """What Delta's log says of the files, sizes and statistics, is made what they are, as somebody
+    does who knows Delta.
+    """
     root = Path(lake.uri(table))
     for commit in (root / "_delta_log").glob("*.json"):
         actions = [json.loads(line) for line in commit.read_text("utf-8").splitlines()]
@@ -50,6 +53,21 @@ def with_sizes_put_right(lake: Lake, table: TableSpec = BRONZE) -> None:
             path = root / unquote(action.get("add", {}).get("path", ""))
             if "add" in action and path.exists():
                 action["add"]["size"] = path.stat().st_size
+                stats = as_delta_says(facts_of(pq.read_metadata(path)))
+                action["add"]["stats"] = json.dumps(stats)
+        commit.write_text("".join(f"{json.dumps(action)}\n" for action in actions), "utf-8")
+
+
+def with_statistics(lake: Lake, table: TableSpec, stats: dict[str, Any]) -> None:
+    """Delta's log says something else of the rows of each file."""
+    for commit in (Path(lake.uri(table)) / "_delta_log").glob("*.json"):
+        actions = [json.loads(line) for line in commit.read_text("utf-8").splitlines()]
+        for action in actions:
+            if "add" in action:
+                said = json.loads(action["add"]["stats"])
+                for name, value in stats.items():
+                    said[name] = said[name] | value if isinstance(value, dict) else value
+                action["add"]["stats"] = json.dumps(said)
         commit.write_text("".join(f"{json.dumps(action)}\n" for action in actions), "utf-8")
 
 

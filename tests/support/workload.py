@@ -16,6 +16,7 @@ from infra.workload.read_back import read_topic
 from tests.support.local_cluster import ROOT, wait_until
 
 STOP_GRACE_S = 25.0
+STOOD_STILL = "this process stood still"
 
 
 class Workload:
@@ -66,6 +67,17 @@ class Workload:
     def outages(self) -> list[dict[str, Any]]:
         """Those that are over."""
         return list(self.figures().get("outages", []))
+
+    def failed(self, since_ms: int = 0) -> list[dict[str, Any]]:
+        """Outages that began at that time of the wall clock or later, but not those of a broker
+        that this machine let stand still for a second: it refuses what lay in its sockets then, and
+        it is sent again.
+        """
+        return [
+            one
+            for one in self.outages
+            if one["started_wall_ms"] >= since_ms and STOOD_STILL not in one["first_error"]
+        ]
 
     def figures(self) -> dict[str, Any]:
         """The producer's last figures; fails when it ended by itself."""

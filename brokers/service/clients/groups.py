@@ -6,8 +6,8 @@ groups, and whom to notify. Refuses to know: sockets, clocks, topics.
 
 Invariants:
   - a connection stands for one client id in each group it serves;
-  - every change of a group's client ids or subscriptions names that group in the answer exactly
-    once.
+  - every change of a group's client ids or subscribed topics names that group in the answer exactly
+    once; another expression for a topic is none.
 """
 
 from __future__ import annotations
@@ -194,6 +194,11 @@ class ClientGroups:
         held = own.subscriptions.get(topic) if own else None
         return held.subscription if held else self.known.subscription(group, topic)
 
+    def topics_of(self, group: str) -> list[str]:
+        """What its connected clients want messages of."""
+        known = self.consumers.get(group)
+        return list(known.subscriptions) if known is not None and known.channels else []
+
     def consume_from_where(self, group: str) -> str | None:
         """Where a group that is new begins to read; None for one that nobody knows."""
         found = self.consumers.get(group) or self.known.groups.get(group)
@@ -268,8 +273,7 @@ def _subscribe(group: ConsumerGroup, data: ConsumerData, now_ms: int) -> bool:
             continue
         held.seen_ms = now_ms
         if fresh.version > held.subscription.version:
-            changed |= fresh.codes != held.subscription.codes
-            held.subscription = fresh
+            held.subscription = fresh  # another text of the same topic moves no queue
     for topic in [topic for topic in group.subscriptions if topic not in listed]:
         del group.subscriptions[topic]
         changed = True

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from brokers.service.clients.subscriptions import ALL, Subscription
+from brokers.service.clients.subscriptions import ALL, Subscription, is_tags
 
 GROUPS_PER_CLIENT_MAX = 1_000
 SUBSCRIPTIONS_PER_GROUP_MAX = 5_000
@@ -76,12 +76,16 @@ def _subscription(fields: Mapping[str, object]) -> Subscription:
     expression = text if isinstance(text, str) and text else ALL
     version = fields.get("subVersion")
     codes = frozenset(_code(item) for item in _list(fields, "codeSet", SUBSCRIPTIONS_PER_GROUP_MAX))
+    expression_type = str(fields.get("expressionType") or "TAG")
+    by_tags = is_tags(expression_type) and expression != ALL
+    if fields.get("classFilterMode") is True:  # RocketMQ 4's: everything is given
+        by_tags, expression_type = False, "TAG"
     return Subscription(
         topic=_name(fields, "topic"),
         expression=expression,
-        codes=codes if codes and expression != ALL else None,
+        codes=codes if by_tags else None,
         version=version if type(version) is int else 0,
-        expression_type=str(fields.get("expressionType") or "TAG"),
+        expression_type=expression_type,
     )
 
 

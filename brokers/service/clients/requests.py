@@ -9,7 +9,7 @@ so that a new master knows them (what it was not told itself it copied: `known_c
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 
 from brokers.clock import Clock
 from brokers.remoting import fastjson
@@ -19,11 +19,13 @@ from brokers.remoting.connection import Connection
 from brokers.service.clients import heartbeat as client_heartbeat
 from brokers.service.clients.groups import ClientGroups
 from brokers.service.clients.queue_locks import Queue, QueueLocks
-from brokers.service.clients.subscriptions import BadExpression
-from brokers.service.clients.subscriptions import parse as parse_subscription
+from brokers.service.clients.wanted import FilterRefused, Filters
 from brokers.service.role.services import Served, Service, Where
 
 QUEUES_PER_LOCK_MAX = 10_000
+CLIENT_IDS = "client_ids"
+# Of clients that share a connection, as those of a proxy do; a reply to others does not find them.
+IDS_PER_CONNECTION_MAX = 1_000
 
 _log = logging.getLogger("regent.broker.clients")
 
@@ -42,11 +44,14 @@ class ClientRequests(Service):
         ensure_groups: Callable[[Iterable[str]], None],
         notify: Callable[[str], bool],
         queue_exists: Callable[[str, int], bool],
+        filters: Filters | None = None,
     ) -> None:
+        self._filters = filters or Filters()
         self._queue_exists = queue_exists
         self._groups, self._clock = groups, clock
         self._ensure_groups, self._notify_enabled = ensure_groups, notify
         self._connections: dict[int, Connection] = {}
+        self._by_client: dict[str, int] = {}
         self.locks = QueueLocks()
         self._expire_at_ms = clock.now_ms() + EXPIRE_PERIOD_MS
 
@@ -63,12 +68,37 @@ class ClientRequests(Service):
 
     def connection_closed(self, connection: Connection) -> None:
         if self._connections.pop(connection.id, None) is not None:
+            for client_id in known_ids(connection):
+                if self._by_client.get(client_id) == connection.id:
+                    del self._by_client[client_id]
             self._notify(self._groups.on_connection_closed(connection.id))
+
+    def _note_client(self, client_id: str, connection: Connection) -> None:
+        ids = known_ids(connection)
+        if client_id not in ids:
+            if len(ids) >= IDS_PER_CONNECTION_MAX:
+                return
+            connection.attributes[CLIENT_IDS] = {*ids, client_id}
+        self._by_client[client_id] = connection.id
 
     def tick(self, now_ms: int) -> None:
         if now_ms >= self._expire_at_ms:
             self._expire_at_ms = now_ms + EXPIRE_PERIOD_MS
             self.expire()
+
+    def connection(self, connection_id: int) -> Connection | None:
+        """The open connection of a client that greeted this broker."""
+        found = self._connections.get(connection_id)
+        return None if found is None or found.closed else found
+
+    def client(self, client_id: str) -> Connection | None:
+        """The same, of the producer that greeted this broker last with that id."""
+        return self.connection(self._by_client.get(client_id, -1))
+
+    def producers(self, group: str) -> list[Connection]:
+        """The connections of a group's producers, the same order each time."""
+        found = [self.connection(each) for each in self._groups.producers.get(group, ())]
+        return [each for each in found if each is not None]
 
     def expire(self) -> None:
         """Forget silent clients."""
@@ -78,6 +108,7 @@ class ClientRequests(Service):
         try:
             heartbeat = client_heartbeat.parse(fastjson.loads(request.body))
             self._connections[connection.id] = connection
+            self._note_client(heartbeat.client_id, connection)
             self._ensure_groups([consumer.group for consumer in heartbeat.consumers])
             result = self._groups.on_heartbeat(
                 connection.id, heartbeat, request.language, request.version, self._clock.now_ms()
@@ -118,19 +149,16 @@ class ClientRequests(Service):
     ) -> RemotingCommand:
         try:
             fields = fastjson.loads(request.body)
-            data = fields.get("subscriptionData") if isinstance(fields, Mapping) else None
-            if not isinstance(data, Mapping):
-                raise ValueError("the request holds no subscription")
-            parse_subscription(
-                str(data.get("topic")),
-                str(data.get("subString") or "*"),
-                0,
-                str(data.get("expressionType") or "TAG"),
-            )
-        except BadExpression as error:
-            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
         except ValueError as error:
-            return request.reply(ResponseCode.SUBSCRIPTION_PARSE_FAILED, remark=str(error))
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
+        data = fields.get("subscriptionData") if isinstance(fields, Mapping) else None
+        if not isinstance(data, Mapping):
+            return request.reply()
+        text, expression_type = data.get("subString"), data.get("expressionType")
+        try:
+            self._filters.check(str(text or ""), str(expression_type or "TAG"))
+        except FilterRefused as refused:
+            return request.reply(refused.code, remark=str(refused))
         return request.reply()
 
     def _notify(self, groups: Iterable[str]) -> None:
@@ -171,6 +199,13 @@ class ClientRequests(Service):
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
         self.locks.unlock(group, client_id, queues)
         return request.reply()
+
+
+def known_ids(connection: Connection) -> Set[str]:
+    """The client ids that greeted over this connection."""
+    known = connection.attributes.get(CLIENT_IDS, frozenset())
+    assert isinstance(known, Set)
+    return known
 
 
 def _lock_body(body: bytes) -> tuple[str, str, list[Queue]]:

@@ -2,28 +2,26 @@
 3.5, 4.4).
 
 Responsible for: parsing `A || B`, which messages a subscription takes.
-Refuses to know: SQL expressions, clients, queues.
+Refuses to know: SQL expressions (`brokers.service.filters`), clients, queues.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from brokers.service.filters.lexer import EXPRESSION_CHARACTERS_MAX, BadExpression
 from brokers.store.log.properties import java_string_hash
 
-EXPRESSION_CHARACTERS_MAX = 65_536
+__all__ = ["ALL", "BadExpression", "Subscription", "is_tags", "parse"]
+
 TAGS_MAX = 1_024
 ALL = "*"
 
 
-class BadExpression(Exception):
-    """The subscription text cannot be served; answered with code 23."""
-
-
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """One topic of a group. `codes` None takes every message; `version` orders changes (ms, or ns
-    from Go clients).
+    """One topic of a group. `codes`: hashes of the tags that it takes, None where tags say nothing;
+    `version` orders changes (ms, or ns from Go clients).
     """
 
     topic: str
@@ -33,11 +31,16 @@ class Subscription:
     expression_type: str = "TAG"
 
 
+def is_tags(expression_type: str) -> bool:
+    """Whether a subscription of this type names tags."""
+    return expression_type in ("", "TAG")
+
+
 def parse(
     topic: str, expression: str | None, version: int = 0, expression_type: str = "TAG"
 ) -> Subscription:
-    """The subscription behind a text; `BadExpression` for what this broker cannot evaluate."""
-    if expression_type not in ("", "TAG"):
+    """The subscription behind a text that names tags; `BadExpression` for one that does not."""
+    if not is_tags(expression_type):
         raise BadExpression(
             f"the broker does not support consumers that filter by {expression_type[:32]}"
         )

@@ -15,10 +15,11 @@ from brokers.clock import Clock
 from brokers.remoting.codes import RequestCode
 from brokers.service.delivery.levels import DelayLevel
 from brokers.service.role.services import Served, Service
-from brokers.service.sending.delayed import LEVELS, delivered
+from brokers.service.sending.delayed import delivered
 from brokers.service.sending.log_writes import NotPut
 from brokers.service.sending.own_puts import OwnPuts
 from brokers.service.tables.kept_for_java import KeptFiles
+from brokers.store.log.delay_levels import LEVELS_MAX, levels_in_force
 from brokers.store.log.integrity import BadRecord
 from brokers.store.log.properties import SCHEDULE_TOPIC
 from brokers.store.log.records import MessageFields, RecordError, StoredMessage, decode_messages
@@ -40,8 +41,8 @@ _log = logging.getLogger("regent.broker.delivery")
 
 
 class DelayDelivery(Service):
-    """Levels 1 to 18. `delivered` and `parked` count since the start of the process. `soon(act)`:
-    in the next turn of the loop.
+    """Every level. `delivered` and `parked` count since the start of the process. `soon(act)`: in
+    the next turn of the loop.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class DelayDelivery(Service):
         """From the places on that the last master handed over, within what the queues hold."""
         known = _places(self._kept.table(RequestCode.GET_ALL_DELAY_OFFSET))
         self._levels = []
-        for number in range(1, LEVELS + 1):
+        for number in range(1, len(levels_in_force()) + 1):
             low, high = self._store.queue_bounds(SCHEDULE_TOPIC, number - 1)
             self._levels.append(DelayLevel(number, min(max(known.get(number, 0), low), high)))
         self._told = {str(level): place for level, place in known.items()}
@@ -84,6 +85,18 @@ class DelayDelivery(Service):
 
     def mastership_over(self) -> None:
         self._levels = []
+
+    def progress(self) -> dict[int, tuple[int, int]]:
+        """Level -> (next message to deliver, end of its queue), of levels that were used."""
+        places = {one.level: one.next_offset for one in self._levels} or _places(
+            self._kept.table(RequestCode.GET_ALL_DELAY_OFFSET)
+        )
+        found = {}
+        for level, place in places.items():
+            _, end = self._store.queue_bounds(SCHEDULE_TOPIC, level - 1)
+            if end:
+                found[level] = (place, end)
+        return found
 
     def tick(self, now_ms: int) -> None:
         if self._levels:
@@ -118,7 +131,7 @@ class DelayDelivery(Service):
             level.safe(self._store.durable_offset)
             return False
         entries = queue.read(level.next_offset, MESSAGES_MAX)
-        slots, messages = level.due(entries, wall_ms)
+        slots, messages = level.due(entries, wall_ms, queue.max_offset)
         if entries and not messages:
             level.move_to(level.next_offset + slots)
             return slots > 0
@@ -129,7 +142,8 @@ class DelayDelivery(Service):
             return self._without(level, found.next_offset, found.refused)
         due = list(
             takewhile(
-                lambda waiting: level.is_due(waiting.store_ms, wall_ms), decode_messages(found.body)
+                lambda one: level.is_due(one.queue_offset, one.store_ms, wall_ms),
+                decode_messages(found.body),
             )
         )
         if not due:
@@ -201,6 +215,11 @@ def _places(table: object) -> dict[int, int]:
     found = {}
     for level, place in table.items() if isinstance(table, Mapping) else ():
         number = str(level)
-        if number.isdigit() and type(place) is int and 1 <= int(number) <= LEVELS and place >= 0:
+        if (
+            number.isdigit()
+            and type(place) is int
+            and 1 <= int(number) <= LEVELS_MAX
+            and place >= 0
+        ):
             found[int(number)] = place
     return found

@@ -29,7 +29,7 @@ from brokers.service.tables.table_files import TableFiles
 from brokers.service.tables.topics import DLQ_PREFIX, RETRY_PREFIX, TopicConfig
 from brokers.store.index.key_query import message_at
 from brokers.store.log.integrity import BadRecord
-from brokers.store.log.properties import decode_properties
+from brokers.store.log.properties import decode_properties, property_value
 from brokers.store.log.records import (
     MessageFields,
     StoredMessage,
@@ -76,7 +76,7 @@ class SendBack(Service):
     """`known(groups)`: sees to it that groups exist. `hold(topics)`: these are on all members when
     it returns, or why not. `unheld`: topics that are in the table and not on all members.
     `leads()`: this broker may write. `not_serving(connection, request, serve)`: the answer of
-    whoever leads, this broker's when it does.
+    whoever leads, this broker's when it does. `counts(topic, group, dead)`.
     """
 
     def __init__(
@@ -91,7 +91,9 @@ class SendBack(Service):
         repair: Callable[[BadRecord, str], object],
         leads: Callable[[], bool],
         not_serving: Callable[[Connection, RemotingCommand, Serve], Answer],
+        counts: Callable[[str, str, bool], object] = lambda topic, group, dead: None,
     ) -> None:
+        self._counts = counts
         self._store = store
         self._topics, self._groups = tables.topics, tables.groups
         self._puts = puts
@@ -158,6 +160,9 @@ class SendBack(Service):
         outcome = await self._puts.put(as_stored(self._again(failed, topic, level, dead)))
         if outcome.status is not PutStatus.PUT_OK:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=outcome.status.value)
+        first = property_value(failed.fields.properties, RETRY_TOPIC.encode())
+        topic_name = failed.fields.topic if first is None else first.decode("utf-8", "replace")
+        self._counts(topic_name, group, dead)
         return request.reply()
 
     def _message_at(self, offset: int) -> StoredMessage | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from brokers.clock import Clock
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
-from brokers.service.role.services import Served, Service
+from brokers.service.role.services import Served, Service, Where
 from brokers.service.tables.kept_for_java import KeptFiles
 from brokers.store.store import MessageStore
 
@@ -23,7 +23,7 @@ class KeptRequests(Service):
         self._clock = clock
 
     def serves(self) -> dict[int, Served]:
-        return dict.fromkeys(self._kept.codes, Served(self._dump))
+        return dict.fromkeys(self._kept.codes, Served(self._dump, Where.TABLE))
 
     def _dump(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         oldest_ms = self._store.log.store_ms_at(self._store.log_min) or self._clock.wall_ms()

@@ -20,6 +20,7 @@ from brokers.service.metadata.table_pieces import whole_table
 from brokers.service.role.role_view import RoleView
 from brokers.service.role.services import Served, Service, Where
 from brokers.service.tables.offsets import ConsumerOffsets
+from brokers.service.tables.pending_resets import PendingResets
 from brokers.service.tables.subscription_groups import group_refusal
 from brokers.service.tables.table_files import TableFiles
 from brokers.store.store import MessageStore
@@ -36,7 +37,9 @@ class OffsetRequests(Service):
         roles: RoleView,
         held: HeldByMembers,
         groups: ClientGroups,
+        pending: PendingResets,
     ) -> None:
+        self._pending = pending
         self._store = store
         self._tables = tables
         self._clock = clock
@@ -63,7 +66,7 @@ class OffsetRequests(Service):
             )
             for code, method in asked.items()
         }
-        served[RequestCode.GET_ALL_CONSUMER_OFFSET] = Served(self.dump)
+        served[RequestCode.GET_ALL_CONSUMER_OFFSET] = Served(self.dump, Where.TABLE)
         served[RequestCode.REGENT_PUSH_STARTS] = Served(self.take_starts, Where.FOR_REPLICAS)
         return served
 
@@ -109,7 +112,9 @@ class OffsetRequests(Service):
             text(request.ext, "topic"),
             number(request.ext, "queueId"),
         )
-        stored = self._tables.offsets.query(group, topic, queue_id)
+        stored = self._pending.get(group, topic, queue_id)
+        if stored is None:
+            stored = self._tables.offsets.query(group, topic, queue_id)
         if stored is not None:
             return request.reply(ext={"offset": str(stored)})
         not_found = request.reply(
@@ -131,6 +136,10 @@ class OffsetRequests(Service):
             if self._starts.is_news(group, topic, queue_id)
             else answer
         )
+
+    async def first_held(self, group: str, topic: str) -> None:
+        """Until this disk and the members have the group's first offset, a bounded time."""
+        await self._starts.held(group, topic)
 
     async def _once_held(self, answer: RemotingCommand, group: str, topic: str) -> RemotingCommand:
         await self._starts.held(group, topic)
@@ -170,6 +179,8 @@ class OffsetRequests(Service):
             )
         if reason := group_refusal(group):
             return request.reply(ResponseCode.INVALID_PARAMETER, remark=reason)
+        if self._pending.get(group, topic, queue_id) is not None:
+            return request.reply(remark="Offset has been previously reset")
         offsets = self._tables.offsets
         is_first = (
             offsets.query(group, topic, queue_id) is None

@@ -20,19 +20,19 @@ from brokers.service.tables.topics import PERM_READ, PERM_READ_WRITE, PERM_WRITE
 
 
 class BrokerPermission:
-    """`allowed` is a sum of read 4 and write 2."""
+    """`allowed` is a sum of read 4 and write 2. Who changes it asks for `guarded` again."""
 
     def __init__(self, allowed: int, topics: TopicTable, address: str) -> None:
-        self._allowed = allowed
+        self.allowed = allowed
         self._topics = topics
         self._address = address
 
     def route_text(self) -> TableText:
         """The topics as they are registered at name servers."""
-        if self._allowed & PERM_READ_WRITE == PERM_READ_WRITE:
+        if self.allowed & PERM_READ_WRITE == PERM_READ_WRITE:
             return self._topics.text()
         allowed = [
-            replace(config, perm=config.perm & self._allowed)
+            replace(config, perm=config.perm & self.allowed)
             for config in self._topics.configs.values()
         ]
         return TopicTable(allowed, self._topics.version).text()
@@ -44,9 +44,9 @@ class BrokerPermission:
         return {code: self._guarded(handlers[code], one.moves) for code, one in served.items()}
 
     def _guarded(self, handler: Handler, moves: Moves) -> Handler:
-        if moves is Moves.MESSAGES_IN and not self._allowed & PERM_WRITE:
+        if moves is Moves.MESSAGES_IN and not self.allowed & PERM_WRITE:
             return self._of_sends(handler)
-        if moves is Moves.MESSAGES_OUT and not self._allowed & PERM_READ:
+        if moves is Moves.MESSAGES_OUT and not self.allowed & PERM_READ:
             return lambda _connection, request: self._refused(request, "pulling")
         return handler
 

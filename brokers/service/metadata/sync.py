@@ -18,6 +18,7 @@ from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
+from brokers.remoting.fields import FOLLOWS_EPOCH
 from brokers.service.metadata.client_copy import ClientCopy
 from brokers.service.metadata.offset_copy import OffsetCopy
 from brokers.service.metadata.queue_end_copy import QueueEndCopy
@@ -153,7 +154,11 @@ class MetadataSync:
         mind.
         """
         answer = await self._client.call(
-            master, RemotingCommand.request(code, {**_PAGE.get(code, {}), **ext}), CALL_TIMEOUT_MS
+            master,
+            RemotingCommand.request(
+                code, {**_PAGE.get(code, {}), **ext, FOLLOWS_EPOCH: str(epoch)}
+            ),
+            CALL_TIMEOUT_MS,
         )
         if not self._still_follows(epoch):
             raise NotCopied(f"it follows nobody in epoch {epoch}")
@@ -216,6 +221,8 @@ _OWN = (
 _OFTEN = (
     RequestCode.GET_ALL_CONSUMER_OFFSET,
     RequestCode.GET_ALL_DELAY_OFFSET,
+    RequestCode.GET_TIMER_CHECK_POINT,
+    RequestCode.REGENT_ORDERED_POPS,
     RequestCode.REGENT_CLIENTS,
 )
 _PAGE: Mapping[int, Mapping[str, str]] = {

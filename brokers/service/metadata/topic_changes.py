@@ -44,7 +44,7 @@ class TopicChanges:
         self._roles = roles
         self._held = held
         self._clock = clock
-        self._register, self._auto_create = register, auto_create
+        self._register, self.auto_create = register, auto_create
         self._running: dict[str, asyncio.Future[Refusal | None]] = {}
         # Topics in the table that not every member is known to hold: no send to them may be
         # acknowledged.
@@ -65,7 +65,7 @@ class TopicChanges:
         config = self._tables.topics.get(send.topic)
         if config is not None and send.topic not in self.unheld:
             return None
-        if config is None and self._auto_create:
+        if config is None and self.auto_create:
             config = self._tables.topics.for_first_send(
                 send.topic, send.default_topic, send.default_queues, send.unit
             )

@@ -1,5 +1,5 @@
-"""Serving the administration of topics and groups: 17, 18, 215, 200, and the tables 21, 201, 19010,
-19013.
+"""Serving the administration of topics and groups: 17, 18, 215, 200, 225, and the tables 21, 201,
+19010, 19013.
 
 Responsible for: these answers (PROTOCOL 2.11, 4.10). Refuses to know: how a
 change is made known.
@@ -7,7 +7,7 @@ change is made known.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode, ResponseCode
@@ -31,12 +31,22 @@ from brokers.service.tables.topics import (
 )
 
 TOPICS_PER_REQUEST_MAX = 10_000
+GROUPS_PER_REQUEST_MAX = 1_000
 
 
 class TopicRequests(Service):
-    """The administration of one broker's tables."""
+    """The administration of one broker's tables. `with_it(topic)`: topics that go with one that is
+    deleted.
+    """
 
-    def __init__(self, tables: TableFiles, changes: TopicChanges, groups: GroupChanges) -> None:
+    def __init__(
+        self,
+        tables: TableFiles,
+        changes: TopicChanges,
+        groups: GroupChanges,
+        with_it: Callable[[str], Iterable[str]] = lambda _: (),
+    ) -> None:
+        self._with_it = with_it
         self._tables = tables
         self._changes = changes
         self._groups = groups
@@ -48,11 +58,12 @@ class TopicRequests(Service):
             RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: self.create_list,
             RequestCode.DELETE_TOPIC_IN_BROKER: self.delete,
             RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: self.put_group,
+            RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: self.put_groups,
         }
         return {
             **{code: Served(act, Where.MASTER, writes=True) for code, act in changes.items()},
-            RequestCode.GET_ALL_TOPIC_CONFIG: Served(self.dump_topics),
-            RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: Served(self.dump_groups),
+            RequestCode.GET_ALL_TOPIC_CONFIG: Served(self.dump_topics, Where.TABLE),
+            RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: Served(self.dump_groups, Where.TABLE),
             RequestCode.REGENT_PUSH_TOPICS: Served(self.adopt, Where.FOR_REPLICAS),
             RequestCode.REGENT_PUSH_GROUPS: Served(self.take_groups, Where.FOR_REPLICAS),
         }
@@ -105,6 +116,9 @@ class TopicRequests(Service):
             return request.reply(
                 ResponseCode.INVALID_PARAMETER, remark=(f"topic {topic!r} cannot be deleted")
             )
+        for name in self._with_it(topic):
+            if (refused := await self._changes.delete(name)) is not None:
+                return _answered(request, refused)
         return _answered(request, await self._changes.delete(topic))
 
     async def put_group(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
@@ -116,6 +130,26 @@ class TopicRequests(Service):
             return _answered(request, await self._groups.put(fields))
         except ValueError as error:
             return request.reply(ResponseCode.INVALID_PARAMETER, remark=str(error))
+
+    async def put_groups(
+        self, _connection: Connection, request: RemotingCommand
+    ) -> RemotingCommand:
+        """225: several groups; the first one that cannot be is the answer, and those in front of it
+        are kept.
+        """
+        try:
+            fields = fastjson.loads(request.body)
+            rows = fields.get("groupConfigList") if isinstance(fields, Mapping) else None
+            if not isinstance(rows, list) or not 0 < len(rows) <= GROUPS_PER_REQUEST_MAX:
+                raise ValueError(f"the body holds no list of 1 to {GROUPS_PER_REQUEST_MAX} groups")
+            for row in rows:
+                if not isinstance(row, Mapping):
+                    raise ValueError("a group that is no object")
+                if (refused := await self._groups.put(row)) is not None:
+                    return _answered(request, refused)
+        except ValueError as error:
+            return request.reply(ResponseCode.INVALID_PARAMETER, remark=str(error))
+        return request.reply()
 
     def dump_topics(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """21: all topics in one page, whatever page was asked for; to our slaves in pieces, with
@@ -169,7 +203,7 @@ class TopicRequests(Service):
         try:
             epoch = number(request.ext, "regentMasterEpoch")
             taken = await self._groups.take_push(
-                SubscriptionGroups.from_wire(fastjson.loads(request.body)), epoch
+                SubscriptionGroups.from_wire(fastjson.loads(request.body)), epoch, request.ext
             )
         except (BadField, ValueError, OSError) as error:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))

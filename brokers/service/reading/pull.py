@@ -1,4 +1,4 @@
-"""Serving pulls on the master: 11, 361, long polling (PROTOCOL 4.5).
+"""Serving pulls, on the master, and on slaves that may: 11, 361, long polling (PROTOCOL 4.5).
 
 Responsible for: permissions, which messages a subscription takes, holding a pull until there is
 something to say.
@@ -7,7 +7,8 @@ Refuses to know: how messages get into queues, who is master.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from brokers.clock import Clock
@@ -16,8 +17,7 @@ from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Answer, Connection
 from brokers.remoting.fields import FORWARDED_FOR, BadField
 from brokers.service.clients.groups import ClientGroups
-from brokers.service.clients.subscriptions import BadExpression
-from brokers.service.clients.subscriptions import parse as parse_subscription
+from brokers.service.clients.wanted import FilterRefused, Filters, Wanted
 from brokers.service.reading.cold_reads import ColdReads
 from brokers.service.reading.held_pulls import HeldPull, HeldPulls
 from brokers.service.reading.pull_request import (
@@ -28,9 +28,11 @@ from brokers.service.reading.pull_request import (
     parse,
 )
 from brokers.service.reading.repair import Repairs
+from brokers.service.reading.slave_reads import SlaveReads
 from brokers.service.role.forward import CALL_TIMEOUT_MS
 from brokers.service.role.services import Moves, Served, Service, Where
 from brokers.service.sending.request import Refusal
+from brokers.service.tables.pending_resets import PendingResets
 from brokers.service.tables.table_files import TableFiles
 from brokers.service.tables.topics import PERM_READ
 from brokers.store.queues.cold_query import ColdRead
@@ -39,21 +41,24 @@ from brokers.store.store import MessageStore
 
 # Held pulls that one turn of the loop looks at: everybody else is served between two slices.
 LOOKED_AT_TOGETHER_MAX = 256
+# Queues of groups of which is known up to where messages were given.
+GIVEN_MAX = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A pull on its way: its asker, its place, and the tags that count (None: all)."""
+    """A pull on its way: its asker, its place, and which messages count."""
 
     connection: Connection
     request: RemotingCommand
     pull: PullRequest
-    codes: frozenset[int] | None
+    wanted: Wanted
 
 
 class PullService(Service):
     """Reads queues for consumers. `soon(act)` acts in the loop's next turn; `may_commit()`: offsets
     that come with pulls are taken, which a master that is handing over no longer does.
+    `counts(topic, group, messages, bytes)`: what a pull was given; `took(ms)`: to read it.
     """
 
     def __init__(
@@ -65,7 +70,18 @@ class PullService(Service):
         soon: Callable[[Callable[[], None]], object],
         repairs: Repairs | None = None,
         may_commit: Callable[[], bool] = lambda: True,
+        filters: Filters | None = None,
+        pending: PendingResets | None = None,
+        counts: Callable[[str, str, int, int], object] | None = None,
+        took: Callable[[int], object] = lambda took_ms: None,
+        slave_reads: SlaveReads | None = None,
     ) -> None:
+        self.slave_reads = SlaveReads() if slave_reads is None else slave_reads
+        self._took = took
+        self._counts = _uncounted if counts is None else counts
+        self._pending = PendingResets() if pending is None else pending
+        self._given: OrderedDict[tuple[str, str, int], int] = OrderedDict()
+        self._filters = filters or Filters()
         self._soon, self._may_commit = soon, may_commit
         self._store = store
         self._tables = tables
@@ -84,6 +100,7 @@ class PullService(Service):
             repeatable=True,
             timeout_ms=SUSPEND_MS_MAX + CALL_TIMEOUT_MS,
             moves=Moves.MESSAGES_OUT,
+            aside=self.serve_aside,
         )
         return {RequestCode.PULL_MESSAGE: pull, RequestCode.LITE_PULL_MESSAGE: pull}
 
@@ -97,22 +114,72 @@ class PullService(Service):
         """Handler of 11 and 361 on the master."""
         try:
             pull = parse(request.ext)
-            reader = Reader(connection, request, pull, self._codes(pull))
+            reader = Reader(connection, request, pull, self._wanted(pull))
         except BadField as error:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
-        except BadExpression as error:
-            return request.reply(ResponseCode.SUBSCRIPTION_PARSE_FAILED, remark=str(error))
+        except FilterRefused as refused:
+            return request.reply(refused.code, remark=str(refused))
         except LookupError as error:
             code, remark = error.args
             return request.reply(code, remark=remark)
+        place = self._pending.take(pull.group, pull.topic, pull.queue_id)
+        if place is not None:
+            low, high = self._store.queue_bounds(pull.topic, pull.queue_id)
+            remark = "the group was set to another place of this queue"
+            return request.reply(
+                ResponseCode.PULL_OFFSET_MOVED, answer_ext(place, low, high), remark=remark
+            )
         # the client commits again: nothing says that it was done
         if pull.commit_offset is not None and self._may_commit():
             self._tables.offsets.commit(
                 pull.group, pull.topic, pull.queue_id, pull.commit_offset, self._clock.wall_ms()
             )
-        return self._read(
-            reader, self._clock.now_ms() + pull.suspend_ms if pull.suspend_ms else None
+        began_ms = self._clock.now_ms()
+        answer = self._read(reader, began_ms + pull.suspend_ms if pull.suspend_ms else None)
+        self._took(self._clock.now_ms() - began_ms)
+        return answer
+
+    def serve_aside(
+        self, connection: Connection, request: RemotingCommand
+    ) -> RemotingCommand | Awaitable[RemotingCommand] | None:
+        """Handler of both at a slave that consumers may read from. What it cannot answer, and
+        commits, are its master's.
+        """
+        if not self.slave_reads.serves or FORWARDED_FOR in request.ext:
+            return None
+        try:
+            pull = parse(request.ext)
+            reader = Reader(connection, request, pull, self._wanted(pull))
+        except (BadField, FilterRefused, LookupError):
+            return None
+        wanted = reader.wanted
+        place = pull.topic, pull.queue_id, pull.queue_offset, pull.max_messages
+        found = self._store.query_or_cold(*place, wanted.codes, wanted.filter)
+        if isinstance(found, ColdRead):
+            return self._aside_when_read(reader, found)
+        return self._aside(reader, self._judged(reader, found))
+
+    async def _aside_when_read(self, reader: Reader, cold: ColdRead) -> RemotingCommand:
+        return self._aside(reader, self._judged(reader, await self.cold_reads.read(cold)))
+
+    def _aside(self, reader: Reader, result: GetResult) -> RemotingCommand:
+        """A slave waits for nothing and moves nobody: what is not found is for the master."""
+        if result.status is GetStatus.FOUND:
+            suggested = self.slave_reads.by_slave(self._behind_bytes(reader.pull, result))
+            return self._response(reader, result, suggested)
+        passed = result.status is GetStatus.NO_MATCHED_MESSAGE
+        place = result.next_offset if passed else reader.pull.queue_offset
+        return reader.request.reply(
+            ResponseCode.PULL_RETRY_IMMEDIATELY,
+            answer_ext(place, result.min_offset, result.max_offset),
+            remark=result.status.value,
         )
+
+    def _behind_bytes(self, pull: PullRequest, result: GetResult) -> int:
+        """Bytes of the log behind the last message of a result."""
+        queue = self._store.queues.get(pull.topic, pull.queue_id)
+        last = queue.read(result.next_offset - 1, 1) if queue is not None else []
+        return self._store.log_end - last[0].physical_offset if last else 0
 
     def dispatched(self, topic: str, queue_id: int, max_offset: int) -> None:
         """A queue grew: wake its held pulls."""
@@ -158,27 +225,29 @@ class PullService(Service):
         reader = held.request
         assert isinstance(reader, Reader)
         if not reader.connection.closed:
-            self._answer(reader, self._query(reader))
+            self._answer(reader, self._query(reader, held.offset))
 
-    def _codes(self, pull: PullRequest) -> frozenset[int] | None:
+    def _wanted(self, pull: PullRequest) -> Wanted:
         refused = self._refusal(pull)
         if refused is not None:
             raise LookupError(refused.code, refused.remark)
         if pull.subscription is not None:
-            return parse_subscription(pull.topic, pull.subscription, 0, pull.expression_type).codes
+            return self._filters.asked(pull.topic, pull.subscription, pull.expression_type)
+        if not self._tables.groups.may_read(pull.group, pull.topic):
+            remark = f"the consumer group[{pull.group}] is forbidden for topic[{pull.topic}]"
+            raise LookupError(ResponseCode.NO_PERMISSION, remark)
         known = self._groups.subscription(pull.group, pull.topic)
         if known is None:
-            remark = f"group {pull.group} has no subscription of topic {pull.topic} here yet"
+            remark = (
+                "the consumer's subscription not exist: "
+                f"group {pull.group} has none of topic {pull.topic} here yet"
+            )
             raise LookupError(ResponseCode.SUBSCRIPTION_NOT_EXIST, remark)
         if known.version < pull.subscription_version:
             raise LookupError(
-                ResponseCode.SUBSCRIPTION_NOT_LATEST, "the subscription known here is older"
+                ResponseCode.SUBSCRIPTION_NOT_LATEST, "the consumer's subscription not latest"
             )
-        if known.expression_type != "TAG":
-            raise BadExpression(
-                f"the broker does not support consumers that filter by {known.expression_type[:32]}"
-            )
-        return known.codes
+        return self._filters.subscribed(known)
 
     def _refusal(self, pull: PullRequest) -> Refusal | None:
         if not self._tables.groups.consume_enabled(pull.group):
@@ -195,14 +264,17 @@ class PullService(Service):
             )
         return None
 
-    def _query(self, reader: Reader) -> GetResult:
-        pull = reader.pull
-        return self._judged(
-            reader,
-            self._store.query(
-                pull.topic, pull.queue_id, pull.queue_offset, pull.max_messages, reader.codes
-            ),
+    def _query(self, reader: Reader, place: int | None = None) -> GetResult:
+        """From `place`, up to which a held pull has seen the queue, or from where it asked."""
+        pull, wanted = reader.pull, reader.wanted
+        offset = pull.queue_offset if place is None else place
+        result = self._store.query(
+            pull.topic, pull.queue_id, offset, pull.max_messages, wanted.codes, wanted.filter
         )
+        if offset > pull.queue_offset and result.status is GetStatus.OFFSET_OVERFLOW_ONE:
+            # what came since it asked was nothing for it
+            result = replace(result, status=GetStatus.NO_MATCHED_MESSAGE)
+        return self._judged(reader, result)
 
     def _judged(self, reader: Reader, result: GetResult) -> GetResult:
         pull = reader.pull
@@ -223,9 +295,14 @@ class PullService(Service):
         return result
 
     def _read(self, reader: Reader, deadline_ms: int | None) -> Answer:
-        pull = reader.pull
+        pull, wanted = reader.pull, reader.wanted
         found = self._store.query_or_cold(
-            pull.topic, pull.queue_id, pull.queue_offset, pull.max_messages, reader.codes
+            pull.topic,
+            pull.queue_id,
+            pull.queue_offset,
+            pull.max_messages,
+            wanted.codes,
+            wanted.filter,
         )
         if isinstance(found, ColdRead):
             return self._when_read(reader, found, deadline_ms)
@@ -278,20 +355,46 @@ class PullService(Service):
         assert isinstance(reader, Reader)
         if reader.connection.closed:
             return
-        result = self._query(reader)
-        code = code_of(result.status.value, reader.pull.queue_offset)
-        if (
-            code == ResponseCode.PULL_NOT_FOUND
-            and not self.held.has_newer(held)
-            and self.held.hold(held)
-        ):
-            return
+        result = self._query(reader, held.offset)
+        if self._waits_on(reader, result) and not self.held.has_newer(held):
+            held.offset = result.next_offset
+            if self.held.hold(held):
+                return
         self._answer(reader, result)
+
+    def _suggested(self, pull: PullRequest, result: GetResult) -> int:
+        if not self.slave_reads.enabled:
+            return 0
+        behind = self._behind_bytes(pull, result) if result.status is GetStatus.FOUND else 0
+        return self.slave_reads.by_master(behind, self._tables.groups.get(pull.group))
+
+    def _note_given(self, pull: PullRequest, next_offset: int) -> None:
+        key = pull.group, pull.topic, pull.queue_id
+        self._given[key] = next_offset
+        if len(self._given) > GIVEN_MAX:
+            self._given.popitem(last=False)
+
+    def forget_group(self, group: str) -> None:
+        """It is gone, with its offsets."""
+        for key in [key for key in self._given if key[0] == group]:
+            del self._given[key]
+
+    def given(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Up to where a group was given messages of a queue here; None: nobody knows."""
+        return self._given.get((group, topic, queue_id))
+
+    def _waits_on(self, reader: Reader, result: GetResult) -> bool:
+        """Whether the queue has been seen to its end, and nothing in it is for this reader."""
+        if result.status is GetStatus.NO_MATCHED_MESSAGE:
+            return result.next_offset >= result.max_offset
+        return code_of(result.status.value, reader.pull.queue_offset) == ResponseCode.PULL_NOT_FOUND
 
     def _answer(self, reader: Reader, result: GetResult) -> None:
         reader.connection.send(self._response(reader, result))
 
-    def _response(self, reader: Reader, result: GetResult) -> RemotingCommand:
+    def _response(
+        self, reader: Reader, result: GetResult, suggested: int | None = None
+    ) -> RemotingCommand:
         code = code_of(result.status.value, reader.pull.queue_offset)
         if result.status is GetStatus.RECORD_REFUSED:
             return reader.request.reply(
@@ -301,5 +404,14 @@ class PullService(Service):
                     "being fetched"
                 ),
             )
-        ext = answer_ext(result.next_offset, result.min_offset, result.max_offset)
+        pull = reader.pull
+        if suggested is None:
+            suggested = self._suggested(pull, result)
+        ext = answer_ext(result.next_offset, result.min_offset, result.max_offset, suggested)
+        self._note_given(reader.pull, result.next_offset)
+        self._counts(pull.topic, pull.group, result.messages, len(result.body))
         return reader.request.reply(code, ext, result.body, remark=result.status.value)
+
+
+def _uncounted(topic: str, group: str, messages: int, size: int) -> None:
+    """Nobody wants to know."""

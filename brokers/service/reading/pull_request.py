@@ -83,12 +83,14 @@ def code_of(status: str, queue_offset: int) -> ResponseCode:
             raise ValueError(f"{status} is no result of a read")
 
 
-def answer_ext(next_offset: int, min_offset: int, max_offset: int) -> dict[str, str]:
-    """The ext fields every answer to a pull carries; 0 suggests the master, since slaves do not
-    serve reads.
+def answer_ext(
+    next_offset: int, min_offset: int, max_offset: int, suggested: int = 0
+) -> dict[str, str]:
+    """The ext fields every answer to a pull carries. `suggested`: id of the replica that the next
+    pull goes to; 0: the master.
     """
     return {
-        "suggestWhichBrokerId": "0",
+        "suggestWhichBrokerId": str(suggested),
         "nextBeginOffset": str(next_offset),
         "minOffset": str(min_offset),
         "maxOffset": str(max_offset),

@@ -22,7 +22,7 @@ from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Answer, Connection
-from brokers.remoting.fields import FORWARDED_FOR
+from brokers.remoting.fields import FOLLOWS_EPOCH, FORWARDED_FOR
 from brokers.service.role.role_view import RoleView
 
 # How often a request was passed on, whoever says so: two brokers that take each other for the
@@ -109,6 +109,23 @@ class Forwarder:
             return request.reply(
                 ResponseCode.NO_PERMISSION,
                 remark=("only replicas of this broker's set may ask this"),
+            )
+
+        return handle
+
+    def to_followers(self, serve: Serve) -> Serve:
+        """A handler of a table. A slave says in which epoch it follows: a process that was started
+        anew at its master's address leads in none, and has an older table.
+        """
+
+        def handle(connection: Connection, request: RemotingCommand) -> Answer:
+            epoch, current = request.ext.get(FOLLOWS_EPOCH), self._roles.current
+            leads = current.role == "MASTER" and epoch == str(current.master_epoch)
+            if epoch is None or leads:
+                return serve(connection, request)
+            return request.reply(
+                ResponseCode.SERVICE_NOT_AVAILABLE,
+                remark=f"this replica does not lead in epoch {str(epoch)[:20]}",
             )
 
         return handle

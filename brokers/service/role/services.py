@@ -7,11 +7,12 @@ Refuses to know: which services there are, and what they do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from brokers.remoting.connection import Connection, Express, Handler, TakeExpress
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import Answer, Connection, Express, Handler, TakeExpress
 from brokers.service.role.forward import CALL_TIMEOUT_MS, Forwarder
 
 
@@ -21,6 +22,7 @@ class Where(Enum):
     HERE = "every replica answers for itself"
     MASTER = "the master answers; another replica passes the request on, or holds it"
     FOR_REPLICAS = "every replica answers, and only replicas of its set may ask"
+    TABLE = "every replica answers; who follows a master hears that master only"
 
 
 class Moves(Enum):
@@ -31,6 +33,11 @@ class Moves(Enum):
     MESSAGES_OUT = 2
 
 
+Aside = Callable[
+    [Connection, RemotingCommand], "RemotingCommand | Awaitable[RemotingCommand] | None"
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Served:
     """How the requests of one code are served.
@@ -38,7 +45,8 @@ class Served:
     `writes`: not during a hand-over, and not when its client may have given up on it since
     (`brokers.remoting.standstill`). `repeatable`: asking the master twice does no harm.
     `timeout_ms`: how long the master's answer is waited for. `express`: takes the usual requests
-    together (`brokers.remoting.connection.Express`).
+    together (`brokers.remoting.connection.Express`). `aside`: what another replica than the master
+    answers itself, None where it passes the request on all the same.
     """
 
     handler: Handler
@@ -47,6 +55,7 @@ class Served:
     repeatable: bool = False
     timeout_ms: int = CALL_TIMEOUT_MS
     express: TakeExpress | None = None
+    aside: Aside | None = None
     moves: Moves = Moves.NOTHING
 
 
@@ -100,6 +109,18 @@ def _handler(served: Served, forwarder: Forwarder) -> Handler:
         handler = forwarder.by_master(
             handler, served.timeout_ms, repeatable=served.repeatable, writes=served.writes
         )
+        if served.aside is not None:
+            handler = _aside_or(served.aside, handler)
     elif served.where is Where.FOR_REPLICAS:
         handler = forwarder.of_replicas(handler)
+    elif served.where is Where.TABLE:
+        handler = forwarder.to_followers(handler)
     return handler if served.express is None else Express(handler, served.express)
+
+
+def _aside_or(aside: Aside, otherwise: Handler) -> Handler:
+    def handle(connection: Connection, request: RemotingCommand) -> Answer:
+        answer = aside(connection, request)
+        return otherwise(connection, request) if answer is None else answer
+
+    return handle

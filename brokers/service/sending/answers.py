@@ -67,9 +67,14 @@ def answer_to(
     unique_key: str | None,
     code: int,
     remark: str | None,
+    recall_handle: str | None = None,
 ) -> RemotingCommand:
     """0, 10 and 12 mean stored: clients read the place out of the answer."""
-    ext = answer_ext(result.msg_id, queue_id, result.queue_offset, unique_key) if result else None
+    ext = (
+        answer_ext(result.msg_id, queue_id, result.queue_offset, unique_key, recall_handle)
+        if result
+        else None
+    )
     return request.reply(code, ext, remark=remark)
 
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from brokers.service.tables.topics import name_refusal
+from brokers.store.log.delay_levels import levels_in_force
 from brokers.store.log.properties import (
-    DELAY_LEVELS_MS,
     PROPERTIES_BYTES_MAX,
     SCHEDULE_TOPIC,
     decode_properties,
@@ -27,7 +27,6 @@ from brokers.store.log.records import (
     StoredMessage,
 )
 
-LEVELS = len(DELAY_LEVELS_MS)
 DELAY, REAL_TOPIC, REAL_QUEUE = "DELAY", "REAL_TOPIC", "REAL_QID"
 TIMER_REQUESTS = ("TIMER_DELIVER_MS", "TIMER_DELAY_MS", "TIMER_DELAY_SEC")
 """By which a producer asks for a time; a level wins over them."""
@@ -57,7 +56,7 @@ def as_stored(message: MessageFields) -> MessageFields:
     kind = message.sys_flag & SYS_FLAG_TRANSACTION_MASK
     if kind not in (0, SYS_FLAG_COMMIT) or not (level := asked_level(message.properties)):
         return message
-    level = min(level, LEVELS)
+    level = min(level, len(levels_in_force()))
     found = decode_properties(message.properties)
     for name in TIMER_REQUESTS:
         found.pop(name, None)

@@ -7,19 +7,23 @@ was born. Refuses to know: whether it may be stored, the store, the answer.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.remoting.fields import FORWARDED_FOR
-from brokers.service.sending.delayed import as_stored
+from brokers.service.sending.delayed import as_stored as with_level
+from brokers.service.sending.half import as_half
 from brokers.service.sending.request import (
     MARK_POP,
     MARK_TRANSACTION,
     REGION_ID,
     SendRequest,
     has_property,
+    is_transactional,
     joined_properties,
+    property_value,
     stored_properties,
 )
 from brokers.service.sending.usual import UsualSend
@@ -30,9 +34,17 @@ LOCALHOST = host_bytes("127.0.0.1", 0)
 
 
 class MessageMaker:
-    """`store_host`: this broker's address as stored."""
+    """`store_host`: this broker's address as stored. `as_stored(message)`: the form in which a
+    single message goes into the log; ValueError.
+    """
 
-    def __init__(self, cluster_name: str, store_host: bytes) -> None:
+    def __init__(
+        self,
+        cluster_name: str,
+        store_host: bytes,
+        as_stored: Callable[[MessageFields], MessageFields] = with_level,
+    ) -> None:
+        self._as_stored = as_stored
         self._added = (
             f"MSG_REGION\x01{REGION_ID}\x02TRACE_ON\x01true\x02CLUSTER\x01{cluster_name}\x02"
         )
@@ -71,22 +83,21 @@ class MessageMaker:
         properties = send.properties
         if MARK_POP in properties:
             properties = _without(properties, MARK_POP)
-        return [
-            as_stored(
-                MessageFields(
-                    send.topic,
-                    queue_id,
-                    request.body,
-                    stored_properties(properties, self._added),
-                    send.born_ms,
-                    born_host,
-                    self._store_host,
-                    send.flag,
-                    send.sys_flag,
-                    send.reconsume_times,
-                )
-            )
-        ]
+        message = MessageFields(
+            send.topic,
+            queue_id,
+            request.body,
+            stored_properties(properties, self._added),
+            send.born_ms,
+            born_host,
+            self._store_host,
+            send.flag,
+            send.sys_flag,
+            send.reconsume_times,
+        )
+        if is_transactional(properties):
+            return [as_half(message, property_value(properties, "UNIQ_KEY"))]
+        return [self._as_stored(message)]
 
     def usual(self, connection: Connection, send: UsualSend, body: bytes) -> MessageFields | None:
         """The one message of a usual send; None when its properties are too long."""

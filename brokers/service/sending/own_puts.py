@@ -8,6 +8,7 @@ are for.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -44,6 +45,8 @@ class OwnPuts:
         self._clock = clock
         self._mastership, self._ack_timeout_ms = terms.mastership, terms.ack_timeout_ms
         self.store_host = terms.store_host
+        self._together: list[tuple[Sequence[MessageFields], asyncio.Future[PutStatus]]] = []
+        self._settling: set[asyncio.Task[None]] = set()
         self.waiting = 0
         """Messages that are in the log and whose outcome somebody waits for."""
 
@@ -74,14 +77,66 @@ class OwnPuts:
             raise NotPut(*code_of(PutStatus.MESSAGE_ILLEGAL, str(result)))
         self.waiting += 1
         try:
-            return PutOutcome(await self._settled(result), result)
+            return PutOutcome(await self.settled(result.end_offset), result)
         finally:
             self.waiting -= 1
 
-    async def _settled(self, result: PutResult) -> PutStatus:
+    async def put_all(self, messages: Sequence[MessageFields]) -> PutStatus:
+        """Several messages, until every member has all of them. What is put within one turn of the
+        loop goes into the log together, each caller's behind one another. NotPut; some may be
+        stored then.
+        """
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[PutStatus] = loop.create_future()
+        if not self._together:
+            loop.call_soon(self._put_together)
+        self._together.append((messages, done))
+        self.waiting += 1
+        try:
+            return await done
+        finally:
+            self.waiting -= 1
+
+    def _put_together(self) -> None:
+        together, self._together = self._together, []
+        try:
+            results = self.append([message for messages, _ in together for message in messages])
+        except NotPut as refusal:
+            for _, done in together:
+                _fail(done, refusal)
+            return
+        waiting: list[asyncio.Future[PutStatus]] = []
+        at = 0
+        for messages, done in together:
+            refused = [
+                one for one in results[at : at + len(messages)] if isinstance(one, RecordError)
+            ]
+            at += len(messages)
+            if refused:
+                _fail(done, NotPut(*code_of(PutStatus.MESSAGE_ILLEGAL, str(refused[0]))))
+            else:
+                waiting.append(done)
+        ends = [one.end_offset for one in results if not isinstance(one, RecordError)]
+        if waiting:
+            settling = asyncio.ensure_future(self._settle(max(ends, default=0), waiting))
+            self._settling.add(settling)
+            settling.add_done_callback(self._settling.discard)
+
+    async def _settle(self, end_offset: int, waiting: list[asyncio.Future[PutStatus]]) -> None:
+        try:
+            status = await self.settled(end_offset)
+            for done in waiting:
+                if not done.done():
+                    done.set_result(status)
+        finally:
+            for done in waiting:  # the broker stops
+                done.cancel()
+
+    async def settled(self, end_offset: int) -> PutStatus:
+        """What becomes of the log up to there: every member has it, or not in time."""
         flushed = self._mastership.flushed
-        flush = None if flushed is None else flushed(result.end_offset)
-        how = await self._mastership.confirmation(result.end_offset, self._ack_timeout_ms)
+        flush = None if flushed is None else flushed(end_offset)
+        how = await self._mastership.confirmation(end_offset, self._ack_timeout_ms)
         on_disk = Flushed.DURABLE
         if flush is not None:
             if how is Confirmation.CONFIRMED or flush.done():
@@ -89,3 +144,8 @@ class OwnPuts:
             else:
                 flush.cancel()
         return combine(how, on_disk)
+
+
+def _fail(done: asyncio.Future[PutStatus], refusal: NotPut) -> None:
+    if not done.done():
+        done.set_exception(NotPut(refusal.code, refusal.remark, refusal.disk_failed))

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from msgspec import Struct
 
@@ -25,11 +25,14 @@ from brokers.replica.waiters import Confirmation
 from brokers.service.role.role_view import RoleView
 from brokers.service.role.services import Moves, Served, Service, Where
 from brokers.service.sending.answers import AnswersTogether, answer_to
+from brokers.service.sending.delayed import as_stored as with_level
 from brokers.service.sending.log_writes import NotPut, into_log
 from brokers.service.sending.messages import MessageMaker, UniqueKeys
 from brokers.service.sending.request import (
     Refusal,
     SendRequest,
+    is_transactional,
+    kind_of,
     parse_v1,
     parse_v2,
     property_value,
@@ -39,10 +42,12 @@ from brokers.service.sending.request import (
     waits_for_replicas,
     with_property,
 )
+from brokers.service.sending.timed import TIMER_TOPIC, TimerRefused, TimerRules, handle_of
 from brokers.service.sending.usual import usual_send
 from brokers.service.tables.topics import (
     NOT_WRITABLE_BY_CLIENTS,
     RETRY_PREFIX,
+    REVIVE_PREFIX,
     TopicConfig,
     TopicTable,
 )
@@ -73,6 +78,7 @@ class Pending(Struct):
     waits: bool = True
     taken: bool = False
     result: PutResult | None = None
+    recall_handle: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +109,15 @@ class SendTerms:
     ack_timeout_ms: int
     unique_keys: UniqueKeys
     gate: BusyGate
+    rejects_transactions: bool = False
+    timers: TimerRules = field(default_factory=TimerRules)
 
 
 class SendService(Service):
     """`create_topic` makes a topic of a first send and returns when it may be acknowledged, with a
     refusal if not. `retried(send, limit)`: where a send to a retry topic goes, by its client's own
-    limit of tries.
+    limit of tries. `stored(topic, messages, bytes, kind)`, `appended(ms, sends)`
+    and `failed(sends)` count.
     """
 
     def __init__(
@@ -122,22 +131,30 @@ class SendService(Service):
         create_topic: Callable[[SendRequest], Awaitable[Refusal | None]],
         unheld_topics: set[str],
         retried: Callable[[SendRequest, int | None], SendRequest],
+        stored: Callable[[str, int, int, str], object],
         not_serving: Callable[[Connection, RemotingCommand], Answer],
+        as_stored: Callable[[MessageFields], MessageFields] = with_level,
+        appended: Callable[[int, int], object] = lambda took_ms, messages: None,
+        failed: Callable[[int], object] = lambda messages: None,
     ) -> None:
+        self._appended, self._failed = appended, failed
         self._store = store
         self._topics = topics
         self._roles = roles
         self._clock = clock
         self._mastership, self._unique_keys = terms.mastership, terms.unique_keys
-        self._maker = MessageMaker(terms.cluster_name, terms.store_host)
+        self._maker = MessageMaker(terms.cluster_name, terms.store_host, as_stored)
+        self._broker_name = terms.timers.broker_name
         self._ack_timeout_ms = terms.ack_timeout_ms
         self._create_topic, self._not_serving = create_topic, not_serving
         self._retried = retried
+        self._stored = stored
         self._pending: list[Pending] = []
         self._waiting_sends = self._waiting_bytes = 0
         self._loop = asyncio.get_running_loop()
         self._unheld_topics = unheld_topics
-        self._gate = terms.gate
+        self.gate = terms.gate
+        self.rejects_transactions = terms.rejects_transactions
         self._taken_ms = 0  # when the first of `_pending` was
 
     @property
@@ -219,7 +236,11 @@ class SendService(Service):
         send: SendRequest,
         config: TopicConfig,
     ) -> Answer:
-        refused = _forbidden(send.topic) or refusal(send, config, request.body)
+        refused = (
+            _forbidden(send.topic)
+            or refusal(send, config, request.body)
+            or self._transaction_refusal(send)
+        )
         if refused is not None:
             return _refuse(request, refused)
         if self._waiting_sends >= WAITING_SENDS_MAX or self._waiting_bytes >= WAITING_BYTES_MAX:
@@ -233,6 +254,8 @@ class SendService(Service):
         )
         try:
             messages = self._maker.messages(connection, request, send, queue_id)
+        except TimerRefused as error:
+            return request.reply(error.code, remark=str(error))
         except (RecordError, ValueError) as error:
             return request.reply(ResponseCode.MESSAGE_ILLEGAL, remark=str(error))
         self._hold(
@@ -243,9 +266,21 @@ class SendService(Service):
                 queue_id,
                 unique_key,
                 waits_for_replicas(send.properties),
+                recall_handle=self._recall_handle(send, messages),
             )
         )
         return None
+
+    def _transaction_refusal(self, send: SendRequest) -> Refusal | None:
+        if self.rejects_transactions and is_transactional(send.properties):
+            return Refusal(ResponseCode.NO_PERMISSION, "this broker takes no transaction messages")
+        return None
+
+    def _recall_handle(self, send: SendRequest, messages: Sequence[MessageFields]) -> str | None:
+        """Of a message that this broker put into the wheel."""
+        if send.topic == TIMER_TOPIC or len(messages) != 1:
+            return None
+        return handle_of(messages[0], self._broker_name)
 
     def take(self, connection: Connection, request: RemotingCommand) -> bool:
         """A usual 310 whose topic is here, at once; False, and nothing was done, when `serve` has
@@ -260,6 +295,8 @@ class SendService(Service):
             config is None
             or topic in self._unheld_topics
             or topic in NOT_WRITABLE_BY_CLIENTS
+            or topic == TIMER_TOPIC
+            or topic.startswith(REVIVE_PREFIX)
             or send.queue_id >= config.queues
             or not 0 < len(body) <= BODY_BYTES_MAX
             or self._waiting_sends >= WAITING_SENDS_MAX
@@ -302,7 +339,7 @@ class SendService(Service):
 
     def _admitted(self, batch: list[Pending]) -> list[Pending]:
         """Those that may be written now; the others are answered, and nothing of them is stored."""
-        busy = self._gate.refusal(self._taken_ms, self._clock.now_ms())
+        busy = self.gate.refusal(self._taken_ms, self._clock.now_ms())
         if busy is not None:
             self._answer_all(batch, *busy)
             return []
@@ -322,13 +359,16 @@ class SendService(Service):
             groups = [each.messages for each in batch]
             return into_log(self._store, groups, self._clock.wall_ms())
         except NotPut as refusal:
+            self._failed(len(batch))
             if refusal.disk_failed is not None:
                 _log.error("the log refused a write: %s", refusal.disk_failed)
             self._answer_all(batch, refusal.code, refusal.remark)
             if refusal.disk_failed is not None:
                 self._mastership.storage_failed(refusal.disk_failed)
         finally:
-            self._gate.appended(began_ms, self._clock.now_ms())
+            ended_ms = self._clock.now_ms()
+            self.gate.appended(began_ms, ended_ms)
+            self._appended(ended_ms - began_ms, len(batch))
         return None
 
     def _await_confirmation(
@@ -339,6 +379,11 @@ class SendService(Service):
             if isinstance(result, RecordError):
                 self._answer_all([each], *code_of(PutStatus.MESSAGE_ILLEGAL, str(result)))
                 continue
+            ext = each.request.ext
+            size = result.end_offset - result.physical_offset
+            stands_in, told = each.messages[0].topic, ext.get("i") or ext.get("properties") or ""
+            kind = kind_of(stands_in, told)
+            self._stored(ext.get("b") or ext.get("topic") or "", len(each.messages), size, kind)
             each.messages = ()
             each.result = result
             if each.waits:
@@ -384,7 +429,13 @@ class SendService(Service):
             elif not each.request.is_oneway:
                 each.connection.send(
                     answer_to(
-                        each.request, each.result, each.queue_id, each.unique_key, code, remark
+                        each.request,
+                        each.result,
+                        each.queue_id,
+                        each.unique_key,
+                        code,
+                        remark,
+                        each.recall_handle,
                     )
                 )
         together.go()

@@ -24,6 +24,7 @@ from brokers.store.files.durable import replace_file
 from brokers.store.files.errors import LogError
 from brokers.store.files.json_files import (
     DELAY_OFFSET_FILE,
+    ORDERED_POPS_FILE,
     REQUEST_MODE_FILE,
     TIMER_METRICS_FILE,
     JsonFile,
@@ -77,6 +78,9 @@ class KeptDocument:
 
     def put(self, table: Mapping[str, object], wall_ms: int | None) -> None:
         """This broker's own table from now on; with a time its version moves."""
+        if wall_ms is None and "dataVersion" not in self.value:
+            self.value = {**self.value, self._key: dict(table)}
+            return
         version = DataVersion.from_wire(self.value.get("dataVersion"))
         moved = version if wall_ms is None else version.changed(wall_ms)
         self.value = {**self.value, self._key: dict(table), "dataVersion": moved.to_wire()}
@@ -100,6 +104,36 @@ class TimerCheckPoint:
         taken = (fields[0], *self.value[1:3], *fields[3:])
         if fields[_VERSION_TIME] > 0 and taken != self.value:
             self.value = taken
+
+    @property
+    def read_ms(self) -> int:
+        """Slots in front of it are delivered; 0: nobody ever did."""
+        return max(0, self.value[0])
+
+    @property
+    def log_flushed(self) -> int:
+        """End of this broker's own timer log, in bytes, when it was flushed last."""
+        return max(0, self.value[1])
+
+    @property
+    def own_offset(self) -> int:
+        """Of the timer queue: what is in front of it is in this broker's own wheel."""
+        return max(0, self.value[2])
+
+    @property
+    def offset(self) -> int:
+        """The same of the master's, for good."""
+        return max(0, self.value[3])
+
+    def put(self, fields: tuple[int, int, int, int], epoch: int, wall_ms: int) -> None:
+        """This broker's own places from now on, in the order of the file; its version moves."""
+        if fields != self.value[:4]:
+            self.value = (*fields, epoch, wall_ms, self.value[6] + 1)
+
+    def put_files(self, log_flushed: int, own_offset: int) -> None:
+        """How far a slave's own wheel is."""
+        if (log_flushed, own_offset) != self.value[1:3]:
+            self.value = (self.value[0], log_flushed, own_offset, *self.value[3:])
 
     def body(self, oldest_ms: int) -> bytes:
         """56 bytes. Where nobody ever delivered, everything since the log's oldest message is still
@@ -139,6 +173,9 @@ class KeptFiles:
             ),
             RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: self._document(
                 folder / REQUEST_MODE_FILE, KeptDocument("messageRequestModeMap", versioned=False)
+            ),
+            RequestCode.REGENT_ORDERED_POPS: self._document(
+                folder / ORDERED_POPS_FILE, KeptDocument("table", versioned=False)
             ),
             RequestCode.GET_TIMER_METRICS: self._document(
                 folder / TIMER_METRICS_FILE, KeptDocument("timingCount")
@@ -192,6 +229,13 @@ class KeptFiles:
         document = self._tables[code]
         assert isinstance(document, KeptDocument)
         document.put(table, wall_ms)
+
+    @property
+    def timer_check_point(self) -> TimerCheckPoint:
+        """How far timed messages are delivered."""
+        table = self._tables[RequestCode.GET_TIMER_CHECK_POINT]
+        assert isinstance(table, TimerCheckPoint)
+        return table
 
     @property
     def unsaved(self) -> bool:

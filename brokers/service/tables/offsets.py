@@ -11,7 +11,7 @@ every later one are the same question.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from brokers.remoting import fastjson
@@ -166,6 +166,16 @@ class ConsumerOffsets:
         queues = self._table.get(topic + SEPARATOR + group)
         return None if queues is None else queues.get(queue_id)
 
+    def topics_of(self, group: str) -> list[str]:
+        """Topics in which the group has an offset."""
+        end = SEPARATOR + group
+        return [key[: -len(end)] for key in self._table if key.endswith(end)]
+
+    def groups_of(self, topic: str) -> list[str]:
+        """Groups that have an offset in the topic."""
+        begin = topic + SEPARATOR
+        return [key[len(begin) :] for key in self._table if key.startswith(begin)]
+
     def furthest(self) -> dict[tuple[str, int], int]:
         """(topic, queue id) -> the highest offset that a group has there."""
         found: dict[tuple[str, int], int] = {}
@@ -176,9 +186,36 @@ class ConsumerOffsets:
                     found[topic, queue_id] = offset
         return found
 
+    def has(self, group: str, topic: str) -> bool:
+        """Whether the group has an offset of some queue of this topic."""
+        return topic + SEPARATOR + group in self._table
+
     def remove_topic(self, topic: str) -> None:
+        self._remove(0, topic)
+
+    def remove_group(self, group: str) -> None:
+        self._remove(2, group)
+
+    def smallest(self, topic: str, without: Collection[str]) -> dict[int, int]:
+        """Queue id -> smallest offset of all groups but these."""
+        found: dict[int, int] = {}
+        for group in self.groups_of(topic):
+            if group not in without:
+                for queue_id, offset in self._table[topic + SEPARATOR + group].items():
+                    found[queue_id] = min(offset, found.get(queue_id, offset))
+        return found
+
+    def entries(self) -> list[tuple[str, str, Mapping[int, int]]]:
+        """(topic, group, queue id -> offset)."""
+        return [(*key.split(SEPARATOR, 1), queues) for key, queues in self._table.items()]  # type: ignore[misc]
+
+    def of(self, group: str, topic: str) -> Mapping[int, int]:
+        """Queue id -> offset."""
+        return self._table.get(topic + SEPARATOR + group, {})
+
+    def _remove(self, part: int, name: str) -> None:
         for key in [
-            key for key in (*self._table, *self._starts) if key.partition(SEPARATOR)[0] == topic
+            key for key in (*self._table, *self._starts) if key.partition(SEPARATOR)[part] == name
         ]:
             self._begun_here.difference_update(
                 [(key, queue) for queue in self._starts.get(key, {})]

@@ -11,13 +11,16 @@ from collections.abc import Mapping
 
 from brokers.remoting import fastjson
 from brokers.service.tables.data_version import DataVersion
-from brokers.service.tables.topics import NAME_PATTERN
+from brokers.service.tables.topics import NAME_PATTERN, name_refusal
 
 GROUPS_MAX = 50_000
 GROUP_CHARACTERS_MAX = 255
 SETTINGS_DEPTH_MAX, SETTINGS_BYTES_MAX = 16, 16_384
 # The table is copied as one body: it must fit a frame (16 MiB).
 TABLE_BYTES_MAX = 15 * 1_048_576
+# RocketMQ's bit for reading, of what 353 forbids; groups and topics that may stand there.
+FORBIDDEN_READ = 4
+FORBIDDEN_MAX = 10_000
 DEFAULTS: dict[str, object] = {
     "attributes": {},
     "brokerId": 0,
@@ -75,11 +78,16 @@ class SubscriptionGroups:
         self._texts: dict[str, bytes] = {}  # each group as it is written down
         self._bytes = 0
         self._text: bytes | None = None  # of all of them
+        # group -> topic -> RocketMQ's permission bits that it has not
+        self._forbidden: dict[str, dict[str, int]] = {}
         self.version = version or DataVersion()
         self.left_out: tuple[str, ...] = ()  # names of what was read and is no valid group
 
     def get(self, group: str) -> Mapping[str, object] | None:
         return self._groups.get(group)
+
+    def names(self) -> list[str]:
+        return sorted(self._groups)
 
     def ensure(self, group: str, wall_ms: int) -> bool:
         """Create a group with its defaults (autoCreateSubscriptionGroup); False when it is there,
@@ -116,12 +124,54 @@ class SubscriptionGroups:
         self._groups[name], self._texts[name], self._bytes, self._text = settings, text, total, None
 
     def remove(self, group: str, wall_ms: int) -> bool:
-        if self._groups.pop(group, None) is None:
+        """And what it was forbidden; False when there is no such group."""
+        if not self._dropped(group):
             return False
-        self._bytes -= len(self._texts.pop(group))
-        self._text = None
         self.version = self.version.changed(wall_ms)
         return True
+
+    def _dropped(self, group: str) -> bool:
+        forbidden = self._forbidden.pop(group, None)
+        if self._groups.pop(group, None) is None:
+            return forbidden is not None
+        self._bytes -= len(self._texts.pop(group))
+        self._text = None
+        return True
+
+    def take_removed(self, group: str, version: DataVersion) -> bool:
+        """The master has this group no more; False when it was not here."""
+        if not self._dropped(group):
+            return False
+        self.version = version
+        return True
+
+    def forbid(self, group: str, topic: str, readable: bool, wall_ms: int) -> bool:
+        """Whether this group may read this topic; False when that is so already. `ValueError`
+        where such a name cannot be, or there is no room.
+        """
+        bits = self._forbidden.get(group, {}).get(topic, 0)
+        after = bits & ~FORBIDDEN_READ if readable else bits | FORBIDDEN_READ
+        if after == bits:
+            return False
+        if reason := group_refusal(group) or name_refusal(topic):
+            raise ValueError(reason)
+        if after and sum(map(len, self._forbidden.values())) >= FORBIDDEN_MAX:
+            raise ValueError(f"{FORBIDDEN_MAX} topics are forbidden to groups, and no more")
+        topics = {**self._forbidden.get(group, {}), topic: after}
+        self._hold_forbidden(group, {name: left for name, left in topics.items() if left})
+        self.version = self.version.changed(wall_ms)
+        return True
+
+    def _hold_forbidden(self, group: str, topics: dict[str, int]) -> None:
+        if topics:
+            self._forbidden[group] = topics
+        else:
+            self._forbidden.pop(group, None)
+
+    def may_read(self, group: str, topic: str) -> bool:
+        """False: 353 forbids it."""
+        bits = self._forbidden.get(group, {}).get(topic, 0) if self._forbidden else 0
+        return not bits & FORBIDDEN_READ
 
     def consume_enabled(self, group: str) -> bool:
         fields = self._groups.get(group)
@@ -151,16 +201,17 @@ class SubscriptionGroups:
         """
         if self._text is None:
             self._text = b",".join(self._texts[name] for name in sorted(self._texts))
-        return self._document(self._text)
+        return self._document(self._text, self._forbidden)
 
     def text_of(self, group: str) -> bytes:
-        """This group alone, the body of 19013."""
-        return self._document(self._texts[group])
+        """This group alone, the body of 19013; nothing of it when it is gone."""
+        forbidden = {name: one for name, one in self._forbidden.items() if name == group}
+        return self._document(self._texts.get(group, b""), forbidden)
 
-    def _document(self, groups: bytes) -> bytes:
-        version = fastjson.dumps(self.version.to_wire())
-        return (b'{"dataVersion":%b,"forbiddenTable":{},"subscriptionGroupTable":{%b}}') % (
-            version,
+    def _document(self, groups: bytes, forbidden: Mapping[str, Mapping[str, int]]) -> bytes:
+        return (b'{"dataVersion":%b,"forbiddenTable":%b,"subscriptionGroupTable":{%b}}') % (
+            fastjson.dumps(self.version.to_wire()),
+            fastjson.dumps(forbidden),
             groups,
         )
 
@@ -184,11 +235,16 @@ class SubscriptionGroups:
             except ValueError:
                 left_out.append(str(name))
         groups.left_out = tuple(left_out)
+        groups._forbidden = _forbidden_of(fields.get("forbiddenTable"))
         return groups
 
     def holds(self, other: SubscriptionGroups) -> bool:
         """The groups of `other` are here, with the same settings."""
-        return all(self._groups.get(name) == settings for name, settings in other._groups.items())
+        return all(
+            self._groups.get(name) == settings
+            and self._forbidden.get(name) == other._forbidden.get(name)
+            for name, settings in other._groups.items()
+        )
 
     def take_in(self, other: SubscriptionGroups) -> bool:
         """Some groups of the master's table, whatever else is here; False when they were here
@@ -198,6 +254,7 @@ class SubscriptionGroups:
             return False
         for name, settings in other._groups.items():
             self._hold(name, settings, None)
+            self._hold_forbidden(name, other._forbidden.get(name, {}))
         self.version = other.version
         return True
 
@@ -207,11 +264,25 @@ class SubscriptionGroups:
         """
         if self._groups and not other._groups:
             return False
-        if self.version == other.version and self._groups == other._groups:
+        same = self._groups == other._groups and self._forbidden == other._forbidden
+        if same and self.version == other.version:
             return False
+        self._forbidden = other._forbidden
         self._groups = other._groups
         self._texts = other._texts
         self._bytes = other._bytes
         self._text = other._text
         self.version = other.version
         return True
+
+
+def _forbidden_of(fields: object) -> dict[str, dict[str, int]]:
+    """What is no such table, or goes beyond its limit, forbids nothing."""
+    found: dict[str, dict[str, int]] = {}
+    left = FORBIDDEN_MAX
+    for group, topics in fields.items() if isinstance(fields, Mapping) else ():
+        for topic, bits in topics.items() if isinstance(topics, Mapping) else ():
+            if type(bits) is int and 0 < bits < 16 and left:
+                found.setdefault(str(group), {})[str(topic)] = bits
+                left -= 1
+    return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 
 from brokers.service.tables.kept_for_java import KeptFiles
@@ -17,7 +18,7 @@ from brokers.service.tables.left_out import LeftOutEntries
 from brokers.service.tables.offsets import ConsumerOffsets
 from brokers.service.tables.subscription_groups import SubscriptionGroups
 from brokers.service.tables.table_writer import TableWriter
-from brokers.service.tables.topics import TopicTable
+from brokers.service.tables.topics import TopicConfig, TopicTable
 from brokers.store.files.json_files import (
     CONSUMER_OFFSET_FILE,
     SUBSCRIPTION_GROUP_FILE,
@@ -48,6 +49,14 @@ class TableFiles:
         self.left_out = LeftOutEntries(_log.error)
         for file, table in ((topics, self.topics), (offsets, self.offsets), (groups, self.groups)):
             self.left_out.note(file.path.name, "file", table.left_out)
+
+    def add_topics(self, configs: Iterable[TopicConfig], wall_ms: int) -> None:
+        """Those that are not there, on the disk before anybody asks."""
+        topics = self.topics
+        missing = [one for one in configs if topics.get(one.name) is None]
+        if topics.put(missing, wall_ms):
+            self.topics_file.save_now()
+        topics.text()  # written down once now, not when this broker becomes master
 
     def save_late(self) -> None:
         """Try again what found no room when it changed."""

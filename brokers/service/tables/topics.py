@@ -26,6 +26,7 @@ PERM_PRIORITY, PERM_READ, PERM_WRITE, PERM_INHERIT = 8, 4, 2, 1
 PERM_READ_WRITE = PERM_READ | PERM_WRITE
 DEFAULT_TOPIC = "TBW102"
 RETRY_PREFIX, DLQ_PREFIX = "%RETRY%", "%DLQ%"
+REVIVE_PREFIX = "rmq_sys_REVIVE_LOG_"
 USER_TOPIC_CHARACTERS_MAX = 127
 RETRY_TOPIC_CHARACTERS_MAX = 255
 # A stranger can name topics freely; the whole table, with the longest names, must fit one frame (16
@@ -147,7 +148,9 @@ def name_refusal(topic: str) -> str | None:
     limit = RETRY_TOPIC_CHARACTERS_MAX if retry else USER_TOPIC_CHARACTERS_MAX
     if len(topic) > limit:
         return f"the topic name is longer than {limit} characters"
-    if NAME_PATTERN.match(topic) is None:
+    # RocketMQ's second form of retry topics joins group and topic with one `+`
+    letters = topic.replace("+", "_", 1) if topic.startswith(RETRY_PREFIX) else topic
+    if NAME_PATTERN.match(letters) is None:
         return "the topic name holds characters other than %|a-zA-Z0-9_-"
     return None
 
@@ -259,6 +262,10 @@ class TopicTable:
         self._text = None
         self.version = self.version.changed(wall_ms, self.state_version)
         return True
+
+    def registered_anew(self, wall_ms: int) -> None:
+        """Name servers shall take what they are told of the same topics."""
+        self.version = self.version.changed(wall_ms, self.state_version)
 
     def mastership_began(self, master_epoch: int, wall_ms: int) -> None:
         """The state version is the master epoch: name servers keep the registration with the larger

@@ -23,6 +23,7 @@ SUBSCRIPTION_GROUP_FILE = "subscriptionGroup.json"
 DELAY_OFFSET_FILE = "delayOffset.json"
 REQUEST_MODE_FILE = "messageRequestMode.json"
 TIMER_METRICS_FILE = "timermetrics"
+ORDERED_POPS_FILE = "consumerOrderInfo.json"
 
 # What an older release let grow is read all the same; tables of today stay below a frame.
 OWN_FILE_BYTES_MAX = 1_073_741_824

@@ -1,8 +1,6 @@
-"""Message properties: the text form `key 0x01 value 0x02 ...`, Java string hashes, tag codes and
-delay levels.
+"""Message properties: the text form `key 0x01 value 0x02 ...`, Java string hashes, and tag codes.
 
-Responsible for: PROTOCOL 3.2 (properties string), 3.5 (tagsCode) and 5.1 (delay
-levels).
+Responsible for: PROTOCOL 3.2 (properties string) and 3.5 (tagsCode).
 Refuses to know: records, files, who sets which property and why.
 """
 
@@ -11,50 +9,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
+from brokers.store.log.delay_levels import levels_in_force
+
 NAME_VALUE_SEPARATOR = b"\x01"
 PROPERTY_SEPARATOR = b"\x02"
 PROPERTIES_BYTES_MAX = 32767
 
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
-_MS = 1000
-# Level n is entry n - 1 (5.1).
-DELAY_LEVELS_MS = tuple(
-    seconds * _MS
-    for seconds in (
-        1,
-        5,
-        10,
-        30,
-        60,
-        120,
-        180,
-        240,
-        300,
-        360,
-        420,
-        480,
-        540,
-        600,
-        1200,
-        1800,
-        3600,
-        7200,
-    )
-)
 
 
 def encode_properties(properties: Mapping[str, str]) -> bytes:
     """Text form of `properties`, in their order. ValueError when a key or value cannot be
     written.
     """
-    parts: list[str] = []
     for key, value in properties.items():
         if not key or not value:
             raise ValueError(f"property {key!r} needs a name and a value")
-        if any(mark in key or mark in value for mark in "\x01\x02"):
-            raise ValueError(f"property {key!r} contains a separator")
-        parts.append(f"{key}\x01{value}\x02")
-    return "".join(parts).encode("utf-8", "surrogateescape")
+    text = "".join([f"{key}\x01{value}\x02" for key, value in properties.items()])
+    if text.count("\x01") != len(properties) or text.count("\x02") != len(properties):
+        raise ValueError(f"property {_with_separator(properties)!r} contains a separator")
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _with_separator(properties: Mapping[str, str]) -> str:
+    return next(
+        key
+        for key, value in properties.items()
+        if any(mark in key or mark in value for mark in "\x01\x02")
+    )
 
 
 def decode_properties(data: bytes) -> dict[str, str]:
@@ -62,12 +44,11 @@ def decode_properties(data: bytes) -> dict[str, str]:
     wins (as in Java).
     """
     found: dict[str, str] = {}
-    for entry in data.split(PROPERTY_SEPARATOR):
-        name, separator, value = entry.partition(NAME_VALUE_SEPARATOR)
-        if separator and name and value:
-            found[name.decode("utf-8", "surrogateescape")] = value.decode(
-                "utf-8", "surrogateescape"
-            )
+    # a byte that is no text is escaped by itself, so the separators are the same before and after
+    for entry in data.decode("utf-8", "surrogateescape").split("\x02"):
+        name, _, value = entry.partition("\x01")
+        if name and value:
+            found[name] = value
     return found
 
 
@@ -110,7 +91,7 @@ def tags_code(properties: bytes, topic: str, store_ms: int) -> int:
     if topic == SCHEDULE_TOPIC:
         level = delay_level(properties)
         if level:
-            return store_ms + DELAY_LEVELS_MS[level - 1]
+            return store_ms + levels_in_force()[level - 1]
     if b"TAGS\x01" not in properties:
         return 0
     tag = property_value(properties, b"TAGS")
@@ -118,8 +99,8 @@ def tags_code(properties: bytes, topic: str, store_ms: int) -> int:
 
 
 def delay_level(properties: bytes) -> int:
-    """Delay level 1 to 18 asked for by property DELAY; 0 = none. A level above the highest counts
-    as the highest.
+    """Delay level, from 1, asked for by property DELAY; 0 = none. A level above the highest
+    counts as the highest.
     """
     text = property_value(properties, b"DELAY")
     if text is None or len(text) > 10:
@@ -127,4 +108,4 @@ def delay_level(properties: bytes) -> int:
     digits = text.decode("ascii", "replace").strip()
     if not (digits.isascii() and digits.isdigit()):
         return 0
-    return min(int(digits), len(DELAY_LEVELS_MS))
+    return min(int(digits), len(levels_in_force()))

@@ -46,6 +46,9 @@ _I64 = struct.Struct(">q")
 _U16 = struct.Struct(">H")
 _SIZE_AND_MAGIC = struct.Struct(">iI")
 _HOST_LENGTHS = (8, 20)
+# From behind the size on: magic, system flags and the body's length, with two IPv4 hosts.
+_BEFORE_PROPERTIES_V4 = struct.Struct(">I28xi44xi")
+_BODY_AT_V4 = 88
 
 
 class RecordError(Exception):
@@ -316,6 +319,15 @@ def _layout(data: bytes | memoryview, at: int) -> _Layout:
     return _Layout(
         head, store_ms, at + 48, store_ms_at + 8, middle_at, body_at, topic_at, properties_at, end
     )
+
+
+def property_text(data: bytes, at: int, end: int) -> bytes:
+    """The text form of a message's properties. The message lies at [at, end), and was checked."""
+    magic, sys_flag, body_bytes = _BEFORE_PROPERTIES_V4.unpack_from(data, at + 4)
+    if magic != MAGIC_V1 or sys_flag & _HOSTS_V6:
+        return data[_layout(data, at).properties_at : end]
+    topic_at = at + _BODY_AT_V4 + body_bytes
+    return data[topic_at + 3 + data[topic_at] : end]
 
 
 def _body_end(layout: _Layout) -> int:

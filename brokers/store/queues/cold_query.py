@@ -71,6 +71,7 @@ def read_or_cold(log: CommitLog, selection: Selection) -> GetResult | ColdRead:
     """What a selection gives, when its bytes are in memory."""
     if selection.chosen[0][1].physical_offset >= log.end_offset - HOT_BYTES:
         return answer(log, selection, fetch(log.read, log.file_bytes, selection))
+    selection = selection.whole()
     with suppress(_WouldWait):
         return answer(log, selection, fetch(_from_memory(log), log.file_bytes, selection))
     return ColdRead(log, selection)

@@ -25,7 +25,8 @@ _ASIDE = ".unreadable"
 
 _log = logging.getLogger("regent.store.queues")
 
-_TOPIC_FOLDER = re.compile(r"[%|a-zA-Z0-9_-]{1,255}\Z")
+# `+` as in RocketMQ's second form of retry topics
+_TOPIC_FOLDER = re.compile(r"[%|a-zA-Z0-9_+-]{1,255}\Z")
 
 
 class ConsumeQueues:

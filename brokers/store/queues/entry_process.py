@@ -22,6 +22,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from brokers.store.log.commit_log import FileRange
+from brokers.store.log.delay_levels import levels_in_force
 from brokers.store.queues.entry_worker import LENGTH, QUESTION
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ class EntryProcess:
         try:
             # Nothing is multiplied there.
             environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-            self._child = subprocess.Popen(COMMAND, stdin=theirs.fileno(), env=environment)
+            command = (*COMMAND, *map(str, levels_in_force()))
+            self._child = subprocess.Popen(command, stdin=theirs.fileno(), env=environment)
         except BaseException:
             self._link.close()
             raise

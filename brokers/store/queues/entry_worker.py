@@ -6,7 +6,7 @@ the entries.
 
 A question is QUESTION and the descriptor of the log's file; an answer is its length and the pickled
 EntryRuns, or None when the bytes cannot be read. The first answer, of length 0, says that the
-process is ready.
+process is ready. Its arguments are the broker's delay levels in ms, none: RocketMQ's.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import socket
 import struct
 import sys
 from typing import TYPE_CHECKING
+
+from brokers.store.log.delay_levels import use_delay_levels
 
 if TYPE_CHECKING:
     from brokers.store.queues.entry_runs import EntryRuns
@@ -80,4 +82,6 @@ def _answer(link: socket.socket) -> bool:
 if __name__ == "__main__":
     # Ctrl-C is for the broker, whose end is this one's
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.argv[1:]:
+        use_delay_levels(tuple(map(int, sys.argv[1:])))
     serve(socket.socket(fileno=sys.stdin.fileno()))

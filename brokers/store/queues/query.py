@@ -3,7 +3,8 @@ time.
 
 Responsible for: PROTOCOL 4.5 (store results, selection limits) and 4.6 (search by
 time).
-Refuses to know: response codes, subscriptions beyond a set of tag hashes, who asks.
+Refuses to know: response codes, what a subscription says beyond a set of tag hashes and a test of
+properties, who asks.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import NamedTuple
 from brokers.store.log import segments
 from brokers.store.log.commit_log import CommitLog
 from brokers.store.log.integrity import BadRecord, QueueCheck
+from brokers.store.queues import matching
 from brokers.store.queues.consume_queue import ConsumeQueue
 from brokers.store.queues.entries import (
     DAMAGED_RUN_MAX,
@@ -25,6 +27,7 @@ from brokers.store.queues.entries import (
     Entry,
     behind_mute,
 )
+from brokers.store.queues.matching import Candidates, Limits, Wants, low_32
 
 MESSAGES_MAX = 32
 BODY_BYTES_MAX = 262_144
@@ -75,8 +78,18 @@ class GetResult:
     refused: BadRecord | None = None
 
 
+class Choice(NamedTuple):
+    """Which of the candidates are given: those that match, as far as the limits go."""
+
+    candidates: Candidates
+    wants: Wants
+    limits: Limits
+
+
 class Selection(NamedTuple):
-    """What a read will give: slots and entries, and the slot behind the last one examined."""
+    """What a read will give: slots and entries, and the slot behind the last one examined. With a
+    `choice` they are the first of its candidates, and what of them is given only reading tells.
+    """
 
     queue: ConsumeQueue
     check: QueueCheck
@@ -84,6 +97,16 @@ class Selection(NamedTuple):
     next_offset: int
     low: int
     high: int
+    choice: Choice | None = None
+
+    def whole(self) -> Selection:
+        """With all candidates at hand: it can be read more than once, and on any thread."""
+        if self.choice is None:
+            return self
+        chosen = list(self.chosen)
+        while more := self.choice.candidates.take(matching.TESTED_TOGETHER):
+            chosen += more
+        return self._replace(chosen=chosen)
 
 
 def select(
@@ -94,13 +117,13 @@ def select(
     codes: Collection[int] | None,
     memory_bytes: int,
     check: QueueCheck,
+    wants: Wants | None = None,
 ) -> GetResult | Selection:
     """Messages of `queue` from slot `offset`: at most `max_messages`, filtered by the low 32 bits
-    of tags codes.
+    of tags codes and by what `wants` says of their properties.
 
-    `codes` None or empty = all (signed 32-bit Java hashes). Messages further than `memory_bytes`
-    behind the log's end count as cold and get the smaller limits. A result when there is nothing to
-    read.
+    `codes` None = all (signed 32-bit Java hashes). Messages further than `memory_bytes` behind the
+    log's end count as cold and get the smaller limits. A result when there is nothing to read.
     """
     if queue is None:
         return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, 0, 0, 0)
@@ -114,20 +137,31 @@ def select(
     if offset > high:
         return GetResult(GetStatus.OFFSET_OVERFLOW_BADLY, high, low, high)
     examined = max(ENTRIES_EXAMINED_BYTES, ENTRY_BYTES * max_messages) // ENTRY_BYTES
-    at_first = min(examined, ENTRIES_AT_FIRST if codes else min(max_messages, MESSAGES_MAX) + 1)
-    first = queue.read(offset, at_first)
+    if wants is not None:
+        examined = min(examined, max(1, matching.PARTS_ASKED_MAX // wants.cost))
+    at_first = min(
+        examined, min(max_messages, MESSAGES_MAX) + 1 if codes is None else ENTRIES_AT_FIRST
+    )
+    first = queue.read(offset, at_first if wants is None else 1)
     if not first:
         return GetResult(GetStatus.OFFSET_FOUND_NULL, min(queue.next_file(offset), high), low, high)
-    chosen, next_offset = _select(
-        _entries(queue, offset, first, at_first, examined),
-        offset,
-        max_messages,
-        codes,
+    limits = Limits(
+        (min(max_messages, MESSAGES_MAX), BODY_BYTES_MAX),
+        (min(max_messages, COLD_MESSAGES_MAX), COLD_BODY_BYTES_MAX),
         log.end_offset - memory_bytes,
     )
+    choice = None
+    if wants is None:
+        entries = _entries(queue, offset, first, at_first, examined)
+        chosen, next_offset = _select(entries, offset, codes, limits)
+    else:
+        candidates = Candidates(queue.read, offset, examined, codes)
+        choice = Choice(candidates, wants, limits)
+        chosen = candidates.take(matching.TESTED_AT_FIRST)
+        next_offset = candidates.next_offset
     if not chosen:
         return GetResult(GetStatus.NO_MATCHED_MESSAGE, next_offset, low, high)
-    return Selection(queue, check, chosen, next_offset, low, high)
+    return Selection(queue, check, chosen, next_offset, low, high, choice)
 
 
 def get_messages(
@@ -138,9 +172,10 @@ def get_messages(
     codes: Collection[int] | None,
     memory_bytes: int,
     check: QueueCheck,
+    wants: Wants | None = None,
 ) -> GetResult:
     """`select`, and what it chose, read at once."""
-    selection = select(log, queue, offset, max_messages, codes, memory_bytes, check)
+    selection = select(log, queue, offset, max_messages, codes, memory_bytes, check, wants)
     return (
         selection
         if isinstance(selection, GetResult)
@@ -150,12 +185,16 @@ def get_messages(
 
 def answer(log: CommitLog, selection: Selection, fetched: Fetched) -> GetResult:
     """What came of the reading of a selection."""
-    queue, _, chosen, next_offset, low, high = selection
-    pieces, count, refused = fetched
+    queue, _, chosen, next_offset, low, high, choice = selection
+    pieces, count, refused, matched, stopped = fetched
     if refused is not None and _is_deleted(log, queue, refused.place.slot):
         refused = None
-    if count < len(chosen):
-        slot, entry = chosen[count]
+    if choice is not None:
+        next_offset = choice.candidates.next_offset
+    elif count < len(chosen):
+        stopped = chosen[count]
+    if stopped is not None:
+        slot, entry = stopped
         if count == 0 and refused is None:
             return GetResult(
                 GetStatus.MESSAGE_WAS_REMOVING, _behind_file(log, queue, slot, entry), low, high
@@ -163,7 +202,9 @@ def answer(log: CommitLog, selection: Selection, fetched: Fetched) -> GetResult:
         if count == 0:
             return GetResult(GetStatus.RECORD_REFUSED, slot, low, high, refused=refused)
         next_offset = slot  # what could not be read now is asked for again
-    return GetResult(GetStatus.FOUND, next_offset, low, high, _joined(pieces), count, refused)
+    messages = count if matched is None else matched
+    status = GetStatus.FOUND if messages else GetStatus.NO_MATCHED_MESSAGE
+    return GetResult(status, next_offset, low, high, _joined(pieces), messages, refused)
 
 
 def _joined(pieces: list[memoryview]) -> bytes:
@@ -189,39 +230,34 @@ def _behind_file(log: CommitLog, queue: ConsumeQueue, slot: int, entry: Entry) -
 
 
 def _entries(
-    queue: ConsumeQueue, offset: int, first: list[Entry], at_first: int, examined: int
+    queue: ConsumeQueue, offset: int, read: list[Entry], asked: int, examined: int
 ) -> Iterator[Entry]:
-    """Up to `examined` entries of one file: more than a few are read only when nearly all are
-    passed over.
+    """Up to `examined` entries of one file, first those that were `read` of as many as were
+    `asked` for: the more were passed over, the more are read together.
     """
-    yield from first
-    if len(first) == at_first:
-        yield from queue.read(offset + at_first, examined - at_first)
+    while True:
+        yield from read
+        offset, examined = offset + len(read), examined - len(read)
+        if len(read) < asked or examined <= 0:
+            return
+        asked = min(2 * asked, examined)
+        read = queue.read(offset, asked)
 
 
 def _select(
-    entries: Iterable[Entry],
-    offset: int,
-    max_messages: int,
-    codes: Collection[int] | None,
-    cold_below: int,
+    entries: Iterable[Entry], offset: int, codes: Collection[int] | None, limits: Limits
 ) -> tuple[list[tuple[int, Entry]], int]:
     """(slots and entries to answer with, slot behind the last one examined)."""
     chosen: list[tuple[int, Entry]] = []
     count = total = 0
-    hot_max, cold_max = min(max_messages, MESSAGES_MAX), min(max_messages, COLD_MESSAGES_MAX)
     for entry in entries:
         physical, size, tags_code = entry
         if count:
-            most, most_bytes = (
-                (cold_max, COLD_BODY_BYTES_MAX)
-                if physical < cold_below
-                else (hot_max, BODY_BYTES_MAX)
-            )
+            most, most_bytes = limits.at(physical)
             if count >= most or total + size > most_bytes:
                 break
         offset += 1
-        if size == FILLER_SIZE or (codes and _low_32(tags_code) not in codes):
+        if size == FILLER_SIZE or (codes is not None and low_32(tags_code) not in codes):
             continue
         chosen.append((offset - 1, entry))
         count += 1
@@ -229,24 +265,24 @@ def _select(
     return chosen, offset
 
 
-def _low_32(value: int) -> int:
-    return ((value + 0x80000000) & 0xFFFFFFFF) - 0x80000000
-
-
 class Fetched(NamedTuple):
     """The bytes of the first `count` of the chosen messages, and why the next one is not among
-    them.
+    them. Of a choice `matched` of `count` that were tested, and the first that was not.
     """
 
     pieces: list[memoryview]
     count: int  # type: ignore[assignment]  # Hides the method of tuples, as in `commit_log`.
     refused: BadRecord | None
+    matched: int | None = None
+    stopped: tuple[int, Entry] | None = None
 
 
 def fetch(read: Callable[[int, int], bytes], file_bytes: int, selection: Selection) -> Fetched:
     """Reads and checks what was chosen, with one read for messages that lie close together. May run
     on any thread.
     """
+    if selection.choice is not None:
+        return _fetch_matching(read, file_bytes, selection, selection.choice)
     chosen, check = selection.chosen, selection.check
     pieces: list[memoryview] = []
     for first, stop, last in spans(chosen, file_bytes):
@@ -274,6 +310,17 @@ def fetch(read: Callable[[int, int], bytes], file_bytes: int, selection: Selecti
             end = at + size
         pieces.append(data[begin:end])
     return Fetched(pieces, len(chosen), None)
+
+
+def _fetch_matching(
+    read: Callable[[int, int], bytes], file_bytes: int, selection: Selection, choice: Choice
+) -> Fetched:
+    def together(chosen: list[tuple[int, Entry]]) -> tuple[list[memoryview], int, BadRecord | None]:
+        return fetch(read, file_bytes, selection._replace(chosen=chosen, choice=None))[:3]
+
+    candidates, wants, limits = choice
+    found = matching.tested(together, selection.chosen, candidates, limits, wants)
+    return Fetched(found.pieces, found.count, found.refused, found.matched, found.stopped)
 
 
 def _one_by_one(

@@ -7,9 +7,9 @@ import json
 import shlex
 from pathlib import Path
 
-from infra.cli.lake.arguments import WAY_OUT_WHEN_BEHIND, add_lake_arguments, lake_of
+from infra.cli.lake.arguments import WAY_OUT_WHEN_BEHIND, add_lake_arguments, check_seconds, lake_of
 from infra.cli.stop_signals import told_to_stop
-from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
+from infra.problems import EXIT_DONE, Problem
 
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
@@ -42,8 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     from lakehouse.errors import LakehouseError
     from lakehouse.landing.anchoring import Anchoring, Sink, ToCommand
 
-    if arguments.every is not None and arguments.every <= 0:
-        raise Problem(f"--every {arguments.every:g} is not above 0", "Name seconds.", EXIT_USAGE)
+    check_seconds("--every", arguments.every)
     words = tuple(shlex.split(arguments.command or ""))
     lake = lake_of(arguments)
     if lake.cluster_id is None:

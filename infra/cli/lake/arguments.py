@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from infra.cli.process import table_of
 from infra.cluster.data_folder import DataFolder
 from infra.cluster.flags import add_dir
-from infra.problems import Problem
+from infra.problems import EXIT_USAGE, Problem
 
 if TYPE_CHECKING:
     from lakehouse.tables.lake import Lake
@@ -82,3 +82,9 @@ WAY_OUT_WITHOUT_TABLES = (
 WAY_OUT_WHEN_BEHIND = (
     "'regent status' shows how far the landing job is, 'regent lake check' what is missing."
 )
+
+
+def check_seconds(flag: str, value: float | None) -> None:
+    """Problem unless it was left out or is above 0."""
+    if value is not None and value <= 0:
+        raise Problem(f"{flag} {value:g} is not above 0", "Name seconds.", EXIT_USAGE)

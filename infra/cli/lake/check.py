@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 
 from infra.cli.lake.arguments import add_lake_arguments, lake_of
+from infra.cluster.data_folder import DataFolder
 from infra.problems import Problem
 
 
@@ -19,10 +21,19 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
         action="store_true",
         help=("judge all of history again, instead of what came since the last check"),
     )
+    parser.add_argument(
+        "--work-dir",
+        metavar="FOLDER",
+        type=Path,
+        help="where the landing job of these tables keeps its status (without --tables: that of "
+        "--dir): whether it lands is told beside the check",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """0 when everything is there and holds, 1 while an alarm stands."""
+    """0 when everything is there and holds, 1 while an alarm stands; a noted loss and a landing job
+    that is dead are told, and are no alarm.
+    """
     from lakehouse.errors import LakehouseError
     from lakehouse.proof.witnesses import checked
 
@@ -35,5 +46,22 @@ def run(arguments: argparse.Namespace) -> int:
             "'regent status' shows how far the landing job is; 'regent verify' names damaged "
             "files.",
         ) from error
-    print(json.dumps(report.as_dict(), indent=1) if arguments.json else report.text())
+    told = _landing(arguments)
+    if arguments.json:
+        print(json.dumps({**report.as_dict(), "landing": told}, indent=1))
+    else:
+        print("\n".join([report.text(), *([f"  nothing lands: {told}"] if told else [])]))
     return report.exit_code
+
+
+def _landing(arguments: argparse.Namespace) -> str | None:
+    """Why the job that is known lands nothing; None while it does what it should."""
+    from infra.cluster.view import landing_standstill
+
+    place = arguments.work_dir
+    if place is None and arguments.tables is None:
+        place = DataFolder(arguments.dir.absolute()).landing
+    stands = None if place is None else landing_standstill(place)
+    if stands is None:
+        return None
+    return f"{stands.text}. {stands.way_out}" if stands.is_certain else stands.text

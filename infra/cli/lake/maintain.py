@@ -8,6 +8,7 @@ import argparse
 import json
 import threading
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from infra.cli.lake.arguments import WAY_OUT_WITHOUT_TABLES, add_lake_arguments, place_of
@@ -47,6 +48,14 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
         metavar="SECONDS",
         help=("again and again, until SIGTERM or Ctrl-C; default: once"),
     )
+    parser.add_argument(
+        "--statistics",
+        action="store_true",
+        help=(
+            "only this: where Delta's log says of a file what the file does not hold, which "
+            "'regent verify' tells, write down what it holds"
+        ),
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -69,6 +78,10 @@ def run(arguments: argparse.Namespace) -> int:
             EXIT_USAGE,
         )
     place = place_of(arguments)
+    if arguments.statistics:
+        if arguments.every is not None:
+            raise Problem("--statistics is done once", "Leave --every out.", EXIT_USAGE)
+        return _statistics(place, as_json=arguments.json)
     if arguments.every is None:
         return _round(place, arguments, threading.Event())
     with told_to_stop() as stop:
@@ -102,6 +115,32 @@ def _round(place: Lake, arguments: argparse.Namespace, stop: threading.Event) ->
         flush=True,
     )
     return EXIT_FAILED if any(one.problem for one in done) else EXIT_DONE
+
+
+def _statistics(place: Lake, *, as_json: bool) -> int:
+    from lakehouse.care.maintain import lake_locks
+    from lakehouse.care.restate import restate
+    from lakehouse.errors import LakehouseError
+    from lakehouse.sql.named_tables import there
+
+    locks = lake_locks(place)
+    try:
+        done = list(restate(place, locks, list(there(place).values())))
+    except LakehouseError as error:
+        raise Problem(str(error), "'regent verify' tells what is wrong with a table.") from error
+    finally:
+        locks.close()
+    lines = [
+        f"{one.table}: {one.files} files listed anew with what they hold (version {one.version})"
+        for one in done
+    ]
+    print(
+        json.dumps([asdict(one) for one in done], indent=1)
+        if as_json
+        else "\n".join([*lines, f"{len(done)} tables had false statistics"]),
+        flush=True,
+    )
+    return EXIT_DONE
 
 
 def told(done: Sequence[TableCare]) -> list[str]:

@@ -14,7 +14,8 @@ from infra.cli.lake.arguments import WAY_OUT_WHEN_BEHIND, add_lake_arguments, la
 from infra.cli.lake.decisions import moment_of
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
 
-SVG = ".svg"
+SVG, PNG = ".svg", ".png"
+SCHEMES = ("light", "dark")
 
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
@@ -50,9 +51,17 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     if verb == "timeline":
         parser.add_argument(
             "--out",
-            metavar=f"FILE{SVG}",
+            metavar=f"FILE{SVG}|{PNG}",
             type=Path,
-            help=("draw it there, for a browser, instead of telling it in lines"),
+            help=(
+                f"draw it there instead of telling it in lines: {SVG} for a browser, {PNG} for "
+                "mail and chat"
+            ),
+        )
+        parser.add_argument(
+            "--scheme",
+            choices=SCHEMES,
+            help=f"colours (default: {SVG} follows its reader, {PNG} is light)",
         )
 
 
@@ -68,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     }
     if arguments.verb == "timeline":
         _require_times(moments)
-        _require_svg(arguments.out)
+        _require_picture(arguments.out, arguments.scheme)
     lake = lake_of(arguments)
     try:
         model, text = ask(lake, arguments, moments)
@@ -118,7 +127,7 @@ def _availability(lake: Any, arguments: argparse.Namespace, moments: _Moments) -
 
 
 def _timeline(lake: Any, arguments: argparse.Namespace, moments: _Moments) -> _Answer:
-    from lakehouse.answers import timeline, timeline_svg
+    from lakehouse.answers import timeline
     from lakehouse.gold.specs import (
         BROKER_SET_HISTORY,
         ELECTIONS,
@@ -136,10 +145,18 @@ def _timeline(lake: Any, arguments: argparse.Namespace, moments: _Moments) -> _A
     told = {**model, "as_of": found.as_dict()}
     if arguments.out is None:
         return told, f"{timeline.timeline_text(model)}\n{found.text()}"
-    arguments.out.write_text(timeline_svg.timeline_svg(model), encoding="utf-8")
+    arguments.out.write_bytes(_drawn(model, arguments.out.suffix.lower(), arguments.scheme))
     return {**told, "out": str(arguments.out)}, (
         f"{arguments.out}: {arguments.broker_set}, {found.text()}"
     )
+
+
+def _drawn(model: Mapping[str, Any], kind: str, scheme: str | None) -> bytes:
+    from lakehouse.answers import picture_png, picture_shapes, timeline_svg
+
+    if kind == PNG:
+        return picture_png.png_of(timeline_svg.timeline_svg(model, scheme or picture_shapes.LIGHT))
+    return timeline_svg.timeline_svg(model, scheme or picture_shapes.EITHER).encode()
 
 
 def _gold(lake: Any, tables: Any, broker_set: str | None) -> Any:
@@ -167,13 +184,19 @@ def _require_times(moments: _Moments) -> None:
         raise Problem("--from lies behind --to", "Change them over.", EXIT_USAGE)
 
 
-def _require_svg(out: Path | None) -> None:
+def _require_picture(out: Path | None, scheme: str | None) -> None:
     if out is None:
+        if scheme is not None:
+            raise Problem(
+                f"--scheme {scheme} is of a picture, and none is asked for",
+                f"Name a file: --out SET{SVG}.",
+                EXIT_USAGE,
+            )
         return
-    if out.suffix.lower() != SVG:
+    if out.suffix.lower() not in (SVG, PNG):
         raise Problem(
-            f"--out {out}: only SVG is drawn",
-            f"Name a file that ends in {SVG}; any browser shows and prints it.",
+            f"--out {out}: only SVG and PNG are drawn",
+            f"Name a file that ends in {SVG}, which any browser shows and prints, or in {PNG}.",
             EXIT_USAGE,
         )
     if not out.parent.is_dir():

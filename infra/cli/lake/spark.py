@@ -19,10 +19,15 @@ if TYPE_CHECKING:
 
 
 def settings_in(
-    scratch: Path, *, cores: int = 2, small_commits: bool = False, object_store: bool = False
+    scratch: Path,
+    *,
+    cores: int = 2,
+    small_commits: bool = False,
+    object_store: bool = False,
+    java_log: Path | None = None,
 ) -> SparkSettings:
     """What a session is started with: tables elsewhere are reached by the landing job's own
-    variables (`REGENT_LAND_SPARK_CONF` ...).
+    variables (`REGENT_LAND_SPARK_CONF` ...). `java_log`: where Java's words go; None: into scratch.
 
     Raises Problem when Java or the jars are missing, or a variable is wrong.
     """
@@ -48,7 +53,7 @@ def settings_in(
         java_home,
         told.spark_cores if "spark_cores" in told.model_fields_set else cores,
         told.driver_memory,
-        jvm_log=scratch / "spark.log",
+        jvm_log=java_log or scratch / "spark.log",
         small_commits=small_commits,
         master=told.spark_master,
         conf=told.spark_conf,
@@ -59,7 +64,11 @@ def settings_in(
 
 @contextmanager
 def spark_for(
-    verb: str, inherited_fds: Sequence[int] = (), *, object_store: bool = False
+    verb: str,
+    inherited_fds: Sequence[int] = (),
+    *,
+    object_store: bool = False,
+    java_log: Path | None = None,
 ) -> Iterator[Any]:
     """Start Spark, stop it at the end; takes some ten seconds. Its Java process keeps
     `inherited_fds` open.
@@ -70,7 +79,9 @@ def spark_for(
     from lakehouse.spark_session import build_session, stop_session
 
     with tempfile.TemporaryDirectory(prefix=f"regent-{verb}-") as scratch:
-        settings = settings_in(Path(scratch), small_commits=True, object_store=object_store)
+        settings = settings_in(
+            Path(scratch), small_commits=True, object_store=object_store, java_log=java_log
+        )
         try:
             spark = build_session(settings, f"regent-{verb}", inherited_fds=inherited_fds)
         except LakehouseError as error:

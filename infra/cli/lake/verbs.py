@@ -42,6 +42,25 @@ SUBVERBS: dict[str, Verb] = {
             'regent lake anchor --file anchors.jsonl --command "ssh vault append-anchors"',
         ),
     ),
+    "views": Verb(
+        "infra.cli.lake.views",
+        "SQL that gives the tables their names in DuckDB (Superset, Grafana, dbt) or in a Spark "
+        "catalogue; dbt's sources",
+        (
+            "regent lake views > views.sql",
+            "regent lake views --as spark --catalogue unity --tables s3://lake/tables",
+            "regent lake views --as dbt-sources > models/sources.yml",
+        ),
+    ),
+    "register": Verb(
+        "infra.cli.lake.register",
+        "the tables in an Iceberg catalogue (REST or SQL), over the same files: for whoever reads "
+        "Iceberg",
+        (
+            "regent lake register --iceberg http://catalogue:8181",
+            "regent lake register --iceberg https://catalogue/api --property token=T --every 60",
+        ),
+    ),
     "snapshot": Verb(
         "infra.cli.lake.snapshot",
         "the controllers' state of any offset or moment, rebuilt from the tables, as a file a "

@@ -159,6 +159,7 @@ def _beside(
     from infra import waiting
     from lakehouse.layers import whole
 
+    verdict = whole.with_statistics(verdict, lake)
     if arguments.layers:
         with waiting.told("silver and gold are made again and compared"):
             verdict = whole.with_tables(verdict, lake, arguments.schemas)

@@ -1,6 +1,6 @@
-"""Landing a long history: records a second against reading the topics alone, bytes a command
-against the topics', and how long a command takes to be a row that can be queried, at one a second
-and at a thousand.
+"""Landing a long history: records a second against reading the topics alone, rows made against
+decoding alone, bytes a command against the topics', and how long a command takes to be a row that
+can be queried, at one a second and at a thousand.
 
 One Kafka and one landing job serve all figures: first the job meets a backlog, then the same
 history goes on live.
@@ -10,14 +10,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
+import pyarrow as pa
 from confluent_kafka import Consumer, TopicPartition
 
+from events.codec import decode
 from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, OUTCOMES_TOPIC
 from infra.kafka.server import LocalKafka
 from lakehouse.landing.log_probe import log_ends
+from lakehouse.landing.silver_columns import typed_batch
 from lakehouse.tables.delta import open_table
 from lakehouse.tables.lake import Lake, lake_at
 from lakehouse.tables.specs import BRONZE, COMMAND_TABLES, DECISIONS
@@ -28,12 +32,14 @@ from tests.bench.history_log import HistoryLog
 from tests.bench.rows.queryable_row import TableTail
 from tests.bench.run_context import Bench
 from tests.bench.samples import percentile
-from tests.support.generated_history import CLUSTER_ID, generate
+from tests.support.generated_history import CLUSTER_ID, GeneratedHistory, generate
 from tests.support.landing_stage import TOPIC_NAMES, Job, ends_of, make_topics
 
 BACKLOG, SETS = 40_000, 50
 RATES = ((1.0, 30), (1_000.0, 15_000))
 """Commands a second, and how many of them."""
+SAMPLE = 60_000
+"""Records of which rows are made without Kafka and tables."""
 LIMIT_S = 900.0
 POLL_S = 0.05
 ORDERLY = 15
@@ -60,6 +66,40 @@ def read_alone(kafka: Mapping[str, str]) -> tuple[int, float]:
         consumer.close()
 
 
+def rows_alone(records: Sequence[tuple[str, bytes]]) -> tuple[float, float]:
+    """Seconds of one core to make the columns of these records (topic, value), and to decode them
+    alone. The first time fills what is made when first needed.
+    """
+    batch = pa.table(
+        {
+            "topic": pa.array([topic for topic, _ in records], pa.string()),
+            "value": pa.array([value for _, value in records], pa.binary()),
+        }
+    )
+    typed_batch(batch)
+    began = time.process_time()
+    typed_batch(batch)
+    made_s, began = time.process_time() - began, time.process_time()
+    for _, value in records:
+        decode(value)
+    return made_s, time.process_time() - began
+
+
+def _rows_rate(history: GeneratedHistory) -> Figure:
+    step = max(1, sum(1 for _ in history.records()) // SAMPLE)
+    sample = [(topic, value) for topic, *_, value in islice(history.records(), 0, None, step)]
+    made_s, decoded_s = apart(rows_alone, sample)
+    return Figure(
+        "landing-rate",
+        "rows of every silver table, one core",
+        "records/s",
+        len(sample) / made_s,
+        "decoding alone",
+        len(sample) / decoded_s,
+        note=f"{len(sample)} records of all three topics, made by column; processor time",
+    )
+
+
 def measure(bench: Bench) -> list[Figure]:
     bench.quiet()
     home = bench.folder("landing-rate")
@@ -76,7 +116,7 @@ def measure(bench: Bench) -> list[Figure]:
         try:
             took = _caught_up(job, kafka.bootstrap)
             lake = lake_at(job.tables, CLUSTER_ID)
-            found = [*_rates(records, *took, alone_s), *_sizes(home, lake)]
+            found = [_rows_rate(history), *_rates(records, *took, alone_s), *_sizes(home, lake)]
             for rate, count in RATES:
                 bench.say(f"{count} commands at {rate:g}/s")
                 found += _queryable(lake, log, rate, count)

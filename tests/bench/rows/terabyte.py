@@ -85,7 +85,7 @@ def live(root: Path, files: int, queues: int, file_bytes: int, descriptors_max: 
     message is not read as it was sent.
     """
     resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors_max, descriptors_max))
-    times, most = [time.perf_counter()], open_count()
+    times, most = [time.perf_counter()], open_count(root)
     store = MessageStore(root, StoreConfig(log_file_bytes=file_bytes, message_index=False))
     if (
         not store.recovery.abnormal
@@ -95,17 +95,17 @@ def live(root: Path, files: int, queues: int, file_bytes: int, descriptors_max: 
         raise ValueError(
             f"{len(store.queue_ids())} queues and {len(store.log.file_starts)} files were found"
         )
-    times, most = [*times, time.perf_counter()], max(most, open_count())
+    times, most = [*times, time.perf_counter()], max(most, open_count(root))
     store.rebuild_queue_offsets()
     lost_power.put_round(store, queues)
-    times, most = [*times, time.perf_counter()], max(most, open_count())
+    times, most = [*times, time.perf_counter()], max(most, open_count(root))
     for _ in range(NEW_FILES):
         close_file(store)
         lost_power.put_round(store, queues // files)
         store.checkpoint()
-    times, most = [*times, time.perf_counter()], max(most, open_count())
+    times, most = [*times, time.perf_counter()], max(most, open_count(root))
     read = sum(_read(store, queue) for queue in range(0, queues, queues // files))
-    times, most = [*times, time.perf_counter()], max(most, open_count())
+    times, most = [*times, time.perf_counter()], max(most, open_count(root))
     store.close()
     start, sends, rolls, reads = (after - before for before, after in itertools.pairwise(times))
     return Life(start, sends, rolls, reads, most, read)

@@ -38,7 +38,7 @@ from processors.liveness.mass_silence import MassSilence
 from tests.simulation.control.faults import Mix
 from tests.simulation.control.realm import Shape
 from tests.simulation.control.run import run_world
-from tests.simulation.test_simulation import say
+from tests.simulation.judged import say
 from tests.simulation.world import InvariantBroken, World
 
 FAULTY_MS = 12_000

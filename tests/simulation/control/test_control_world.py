@@ -12,19 +12,17 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from random import SystemRandom
 
 import pytest
 
 from tests.simulation.control.coverage import NOT_PRODUCED, everything, missing, required
 from tests.simulation.control.run import SERIES, run_world
+from tests.simulation.judged import judged
 from tests.simulation.seeds import Report
-from tests.simulation.test_simulation import say
 from tests.simulation.world import World
 
 BUDGET_S = float(os.environ.get("REGENT_CONTROL_BUDGET_S", "60"))
-FROM = os.environ.get("REGENT_SIMULATION_FROM")
-SEEDS_MAX = 1_000_000_000
+WORLDS = 60
 KNOWN_SEEDS = (3, 4)
 SHORT_MS = 5_000
 TAKEOVERS_SEED = 74713889
@@ -41,11 +39,7 @@ pytestmark = [pytest.mark.simulation, pytest.mark.timeout(BUDGET_S * 2 + 300)]
 @pytest.fixture(scope="module")
 def series(request: pytest.FixtureRequest) -> Report:
     """All worlds that fit the budget, from one first seed."""
-    first = int(FROM) if FROM else SystemRandom().randrange(SEEDS_MAX)
-    say(request, f"control plane: seeds from {first}, {BUDGET_S:.0f} s")
-    report = SERIES.run(first, None, BUDGET_S, lambda line: say(request, line), until_covered=True)
-    say(request, report.line())
-    return report
+    return judged(request, "control plane", SERIES, BUDGET_S, WORLDS)
 
 
 def test_every_promise_holds_in_every_control_plane(series: Report) -> None:

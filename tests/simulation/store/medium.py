@@ -19,6 +19,11 @@ from typing import Any
 
 SECTOR_BYTES = 512
 PAGE_BYTES = 4096
+LARGE_BYTES = 1 << 16
+"""Beyond it a file is sparse: its holes are not looked at."""
+
+Pages = dict[int, bytes]
+"""By their place in the file."""
 
 
 class Medium:
@@ -30,6 +35,7 @@ class Medium:
         self.root = root
         self.short_of_descriptors = False
         self._bytes: dict[int, bytes] = {}  # by inode, as last synced
+        self._pages: dict[int, tuple[int, Pages]] = {}  # the same of large files, with their size
         self._names: dict[str, dict[str, int]] = {}  # by folder: names and inodes as last synced
         self._bad: dict[int, set[int]] = {}  # by inode: pages that cannot be read
 
@@ -56,6 +62,10 @@ class Medium:
         path = os.readlink(f"/proc/self/fd/{fd}")
         if os.path.isdir(path):
             self._names[path] = _names_in(path)
+            return
+        size = os.fstat(fd).st_size
+        if size > LARGE_BYTES:
+            self._pages[os.fstat(fd).st_ino] = size, _pages_in(fd)
         else:
             self._bytes[os.fstat(fd).st_ino] = _whole(fd)
 
@@ -127,13 +137,21 @@ class Medium:
             return 1
         size = os.path.getsize(path)
         os.unlink(path)
-        if inode is not None:
+        if inode is not None and inode in self._pages:
+            large, pages = self._pages[inode]
+            with open(path, "wb") as file:
+                file.truncate(large)
+                _write_pages(file.fileno(), pages)
+            self._pages[os.stat(path).st_ino] = large, pages
+        elif inode is not None:
             with open(path, "wb") as file:
                 file.write(self._bytes.get(inode, b""))
             self._bytes[os.stat(path).st_ino] = self._bytes.get(inode, b"")
         return size
 
     def _tear(self, path: str, inode: int, chance: Random) -> int:
+        if os.path.getsize(path) > LARGE_BYTES:
+            return self._tear_large(path, inode, chance)
         with open(path, "r+b") as file:
             now = file.read()
             was = self._bytes.get(inode)
@@ -147,6 +165,21 @@ class Medium:
         return sum(1 for old, new in zip(now, kept, strict=False) if old != new) + abs(
             len(now) - len(kept)
         )
+
+    def _tear_large(self, path: str, inode: int, chance: Random) -> int:
+        """Page by page; its size is that of its making."""
+        size, was = self._pages.get(inode, (os.path.getsize(path), {}))
+        with open(path, "r+b") as file:
+            now = _pages_in(file.fileno())
+            lost = {
+                at: was.get(at, bytes(PAGE_BYTES))
+                for at in sorted(now.keys() | was.keys())
+                if now.get(at) != was.get(at) and chance.random() < 0.5
+            }
+            file.truncate(size)
+            _write_pages(file.fileno(), lost)
+            self._pages[inode] = size, _pages_in(file.fileno())
+        return len(lost) * PAGE_BYTES
 
 
 def _mixed(now: bytes, was: bytes | None, chance: Random) -> bytes:
@@ -170,3 +203,28 @@ def _names_in(folder: str) -> dict[str, int]:
 def _whole(fd: int) -> bytes:
     with open(f"/proc/self/fd/{fd}", "rb") as file:
         return file.read()
+
+
+def _pages_in(fd: int) -> Pages:
+    """Those that are no holes."""
+    found: Pages = {}
+    at, size = 0, os.fstat(fd).st_size
+    while at < size:
+        try:
+            at = os.lseek(fd, at, os.SEEK_DATA)
+        except OSError:  # a hole up to the end
+            break
+        end = os.lseek(fd, at, os.SEEK_HOLE)
+        for place in range(at - at % PAGE_BYTES, end, PAGE_BYTES):
+            with open(f"/proc/self/fd/{fd}", "rb") as file:
+                file.seek(place)
+                found[place] = file.read(PAGE_BYTES)
+        at = end
+    return found
+
+
+def _write_pages(fd: int, pages: Pages) -> None:
+    for place, data in pages.items():
+        with open(f"/proc/self/fd/{fd}", "r+b") as file:
+            file.seek(place)
+            file.write(data)

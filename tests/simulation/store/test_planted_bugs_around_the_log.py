@@ -24,12 +24,12 @@ from brokers.store.queues.consume_queues import ConsumeQueues
 from brokers.store.queues.queue_ends import QueueEnds
 from brokers.store.queues.repair import Misplaced
 from brokers.store.recovery import plan, recovery
+from tests.simulation.judged import say
 from tests.simulation.store import realm as realm_of_stores
 from tests.simulation.store.faults import Mix
 from tests.simulation.store.mixes import FILES, LIVES, ORDINARY
 from tests.simulation.store.realm import Shape
 from tests.simulation.store.run import run_world
-from tests.simulation.test_simulation import say
 from tests.simulation.world import InvariantBroken, World
 
 FIRST_SEED = 1

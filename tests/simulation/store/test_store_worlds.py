@@ -9,19 +9,17 @@ FROM=<seed>`.
 from __future__ import annotations
 
 import os
-from random import SystemRandom
 
 import pytest
 
+from tests.simulation.judged import judged
 from tests.simulation.seeds import Report
 from tests.simulation.store.coverage import missing, required
 from tests.simulation.store.run import SERIES, run_world
-from tests.simulation.test_simulation import say
 from tests.simulation.world import World
 
 BUDGET_S = float(os.environ.get("REGENT_STORE_BUDGET_S", "20"))
-FROM = os.environ.get("REGENT_SIMULATION_FROM")
-SEEDS_MAX = 1_000_000_000
+WORLDS = 200
 KNOWN_SEED = 3
 
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(BUDGET_S * 2 + 300)]
@@ -30,11 +28,7 @@ pytestmark = [pytest.mark.simulation, pytest.mark.timeout(BUDGET_S * 2 + 300)]
 @pytest.fixture(scope="module")
 def series(request: pytest.FixtureRequest) -> Report:
     """All worlds that fit the budget, from one first seed."""
-    first = int(FROM) if FROM else SystemRandom().randrange(SEEDS_MAX)
-    say(request, f"store: seeds from {first}, {BUDGET_S:.0f} s")
-    report = SERIES.run(first, None, BUDGET_S, lambda line: say(request, line), until_covered=True)
-    say(request, report.line())
-    return report
+    return judged(request, "store", SERIES, BUDGET_S, WORLDS)
 
 
 def test_every_promise_holds_in_every_set_of_stores(series: Report) -> None:

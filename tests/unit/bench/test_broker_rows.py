@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from brokers.remoting import codec
+from brokers.service.clients.wanted import Filters
+from brokers.store.log.properties import tags_code
 from tests.bench import apart, memory, pipelined, run_context, send_load, stored_broker
 from tests.bench.rows import (
     broker_send,
     copy_by_brokers,
+    filtered_pulls,
     memory_growth,
     recovery,
     rto_beside_java,
@@ -191,3 +194,41 @@ def test_the_slower_of_two_copies_is_shown() -> None:
         0.5,
         [300.0, 200.0],
     ) and beside.ratio == 2.0
+
+
+@pytest.mark.parametrize("wanted", filtered_pulls.WANTED)
+def test_both_filters_want_the_same_messages(wanted: int) -> None:
+    ways, filters = filtered_pulls.expressions(wanted), Filters()
+    found: dict[str, list[int]] = {}
+    for way, (kind, text) in ways.items():
+        one = filters.asked("bench", text, kind)
+        found[way] = []
+        for number in range(64):
+            stored = filtered_pulls._stored(number).properties
+            if one.filter is None:
+                taken = one.codes is None or tags_code(stored, "bench", 0) in one.codes
+            else:
+                taken = one.filter.matches(stored)
+            found[way] += [number] * taken
+    assert found["SQL92"] == found["tags"] and len(found["tags"]) == wanted * 8
+    assert len(found["none"]) == 64
+
+
+def test_filtered_pulls_lie_all_over_the_queue_and_find_a_full_answer() -> None:
+    requests = codec.FrameDecoder().feed(b"".join(filtered_pulls.frames(4, "SQL92", "a > 5", 600)))
+    places = [int(one.ext["queueOffset"]) for one in requests]
+    assert places[:3] == [0, 64, 128] and max(places) == filtered_pulls.MESSAGES - 64
+    assert [one.opaque for one in requests[:2]] == [
+        pipelined.FIRST_OPAQUE,
+        pipelined.FIRST_OPAQUE + 1,
+    ]
+
+
+def test_sql92_is_judged_against_tags_only() -> None:
+    turns = {
+        way: filtered_pulls.Turns([rate] * 3, [rate] * 3)
+        for way, rate in (("SQL92", 40.0), ("tags", 100.0), ("none", 200.0))
+    }
+    beside_tags, beside_none = filtered_pulls.figures("all", turns)
+    assert (beside_tags.ratio, beside_tags.reached) == (0.4, True)
+    assert (beside_none.ratio, beside_none.reached) == (0.2, None)

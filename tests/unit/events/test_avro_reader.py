@@ -34,6 +34,7 @@ class Whole(Struct, frozen=True):
     more: tuple[Part, ...]
     names: dict[str, str]
     either: tuple[Part | Other, ...]
+    times: dict[str, int]
 
 
 PART = {
@@ -53,6 +54,7 @@ FIELDS = {
     "more": {"type": "array", "items": "regent.Part"},
     "names": {"type": "map", "values": "string"},
     "either": {"type": "array", "items": ["regent.Part", OTHER]},
+    "times": {"type": "map", "values": "long"},
 }
 SCHEMA = fastavro.parse_schema(
     {
@@ -64,8 +66,8 @@ SCHEMA = fastavro.parse_schema(
 CLASSES = {cls.__name__: cls for cls in (Part, Other, Whole)}
 read = reader_of(SCHEMA, CLASSES)
 
-# Negative ones of two and three bytes are left to fastavro.
-NUMBERS = st.integers(-64, 2**62 - 1) | st.integers(-(2**62), -(2**20) - 1)
+# Negative ones of two to five bytes are left to fastavro.
+NUMBERS = st.integers(-64, 2**62 - 1) | st.integers(-(2**62), -(2**34) - 1)
 PARTS = st.builds(Part, NUMBERS, st.just(2_147_483_647) | NUMBERS)
 RECORDS = st.builds(
     Whole,
@@ -79,6 +81,7 @@ RECORDS = st.builds(
     st.lists(PARTS, max_size=130).map(tuple),
     st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=3),
     st.lists(PARTS | st.builds(Other, st.text(max_size=3)), max_size=3).map(tuple),
+    st.dictionaries(st.text(max_size=3), st.integers(2**40, 2**41) | NUMBERS, max_size=3),
 )
 
 
@@ -104,9 +107,10 @@ SAMPLE = Whole(
     -7,
     "x",
     (Part(8192),),
-    (Part(-(2**20) - 1, 5),),
+    (Part(-(2**34) - 1, 5),),
     {"a": "b"},
     (Other("o"), Part(1)),
+    {"applied": 1_767_225_600_000, "probed": 1_767_225_600_007},
 )
 
 
@@ -123,7 +127,7 @@ def test_the_body_may_begin_anywhere_and_ends_with_the_bytes():
 
 @pytest.mark.parametrize(
     "number",
-    [0, -1, 63, 64, -64, 127, 128, 8191, 8192, 2**20 - 1, 2**20, -(2**20) - 1, 2**62 - 1, -(2**62)],
+    [0, -1, 63, 64, -64, 127, 128, 8191, 8192, 2**20 - 1, 2**20, -(2**34) - 1, 2**62 - 1, -(2**62)],
 )
 def test_numbers_of_every_width(number):
     number_reader = reader_of(fastavro.parse_schema(PART), CLASSES)
@@ -151,11 +155,28 @@ def test_bytes_that_are_read_are_read_as_fastavro_does(data):
 
 
 @pytest.mark.parametrize(
-    "body", [b"\x80\x00\x02", b"\x82\x80\x00\x02", b"\x80\x80\x00\x02"], ids=repr
+    "body",
+    [
+        b"\x80\x00\x02",
+        b"\x82\x80\x00\x02",
+        b"\x80\x80\x00\x02",
+        b"\x82\x80\x80\x00\x02",
+        b"\x80\x81\x80\x80\x00\x02",
+    ],
+    ids=repr,
 )
 def test_a_number_in_more_bytes_than_it_needs_is_read_as_fastavro_does(body):
     number_reader = reader_of(fastavro.parse_schema(PART), CLASSES)
     assert _plain(number_reader(body, 0)) == fastavro.schemaless_reader(BytesIO(body), PART, None)
+
+
+@pytest.mark.parametrize("bits", range(1, 62))
+def test_a_number_of_any_length_is_what_fastavro_wrote(bits):
+    number_reader = reader_of(fastavro.parse_schema(PART), CLASSES)
+    for number in (2**bits - 1, 2**bits, -(2**40) - 2**bits):
+        body = BytesIO()
+        fastavro.schemaless_writer(body, PART, {"number": number, "usual": 1})
+        assert number_reader(body.getvalue(), 0) == Part(number, 1)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +184,9 @@ def test_a_number_in_more_bytes_than_it_needs_is_read_as_fastavro_does(body):
     [
         pytest.param(b"\x81\x01\x02", id="a negative number of two bytes"),
         pytest.param(b"\x81\x80\x01\x02", id="a negative number of three bytes"),
-        pytest.param(b"\x80\x80\x80\x00\x02", id="a number in four bytes that needs one"),
+        pytest.param(b"\x81\x80\x80\x01\x02", id="a negative number of four bytes"),
+        pytest.param(b"\x81\x80\x80\x80\x01\x02", id="a negative number of five bytes"),
+        pytest.param(b"\x80\x80\x80\x80\x80\x00\x02", id="a number in six bytes that needs one"),
         pytest.param(b"\xff" * 9 + b"\x01\x02", id="a number wider than 63 bits"),
         pytest.param(b"\x02", id="a byte too few"),
     ],

@@ -57,3 +57,21 @@ def test_what_is_asked_for_by_hand_is_what_is_locked() -> None:
     lock = (environment.ROOT / "requirements.lock").read_text()
     assert wanted and not [line for line in wanted if f"{line} \\" not in lock]
     assert hashlib.sha256(lock.encode()).hexdigest()
+
+
+def test_modules_have_their_bytecode_also_where_python_is_told_not_to_write_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment, "ROOT", tmp_path)
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    for name in environment.PACKAGES:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "module.py").write_text("VALUE = 1\n")
+    environment.compile_modules()
+    for name in environment.PACKAGES:
+        assert list((tmp_path / name / "__pycache__").glob("module.*.pyc")), name
+
+
+def test_every_package_of_the_project_is_compiled() -> None:
+    found = {path.parent.name for path in environment.ROOT.glob("*/__init__.py")}
+    assert found | {"tests"} == set(environment.PACKAGES)

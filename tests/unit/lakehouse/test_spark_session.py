@@ -160,7 +160,7 @@ def test_what_java_words_is_known_and_what_python_words_is_not() -> None:
     assert issubclass(StreamingQueryException, java_errors()) and issubclass(
         Py4JJavaError, java_errors()
     )
-    # That one says that Java has ended, see `landing.job.error_text`.
+    # That one says that Java has ended, see `troubles.error_text`.
     assert not issubclass(Py4JNetworkError, java_errors())
 
 

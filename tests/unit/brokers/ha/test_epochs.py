@@ -14,6 +14,7 @@ from brokers.ha.epochs import (
     begins_later,
     consistent_offset,
 )
+from tests.support.examples import examples
 
 HISTORY = EpochHistory.of((1, 0), (3, 100), (4, 250))
 
@@ -213,7 +214,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(steps)
 def test_random_histories_agree_exactly_where_their_bytes_do(story: list) -> None:
     """Any replica may be elected at any time, so unacknowledged ends of all sorts arise."""

@@ -21,6 +21,7 @@ from brokers.ha.slave_link import (
     SlaveLink,
     SlaveState,
 )
+from tests.support.examples import examples
 
 H = EpochHistory.of
 LIMITS = LinkLimits(
@@ -267,7 +268,7 @@ def test_a_master_that_waits_for_a_cut_is_not_silent() -> None:
     assert link.silent_too_long(now_ms=10_999) is None and link.silent_too_long(now_ms=11_000)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.lists(st.integers(1, 80), min_size=1, max_size=30), st.integers(0, 735))
 def test_a_stream_cut_anywhere_gives_the_same_log_and_labels(sizes: list[int], end: int) -> None:
     epochs = H((1, 0), (3, 441)) if end >= 441 else H((1, 0)) if end else H()

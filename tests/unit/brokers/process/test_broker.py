@@ -183,8 +183,8 @@ from tests.support.brokers import broker_config
 
 opened = broker.BrokerProcess
 
-def opened_before_the_disk_hangs(*parts):
-    made = opened(*parts)
+def opened_before_the_disk_hangs(*parts, **others):
+    made = opened(*parts, **others)
     os.fdatasync = os.fsync = lambda fd: threading.Event().wait()
     print("up", flush=True)
     return made

@@ -1,6 +1,7 @@
 """Retention on a real store: what is deleted, told, and refused."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,21 @@ async def test_old_files_go_when_their_time_has_come_and_it_is_told(
             {"from_offset": 0, "to_offset": newest, "reason": ("older than the reserved time")},
         )
     ]
+    store.close()
+
+
+async def test_74_an_operator_has_old_files_deleted_at_any_hour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = filled(tmp_path)
+    rig = Rig(store, monkeypatch)
+    rig.task.policy = replace(rig.task.policy, hours=frozenset())
+    await rig.task.clean(whatever_hour=True)
+    rig.later_ms = 61_000
+    await rig.task.clean()
+    assert store.log_min == 0
+    await rig.task.clean(whatever_hour=True)
+    assert store.log_min > 0
     store.close()
 
 
@@ -222,7 +238,7 @@ async def test_it_runs_by_itself_as_configured(
     )
     replica, told = LocalReplica(config), []
     task = make_retention(config, replica, Clock(), lambda *event: told.append(event))
-    assert task._policy == Policy(72 * 3_600_000, frozenset({4, 16}), 75, 85, 95)
+    assert task.policy == Policy(72 * 3_600_000, frozenset({4, 16}), 75, 85, 95)
     monkeypatch.setattr(brokers.process.retention, "used_ratio", lambda _: 0.96)
     running = asyncio.ensure_future(task.run())
     while not told:

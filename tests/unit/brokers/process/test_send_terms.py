@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from brokers.process.replica import LocalReplica
-from brokers.process.send_terms import send_terms
+from brokers.process.send_terms import send_terms, timer_rules
+from brokers.service.sending.timed import TimerRules
 from brokers.store.log.records import host_bytes
 from tests.support.brokers import broker_config
 
@@ -15,3 +16,24 @@ async def test_messages_carry_the_address_behind_an_advertised_name(tmp_path: Pa
     replica = LocalReplica(config)
     assert send_terms(config, replica).store_host == host_bytes("127.0.0.1", 10911)
     replica.close()
+
+
+def test_rocketmqs_settings_of_the_wheel_reach_it(tmp_path: Path) -> None:
+    fields = {
+        "broker_name": "b-9",
+        "timer_wheel_enable": False,
+        "timer_precision_ms": 250,
+        "timer_max_delay_s": 7,
+        "timer_roll_window_slots": 700_000,
+        "timer_slot_messages": 11,
+        "timer_stop_enqueue": True,
+        "timer_stop_dequeue": True,
+        "timer_flush_interval_ms": 90,
+        "timer_log_file_bytes": 8_192,
+        "recall_message_enable": True,
+    }
+    rules = timer_rules(broker_config(tmp_path, ["127.0.0.1:1"], **fields))
+    # as RocketMQ: the precision forced down to one that it knows, the window to half the wheel
+    assert rules == TimerRules("b-9", False, 200, 7_000, 604_740, 11, True, True, 90, 8_192, True)
+    defaults = timer_rules(broker_config(tmp_path, ["127.0.0.1:1"], broker_name="broker-a"))
+    assert defaults == TimerRules()

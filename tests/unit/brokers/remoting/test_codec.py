@@ -18,6 +18,7 @@ from brokers.remoting.codec import (
 )
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.headers import FrameError
+from tests.support.examples import examples
 
 WIRE = Path(__file__).parents[3] / "golden" / "wire"
 RECORDED = [
@@ -326,7 +327,7 @@ def test_random_bytes_give_commands_or_a_frame_error(data):
         assert error.reason
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.sampled_from([0, 1]), st.binary(max_size=120))
 def test_random_headers_give_a_command_or_a_frame_error(serialization, header):
     try:
@@ -335,7 +336,7 @@ def test_random_headers_give_a_command_or_a_frame_error(serialization, header):
         assert error.reason
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(commands, st.data())
 def test_a_flipped_byte_gives_a_command_or_a_frame_error(command, data):
     raw = bytearray(encode(command))

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokers.remoting.headers import FrameError, decode_header, decode_json_carefully
+from tests.support.examples import examples
 
 USUAL = (
     b'{"code":310,"extFields":{"a":"pg","b":"T","i":"KEYS\\u0001k\\u0002"},"flag":0,"language":'
@@ -97,7 +98,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.dictionaries(words, values, max_size=8), st.booleans())
 def test_any_json_object_is_read_alike(fields, ascii_only):
     try:
@@ -107,7 +108,7 @@ def test_any_json_object_is_read_alike(fields, ascii_only):
     both(header)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.integers(0, len(USUAL) - 1), st.binary(min_size=0, max_size=3), st.integers(0, 3))
 def test_a_usual_header_with_damage_anywhere_is_read_alike(at, put_in, taken_out):
     both(USUAL[:at] + put_in + USUAL[at + taken_out :])

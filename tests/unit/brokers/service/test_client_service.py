@@ -15,7 +15,7 @@ from brokers.service.tables.table_files import TableFiles
 from brokers.service.tables.topics import TopicConfig, TopicTable
 from brokers.store.log.records import MessageFields, host_bytes
 from brokers.store.queues.consume_queues import ConsumeQueues
-from tests.support.brokers import send_request
+from tests.support.brokers import send_request, until
 from tests.support.client_service import Desk
 
 HOST = host_bytes("127.0.0.1", 1)
@@ -44,6 +44,7 @@ SERVED = {
     18,
     215,
     200,
+    225,
     21,
     201,
     43,
@@ -52,11 +53,30 @@ SERVED = {
     19014,
     19015,
     19016,
+    19017,
     45,
     402,
     60,
     61,
     36,
+    37,
+    323,
+    *(202, 300, 305, 321, 351, 208, 317, 343, 345, 352, 203, 204, 328, 307, 309, 222),
+    *(207, 223, 303, 308, 314, 353),
+    315,
+    324,
+    325,
+    370,
+    400,
+    401,
+    200050,
+    200051,
+    200052,
+    200053,
+    200054,
+    200055,
+    200056,
+    200151,
 }
 
 
@@ -66,7 +86,7 @@ async def test_every_code_of_the_client_service_has_a_handler_and_others_are_uns
     async with Desk(tmp_path) as desk:
         desk.lead()
         assert set(desk.service.handlers()) == SERVED
-        assert (await desk.ask(RemotingCommand.request(200050))).code == 3
+        assert (await desk.ask(RemotingCommand.request(200057))).code == 3
 
 
 async def test_queue_offsets_go_on_behind_what_is_not_confirmed_yet(tmp_path: Path) -> None:
@@ -202,3 +222,32 @@ async def test_the_page_of_the_protocol_says_who_serves_what(tmp_path: Path) -> 
     for code, is_masters in said.items():
         if code in served and code not in ours:
             assert (served[code].where is Where.MASTER) == is_masters, code
+
+
+async def test_a_service_that_fails_costs_no_other_one_its_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(now_ms: int) -> None:
+        raise ValueError("a record that nobody thought of")
+
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        monkeypatch.setattr(desk.service.sends, "tick", fails)
+        sampled = desk.service.statistics._seconds
+        await until(lambda: len(sampled) > 2, "the others go on")
+        assert (await desk.ask(send_request("T", b"x"))).code == 0
+    told = [one for one in caplog.records if "SendService cannot do its work" in one.message]
+    assert len(told) == 1 and "nobody thought of" in caplog.text
+
+
+async def test_a_disk_that_refuses_a_service_is_the_brokers_trouble(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(now_ms: int) -> None:
+        raise OSError("no disk")
+
+    async with Desk(tmp_path) as desk:
+        monkeypatch.setattr(desk.service.sends, "tick", fails)
+        assert desk._running is not None
+        with pytest.raises(OSError, match="no disk"):
+            await desk._running

@@ -13,6 +13,7 @@ from brokers.store.appender import PutResult
 from brokers.store.files.errors import DiskFull
 from brokers.store.log import commit_log
 from brokers.store.log.records import RecordError
+from tests.support.examples import examples
 from tests.support.small_disk import small_disk
 from tests.unit.brokers.store.log_samples import (
     NOW_MS,
@@ -164,7 +165,7 @@ class Fickle:
         self._write(fd, data, position)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     calls=st.lists(
         st.lists(st.sampled_from([10, 1500, 3000]), min_size=1, max_size=5), min_size=4, max_size=12

@@ -142,3 +142,16 @@ def test_help_says_what_a_setting_is_for_and_what_holds_without_it(
     main.main(["controller", "--help"])
     text = " ".join(capsys.readouterr().out.split())
     assert "--snapshots-kept N how many snapshots are kept; default 3" in text
+    main.main(["land", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "land on without them. Any other gap is refused; may repeat" in text
+
+
+def test_a_loss_that_names_no_gap_is_wrong_usage_in_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["--kafka", "bootstrap.servers=k:1", "--tables", "t", "--checkpoint-dir", "c"]
+    gap = ["--accept-loss", "regent.commands/0:9-5"]
+    assert main.main(["land", *words, "--jars-dir", "j", *gap]) == EXIT_USAGE
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "write TOPIC/PARTITION:FROM-TO" in error

@@ -48,6 +48,7 @@ VIEW = {
         "lag_records": 2,
         "error": None,
         "lag_ms": 3400,
+        "lost_records": 0,
         "alarms": 0,
         "troubles": {},
         "metrics": "h:6",
@@ -74,6 +75,15 @@ def test_lag_alarms_and_troubles_of_the_lake_are_told() -> None:
     assert (
         "3 ALARMS STAND: 'regent lake check' names them"
     ) in text and "care has failed and is tried again: no room" in text
+
+
+def test_records_that_were_lost_before_they_landed_are_one_line() -> None:
+    assert "gone from the log" not in "\n".join(cli_status.render(VIEW))
+    landing = {**VIEW["landing"], "lost_records": 150}  # type: ignore[dict-item]
+    assert (
+        "lake: 150 records were gone from the log before they landed: 'regent lake check' names "
+        "them"
+    ) in cli_status.render({**VIEW, "landing": landing})
 
 
 def test_a_set_without_a_master_says_so() -> None:

@@ -125,3 +125,9 @@ def test_a_wrong_number_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFix
         == EXIT_USAGE
     )
     assert "Use 1 or 3" in capsys.readouterr().err
+
+
+def test_a_cluster_of_one_replica_says_that_it_may_lose() -> None:
+    assert [up.risks_of(ClusterOptions(replicas=count)) for count in (0, 2, 3)] == [[], [], []]
+    [said] = up.risks_of(ClusterOptions(replicas=1))
+    assert "MAY LOSE" in said and "--replicas 3" in said

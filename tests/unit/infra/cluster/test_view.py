@@ -1,4 +1,10 @@
+import os
+from pathlib import Path
+
+import pytest
+
 from infra.cluster import view
+from lakehouse.landing.status import SILENT_MS_MAX, STATUS_FILE, StatusFile
 
 
 def controller(role: str, term: int, applied: int = 1) -> dict[str, object]:
@@ -64,3 +70,38 @@ def test_controllers_without_the_log_are_named_and_that_nothing_is_decided() -> 
     both, undecided = problems(lost, lost)
     assert both.startswith("c1, c2 neither") and undecided.startswith("NOTHING CAN BE DECIDED")
     assert problems(None, waits) == [undecided]
+
+
+def landing_of(folder: Path, pid: int | None) -> dict[str, object]:
+    found = view.landing(
+        {
+            "processes": [{"kind": "land", "pid": pid}],
+            "landing_dir": str(folder),
+            "kafka": {"bootstrap.servers": "127.0.0.1:1", "socket.timeout.ms": "200"},
+        }
+    )
+    assert found is not None
+    return found
+
+
+def test_a_landing_job_that_stands_still_is_a_problem_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert landing_of(tmp_path, None)["standstill"] is None, "none ever ran"
+    status = StatusFile(tmp_path)
+    status.update(ready=True, stage="landing", lost_records={"a-0": 2, "a-1": 3})
+    found = landing_of(tmp_path, os.getpid())
+    assert (found["standstill"], found["lost_records"]) == (None, 5)
+    later = status.status.updated_at_ms + SILENT_MS_MAX + 1_000
+    with monkeypatch.context() as patch:
+        patch.setattr(view.time, "time_ns", lambda: later * 1_000_000)
+        assert "has said nothing for 61 s" in str(landing_of(tmp_path, os.getpid())["standstill"])
+    status.update(pid=2**22 + 1)
+    assert "does not run" in str(landing_of(tmp_path, None)["standstill"])
+    assert landing_of(tmp_path, os.getpid())["standstill"] is None, "its successor starts"
+
+
+def test_a_status_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / STATUS_FILE).write_text("{")
+    found = view.landing_standstill(tmp_path)
+    assert found is not None and "cannot be read" in found.text

@@ -4,17 +4,15 @@ from typing import Any
 
 import pytest
 
-from lakehouse.answers.timeline import (
+from lakehouse.answers.replica_roles import (
+    CATCHING_UP,
+    DOWN,
     IN_SET,
     MASTER,
-    NO_MASTER,
-    NO_MESSAGE,
     OUT_OF_SET,
     UNREGISTERED,
-    timeline_model,
-    timeline_text,
-    window,
 )
+from lakehouse.answers.timeline import NO_MASTER, NO_MESSAGE, timeline_model, timeline_text, window
 from lakehouse.gold.rows import gold_rows
 from tests.support.control_history import CLUSTER_ID, NAME, History, seen
 from tests.unit.lakehouse.gold.gold_cases import at, changes_of, event, failed_over, nobody_left
@@ -38,7 +36,7 @@ def test_roles_follow_from_one_another_without_holes() -> None:
     past, offset = failed_over()
     past.alter((1, 2, 3), seen(1), seen(2), seen(3))
     model = timeline(past)
-    assert roles(model, 1) == [UNREGISTERED, OUT_OF_SET, MASTER, OUT_OF_SET, IN_SET]
+    assert roles(model, 1) == [UNREGISTERED, OUT_OF_SET, MASTER, DOWN, IN_SET]
     assert roles(model, 3)[-2:] == [IN_SET, MASTER]
     for lane in model["replicas"]:
         ends = [(one["from_ms"], one["to_ms"]) for one in lane["stretches"]]
@@ -47,6 +45,33 @@ def test_roles_follow_from_one_another_without_holes() -> None:
     assert [one["members"] for one in model["sync_state_sets"]][-2:] == [[2, 3], [1, 2, 3]]
     assert [one["master_epoch"] for one in model["elections"]] == [1, 2]
     assert model["elections"][-1]["at_ms"] == at(offset)
+
+
+def test_who_is_dead_is_down_until_it_registers_and_catches_up_from_there_on() -> None:
+    past, _ = failed_over()
+    past.register(1, "again")
+    past.alter((1, 2, 3), seen(1, incarnation="again"), seen(2), seen(3))
+    assert roles(timeline(past), 1)[-4:] == [MASTER, DOWN, CATCHING_UP, IN_SET]
+
+
+def test_who_comes_back_as_a_new_process_was_down_before() -> None:
+    past, _ = failed_over()
+    past.alter((3,), seen(2), seen(3))
+    assert roles(timeline(past), 2)[-1] == OUT_OF_SET
+    past.register(2, "again")
+    assert roles(timeline(past), 2)[-2:] == [DOWN, CATCHING_UP]
+
+
+def test_a_dead_replica_that_is_all_that_is_left_of_a_set_is_down() -> None:
+    past, offset = nobody_left()
+    model = timeline(past)
+    assert roles(model, 1)[-3:-1] == [MASTER, DOWN]
+    [[members]] = [
+        [one["members"]]
+        for one in model["sync_state_sets"]
+        if one["from_ms"] <= at(offset) < one["to_ms"]
+    ]
+    assert 1 in members
 
 
 def test_a_time_without_master_is_a_gap_and_so_is_one_without_messages() -> None:

@@ -1,3 +1,6 @@
+import shutil
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -5,6 +8,7 @@ import pytest
 
 from events.broker_events import BrokerEventHeader, SlaveFellBehind
 from events.codec import encode
+from lakehouse.care.maintain import lake_locks, maintain
 from lakehouse.errors import LakehouseError
 from lakehouse.gold.aggregate_tables import (
     AGGREGATE_INPUTS,
@@ -12,9 +16,10 @@ from lakehouse.gold.aggregate_tables import (
     FAILOVER_RATES,
     REPLICA_LAG,
 )
-from lakehouse.gold.aggregates_job import AggregatesJob, Intake, _finish
-from lakehouse.tables.commit_lock import CommitLocks
-from lakehouse.tables.delta import read
+from lakehouse.gold.aggregates import FELL_BEHIND
+from lakehouse.gold.aggregates_job import CHECKPOINTS, AggregatesJob, Intake, _finish
+from lakehouse.tables.commit_lock import LOCK_FOLDER, CommitLocks
+from lakehouse.tables.delta import open_table, read
 from lakehouse.tables.lake import Lake
 from tests.support.control_history import CLUSTER, NAME
 from tests.support.landed_log import (
@@ -63,6 +68,16 @@ def lag(lake: Lake) -> list[tuple[int, int, int]]:
 
 
 @pytest.mark.spark
+def test_a_table_that_is_made_anew_is_counted_anew(tmp_path: Path, spark: Any) -> None:
+    lake = lake_in(tmp_path)
+    land(lake, [*DECIDED, *reports(-30, -29)])
+    first = job_of(spark, lake).step()
+    shutil.rmtree(lake.uri(REPLICA_LAG))
+    assert job_of(spark, lake).step() == first
+    assert lag(lake) == [(-30, 2, 101)]
+
+
+@pytest.mark.spark
 def test_what_lands_later_is_counted_on_and_what_is_too_late_is_told(
     tmp_path: Path, spark: Any
 ) -> None:
@@ -95,6 +110,81 @@ def test_what_lands_later_is_counted_on_and_what_is_too_late_is_told(
     assert lag(lake) == [(-30, 4, 104), (-20, 2, 105)]
 
 
+AWAY = (-30, -29, -26, -25, -24, -20)
+"""The first two are counted, then the job is away while each of the others lands."""
+
+
+def commits_forgotten(lake: Lake) -> None:
+    """As care does once they are older than its window: the rows stay."""
+    [done] = maintain(lake, lake_locks(lake), 0, [FELL_BEHIND])
+    assert done.checkpointed and done.problem is None
+    log = Path(lake.uri(FELL_BEHIND)) / "_delta_log"
+    assert not (log / f"{3:020}.json").exists()
+
+
+def files_merged(lake: Lake) -> None:
+    """As care does: the commits are there, the files that they brought are not."""
+    table = open_table(lake, FELL_BEHIND)
+    table.optimize.compact()
+    how = {"dry_run": False, "enforce_retention_duration": False, "full": True}
+    assert table.vacuum(retention_hours=0, **how)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "forget", [pytest.param(commits_forgotten, marks=pytest.mark.long), files_merged]
+)
+def test_who_was_away_for_longer_than_commits_are_kept_counts_all_anew(
+    forget: Callable[[Lake], None], tmp_path: Path, spark: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    lake = lake_in(tmp_path)
+    for landed in range(2, len(AWAY) + 1):
+        land(lake, [*DECIDED, *reports(*AWAY[:landed])])
+        if landed == 2:
+            job_of(spark, lake).step()
+    forget(lake)
+    assert job_of(spark, lake).step() == [
+        Intake(FAILOVER_RATES.name, 2, 2, 0),
+        Intake(REPLICA_LAG.name, 6, 6, 0),
+    ]
+    assert lag(lake) == [(-30, 3, 102), (-25, 2, 104), (-20, 1, 105)]
+    assert "gold/replica_lag is counted anew" in caplog.text
+    land(lake, [*DECIDED, *reports(*AWAY, -19, -26)])
+    [_, found] = job_of(spark, lake).step() or []
+    assert (found.counted, found.late) == (7, 1), "it goes on from there"
+    [folder] = (tmp_path / CHECKPOINTS).glob("*/gold/replica_lag*")
+    assert "gone" not in folder.name
+
+
+@pytest.mark.spark
+def test_what_ended_a_count_is_told_in_its_own_words(tmp_path: Path, spark: Any) -> None:
+    lake = lake_in(tmp_path)
+    land(lake, [*DECIDED, *reports(-30, -29)])
+    job = job_of(spark, lake)
+    shutil.rmtree(tmp_path / LOCK_FOLDER)
+    with pytest.raises(LakehouseError, match="was taken away") as told:
+        job.step()
+    assert "Traceback" not in str(told.value)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("alone_for", [0, 1])
+def test_who_is_no_longer_alone_commits_nothing(alone_for: int, tmp_path: Path, spark: Any) -> None:
+    """Neither from the beginning on nor when that changes during a step."""
+    lake = lake_in(tmp_path)
+    land(lake, [*DECIDED, *reports(-30, -29)])
+    asked = count()
+
+    def not_alone() -> None:
+        if next(asked) >= alone_for:
+            raise LakehouseError("another one counts")
+
+    with pytest.raises(LakehouseError, match="^another one counts$"):
+        job_of(spark, lake, require_alone=not_alone).step()
+    assert lag(lake) == []
+    assert (tmp_path / CHECKPOINTS).exists() is (alone_for > 0)
+
+
 class Died(Exception):
     """Stands for the end of the job at that point."""
 
@@ -112,8 +202,9 @@ def test_ended_before_merging_nothing_is_lost_and_nothing_counted_twice(
     def dies(lake: Lake, table: Any, rows: Any) -> None:
         raise Died(table.name)
 
-    with pytest.raises(LakehouseError, match="could not be counted on"):
+    with pytest.raises(LakehouseError, match="could not be counted on") as told:
         job_of(spark, lake, merge=dies).step()
+    assert "\n" not in str(told.value) and "\tat " not in str(told.value)
     job_of(spark, lake).step()
     assert lag(lake) == [(-30, 4, 103), (-20, 1, 104)]
 

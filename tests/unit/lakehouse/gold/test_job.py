@@ -22,6 +22,7 @@ from lakehouse.tables.delta import read
 from lakehouse.tables.lake import Lake
 from lakehouse.tables.specs import BY_NAME, DECISIONS
 from tests.support.control_history import CLUSTER, CLUSTER_ID, NAME, History
+from tests.support.examples import some
 from tests.support.landed_log import (
     BEGAN_MS,
     Record,
@@ -139,7 +140,7 @@ def copy_of(root: Path, tmp_path: Path) -> Lake:
     return lake_in(shutil.copytree(root, tmp_path / "copy"))
 
 
-@pytest.mark.parametrize("size", [5, 16])
+@pytest.mark.parametrize("size", [pytest.param(5, marks=pytest.mark.long), 16])
 def test_in_pieces_the_tables_end_up_as_at_once(
     tmp_path: Path,
     size: int,
@@ -166,7 +167,7 @@ def test_as_it_lands_the_tables_end_up_as_at_once(
 
 
 @pytest.mark.parametrize("after_commit", [False, True])
-@pytest.mark.parametrize("merges", [0, 2, 5])
+@pytest.mark.parametrize("merges", some([2, 0, 5]))
 def test_wherever_a_run_ends_the_next_one_makes_it_whole(
     tmp_path: Path,
     merges: int,

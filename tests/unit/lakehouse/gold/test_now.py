@@ -18,6 +18,7 @@ from lakehouse.gold.specs import (
 )
 from lakehouse.tables.lake import Lake
 from tests.support.control_history import CLUSTER, NAME, History
+from tests.support.examples import some
 from tests.support.landed_log import (
     BEGAN_MS,
     Record,
@@ -61,7 +62,7 @@ def made(lake: Lake) -> dict[str, list[Any]]:
     return {name: sorted(map(str, rows)) for name, rows in rows_of(lake).items()}
 
 
-@pytest.mark.parametrize("seed", [3, 4])
+@pytest.mark.parametrize("seed", some([3, 4]))
 def test_with_gold_without_it_and_with_gold_that_is_behind_the_answer_is_the_same(
     lake: Lake, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

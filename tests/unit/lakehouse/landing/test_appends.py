@@ -11,8 +11,9 @@ import pytest
 
 from events.broker_events import BrokerEventHeader, HaLinkUp
 from events.codec import encode
-from events.topics import BROKER_EVENTS_TOPIC, OUTCOMES_TOPIC
+from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, OUTCOMES_TOPIC
 from lakehouse.errors import LakehouseError, LandingGap
+from lakehouse.landing import appends, batch_reading
 from lakehouse.landing.appends import Lander
 from lakehouse.landing.late_schemas import LateSchemas
 from lakehouse.landing.status import StatusFile, read_status
@@ -27,10 +28,12 @@ from tests.support.landed_log import (
     batch_of,
     command_records,
     event_records,
+    kinds,
     lake_in,
     outcome_records,
 )
 from tests.support.landed_log import land as land_without_spark
+from tests.support.landing_in_memory import Batch
 
 PAST = with_master(1, 2)
 LINK = encode(HaLinkUp(BrokerEventHeader(bytes(16), "c", "broker-a", 1, "i", 5, 0), 2, "out"))
@@ -85,6 +88,55 @@ def test_spark_lands_what_the_transforms_say_and_a_repeat_changes_nothing(
     assert status is not None
     assert status.landed == status.detailed
     assert status.landed["regent.commands-0"] == len(PAST.records)
+
+
+class Unread:
+    """A batch that nobody may read."""
+
+    sparkSession = None
+
+
+def test_what_the_first_query_has_read_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expects, own = lake_in(tmp_path / "expected"), lake_in(tmp_path / "t")
+    land_without_spark(expects, LOG)
+    monkeypatch.setattr(batch_reading, "PIECE_BYTES", 2_000)
+    ends = {(topic, partition): offset + 1 for topic, partition, offset, _ in LOG}
+    half = {place: end // 2 for place, end in ends.items()}
+    job = Lander(
+        own,
+        StatusFile(tmp_path / "t"),
+        CommitLocks(own.folder, ()),
+        LateSchemas(()),
+        planned=[half, ends].__getitem__,
+    )
+    job.prepare()
+    job.land_first(Batch(LOG), 0)
+    for number in range(2):
+        job.land_details(Unread(), number)
+    job.close()
+    assert content(own) == content(expects)
+
+
+def test_what_the_first_query_has_not_read_is_read_from_the_log(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(appends, "SHARED_WITHIN_S", 0.0)
+    commands = command_records(PAST.records)
+    job = Lander(
+        lake,
+        StatusFile(Path(lake.root)),
+        CommitLocks(lake.folder, ()),
+        LateSchemas(()),
+        planned=lambda batch_id: {(COMMANDS_TOPIC, 0): len(commands)},
+    )
+    job.prepare()
+    job.land_first(Batch(commands[:1]), 0)
+    job.land_details(Batch(commands), 0)
+    job.close()
+    registered = kinds(commands).count("RegisterBroker")
+    assert delta.count_rows(lake, BY_NAME["silver/register_broker"]) == registered
 
 
 @pytest.mark.spark

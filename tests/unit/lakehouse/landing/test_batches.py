@@ -77,7 +77,7 @@ def test_a_batch_that_comes_twice_changes_nothing(lake: Lake) -> None:
     assert content(lake) == before
 
 
-@pytest.mark.parametrize("cut", [1, 3, 7])
+@pytest.mark.parametrize("cut", [pytest.param(1, marks=pytest.mark.long), 3, 7])
 def test_another_cut_into_batches_lands_the_same(lake: Lake, cut: int) -> None:
     log = whole_log()
     land(place(lake, "whole"), log)

@@ -4,6 +4,7 @@ import pytest
 
 from lakehouse.errors import LakehouseError
 from lakehouse.landing.config import LandConfig, SparkConfig
+from lakehouse.landing.log_losses import Gap
 from lakehouse.tables.specs import BRONZE
 
 FILE = """
@@ -145,3 +146,16 @@ def test_what_the_environment_says_of_spark_is_known_to_every_verb() -> None:
 def test_a_wrong_variable_of_spark_is_named() -> None:
     with pytest.raises(LakehouseError, match=r"\(environment\): spark_cores"):
         SparkConfig.of_environment({"REGENT_LAND_SPARK_CORES": "many"})
+
+
+def test_a_gap_that_is_accepted_is_named_by_topic_partition_and_offsets(tmp_path: Path) -> None:
+    plain = {"kafka": {"bootstrap.servers": "k:1"}, "tables": "t", "jars_dir": "j"}
+    given = {**plain, "checkpoint_dir": str(tmp_path), "accept_loss": ["regent.commands/0:5-9"]}
+    config = LandConfig.load(None, given)
+    assert config.accepted_gaps == [Gap("regent.commands", 0, 5, 9)]
+    assert config.java_log == tmp_path / "java.log"
+    with pytest.raises(LakehouseError, match="accept_loss: .* names no gap: write TOPIC/PARTITION"):
+        LandConfig.load(None, {**given, "accept_loss": ["regent.commands"]})
+    environment = {"REGENT_LAND_ACCEPT_LOSS": '["regent.outcomes/0:1-1"]'}
+    del given["accept_loss"]
+    assert LandConfig.load(None, given, environment).accept_loss == ["regent.outcomes/0:1-1"]

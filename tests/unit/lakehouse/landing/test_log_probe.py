@@ -6,7 +6,7 @@ from confluent_kafka import Producer
 from msgspec.structs import replace
 
 from events import codec
-from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
+from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, OUTCOMES_TOPIC
 from lakehouse.errors import LakehouseError, LandingGap
 from lakehouse.landing import log_probe
 from lakehouse.landing.log_probe import LogEnds
@@ -30,7 +30,7 @@ def kafka() -> Iterator[dict[str, str]]:
 
 def check(kafka: dict[str, str], last: int, landed: list[bytes]) -> None:
     mark = HighWater({(COMMANDS_TOPIC, 0): last} if last >= 0 else {})
-    log_probe.check_same_log(kafka, mark, lambda offset: landed[offset])
+    log_probe.check_same_log(kafka, mark, lambda place, offset: landed[offset])
 
 
 def test_ends_and_records_are_read(kafka: dict[str, str]) -> None:
@@ -50,6 +50,28 @@ def test_a_log_that_was_made_anew_is_refused(kafka: dict[str, str]) -> None:
         check(kafka, 1, [b"another", b"one"])
     with pytest.raises(LandingGap, match="another record at offset 2"):
         check(kafka, 2, [b"zero", b"one", b"another"])
+
+
+def test_events_of_a_topic_that_was_made_anew_and_grew_longer_are_refused(
+    kafka: dict[str, str],
+) -> None:
+    place = (BROKER_EVENTS_TOPIC, 3)
+    producer = Producer(kafka)
+    for number in range(5):
+        producer.produce(BROKER_EVENTS_TOPIC, b"new %d" % number, partition=3)
+    producer.flush()
+    mark = HighWater({(COMMANDS_TOPIC, 0): 2, place: 2})
+
+    def landed(where: tuple[str, int], offset: int) -> bytes | None:
+        return COMMANDS[offset] if where[0] == COMMANDS_TOPIC else events.get(offset)
+
+    events = {number: b"new %d" % number for number in range(3)}
+    log_probe.check_same_log(kafka, mark, landed)
+    events = {2: b"new 2"}  # landing began behind the first one
+    log_probe.check_same_log(kafka, mark, landed)
+    events = {number: b"old %d" % number for number in range(3)}
+    with pytest.raises(LandingGap, match=r"regent.broker-events-3 holds another record at offset"):
+        log_probe.check_same_log(kafka, mark, landed)
 
 
 def test_a_log_that_lost_its_end_is_refused(kafka: dict[str, str]) -> None:
@@ -118,6 +140,25 @@ def test_a_log_that_begins_with_something_else_is_refused() -> None:
         cluster([b"garbage"])
     with pytest.raises(LakehouseError, match="record 0 of regent.commands is a ClaimLeadership"):
         cluster(with_master(1).records[1:])
+
+
+def test_a_log_that_lost_its_beginning_is_the_configured_clusters_unless_it_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whether landing goes on is decided by what has landed."""
+    later = with_master(1).records[2:]
+    begins = {(COMMANDS_TOPIC, 0): LogEnds(2, 2 + len(later))}
+    monkeypatch.setattr(log_probe, "log_ends", lambda kafka, topics: begins)
+
+    def whose(value: bytes, wanted: str | None) -> str | None:
+        monkeypatch.setattr(log_probe, "value_at", lambda kafka, topic, offset: value)
+        return log_probe.wait_for_cluster({}, wanted, stopped=lambda: False, tell=lambda text: None)
+
+    assert whose(later[0], CLUSTER_ID) == whose(b"garbage", CLUSTER_ID) == CLUSTER_ID
+    with pytest.raises(LakehouseError, match="begins at record 2, .* name the cluster with"):
+        whose(later[0], None)
+    with pytest.raises(LakehouseError, match=f"log of cluster {CLUSTER_ID}, but cluster_id other"):
+        whose(later[0], "other")
 
 
 @pytest.mark.parametrize("cluster_id", ["", "ü", "a/b", "a b", "x" * 65, "a\n"])

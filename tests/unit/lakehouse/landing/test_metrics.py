@@ -13,6 +13,7 @@ STATUS = LandingStatus(
     detailed={"regent.commands-0": 30},
     lag_records={"regent.commands-0": 7},
     lag_ms={"regent.commands-0": 1500},
+    lost_records={"regent.broker-events-2": 150},
     alarms=2,
     troubles={"care": "no room"},
 )
@@ -44,6 +45,7 @@ def test_a_scrape_shows_lag_in_records_and_seconds_batches_rows_and_alarms() -> 
         'regent_landing_batch_seconds_sum{query="landed"} 1.0',
         'regent_landing_batch_seconds_bucket{le="0.5",query="landed"} 1.0',
         "regent_lake_alarms 2.0",
+        'regent_lake_lost_records{partition="regent.broker-events-2"} 150.0',
         "regent_landing_troubles 1.0",
     ):
         assert line in lines, line

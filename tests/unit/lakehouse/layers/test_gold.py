@@ -15,8 +15,9 @@ from lakehouse.gold.specs import GOLD_TABLES
 from lakehouse.layers import gold
 from lakehouse.layers.difference import Compared
 from lakehouse.layers.gold import compare_gold
-from lakehouse.tables import delta
+from lakehouse.tables import delta, file_locks
 from lakehouse.tables.lake import Lake
+from tests.support.examples import some
 from tests.support.generated_history import CLUSTER_ID, generate
 from tests.support.generated_lake import land_generated
 from tests.support.made_gold import bring_up, job_of
@@ -48,7 +49,7 @@ def told(lake: Lake) -> list[str]:
     return [one.text() for one in compare_gold(lake).findings]
 
 
-@pytest.mark.parametrize("at_once", [1, 7, 1_000])
+@pytest.mark.parametrize("at_once", some([7, 1, 1_000]))
 def test_nothing_is_found_where_nothing_was_altered(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
@@ -57,6 +58,15 @@ def test_nothing_is_found_where_nothing_was_altered(
     rows = sum(delta.count_rows(lake, one) for one in GOLD_TABLES)
     assert (found.findings, found.problems, found.rows) == ([], [], rows)
     assert found.notices == [f"gold: {rows} rows are what history gives, up to command {LAST}"]
+
+
+def test_a_copy_on_a_share_is_compared_although_locks_do_not_hold_there(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text("22 1 0:40 / / rw - nfs4 host:/share rw\n")
+    monkeypatch.setattr(file_locks, "MOUNTS", mounts)
+    assert compare_gold(lake).notices
 
 
 def updated(table: Any, where: str, **columns: str) -> Callable[[Lake], None]:
@@ -122,7 +132,7 @@ ALTERATIONS: dict[str, tuple[Callable[[Lake], None], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", ALTERATIONS)
+@pytest.mark.parametrize("what", some(ALTERATIONS))
 def test_each_alteration_is_named_and_gold_made_anew_heals_it(lake: Lake, what: str) -> None:
     alter, expected = ALTERATIONS[what]
     alter(lake)

@@ -23,7 +23,9 @@ from lakehouse.layers.silver import compare_silver
 from lakehouse.tables import delta
 from lakehouse.tables.bronze_files import BronzeFiles
 from lakehouse.tables.lake import Lake
-from lakehouse.tables.specs import BY_NAME, DECISIONS, ELECTIONS, TABLES, UNREADABLE
+from lakehouse.tables.losses import Loss, loss_rows
+from lakehouse.tables.specs import BRONZE, BY_NAME, DECISIONS, ELECTIONS, LOSSES, TABLES, UNREADABLE
+from tests.support.examples import some
 from tests.support.judged_history import sound_history, sound_voices
 from tests.support.landed_log import (
     BEGAN_MS,
@@ -64,7 +66,7 @@ def altered(lake: Lake, table: Any, change: Callable[[list[Any]], list[Any]]) ->
         delta.append_rows(lake, table, rows)
 
 
-@pytest.mark.parametrize("at_once", [1, 4, 1_000])
+@pytest.mark.parametrize("at_once", some([4, 1, 1_000]))
 def test_nothing_is_found_where_nothing_was_altered(
     landed: Lake, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
@@ -73,6 +75,32 @@ def test_nothing_is_found_where_nothing_was_altered(
     rows = sum(delta.count_rows(landed, one) for one in TABLES if one.layer == "silver")
     assert (found.findings, found.problems, found.rows) == ([], [], rows)
     assert found.notices == [f"silver: {rows} rows are what bronze gives"]
+
+
+def test_rows_of_records_that_the_log_dropped_before_bronze_had_them_are_told_and_no_finding(
+    landed: Lake,
+) -> None:
+    """The details may be ahead of bronze when that happens."""
+    garbage = (BROKER_EVENTS_TOPIC, 0, 0)
+    lost = {(BROKER_EVENTS_TOPIC, 2, 1), (BROKER_EVENTS_TOPIC, 2, 2), garbage}
+    land(landed, [(*garbage[:2], 1, EVENTS[0][3])])
+    altered(
+        landed,
+        BRONZE,
+        lambda rows: [
+            row for row in rows if (row["topic"], row["partition"], row["offset"]) not in lost
+        ],
+    )
+    said = told(landed)
+    assert any("offsets 1 to 2: a row that no record of bronze gives" in one for one in said)
+    assert any("a row that is not of the record of bronze" in one for one in said)
+    noted = [Loss(BROKER_EVENTS_TOPIC, 2, 1, 2), Loss(*garbage, 0)]
+    delta.OpenTables(landed).append(LOSSES, loss_rows(str(landed.cluster_id), noted))
+    found = compared(landed)
+    assert not found.findings
+    assert "3 rows of silver are of records that are noted as lost before bronze had them" in (
+        found.notices
+    )
 
 
 def with_other(at: int, **columns: Any) -> Callable[[list[Any]], list[Any]]:
@@ -139,7 +167,7 @@ ALTERATIONS: dict[str, tuple[Any, Callable[[list[Any]], list[Any]], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", ALTERATIONS)
+@pytest.mark.parametrize("what", some(ALTERATIONS))
 def test_each_alteration_is_named_and_what_to_do(landed: Lake, what: str) -> None:
     table, change, expected = ALTERATIONS[what]
     altered(landed, table, change)
@@ -165,6 +193,12 @@ def test_rows_of_a_damaged_file_are_named_beside_it(landed: Lake, cut: bool) -> 
     [problem] = found.problems
     assert path.name in problem and ("is gone" in problem) != cut
     assert [(one.first, one.last) for one in found.findings] == [(0, len(RECORDS) - 1)]
+
+
+def test_what_lacks_in_front_of_a_row_is_not_on_its_way(landed: Lake) -> None:
+    altered(landed, DECISIONS, lambda rows: [*rows[:1], *rows[2:]])
+    [found] = compared(landed, BEGAN_MS + 1_000).findings
+    assert "silver/decisions, regent.outcomes-0 offset 1: no row" in found.text()
 
 
 def test_what_has_just_landed_may_not_be_in_silver_yet(landed: Lake) -> None:

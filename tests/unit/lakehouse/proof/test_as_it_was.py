@@ -10,6 +10,7 @@ from lakehouse.proof.plan import Piece
 from lakehouse.proof.witnesses import LakeWitnesses, Witness
 from lakehouse.tables.bronze_files import BronzeFiles
 from lakehouse.tables.lake import Lake
+from lakehouse.tables.losses import NOTHING_LOST
 from tests.support.landed_log import Record, event_records, land
 
 RECORDS: list[Record] = [(COMMANDS_TOPIC, 0, offset, b"v%d" % offset) for offset in range(9)]
@@ -54,8 +55,8 @@ def test_pieces_of_an_older_release_are_compared_by_its_names(lake: Lake) -> Non
 def test_an_end_that_somebody_remembers_is_a_finding_with_what_to_do(lake: Lake) -> None:
     land(lake, RECORDS)
     before = LakeWitnesses(lake, [Witness(COMMANDS_TOPIC, 0, 12, "gold/progress")])
-    [told] = shortened(before, ENDS)
+    [told] = shortened(before, ENDS, NOTHING_LOST)
     assert (told.first, told.last) == (9, 11)
     assert "gold/progress knows records up to 11" in told.text()
     assert "start the landing job without its checkpoint folder" in told.text()
-    assert shortened(LakeWitnesses(lake, []), ENDS) == []
+    assert shortened(LakeWitnesses(lake, []), ENDS, NOTHING_LOST) == []

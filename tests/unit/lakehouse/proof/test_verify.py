@@ -28,9 +28,11 @@ from lakehouse.tables import delta
 from lakehouse.tables.bronze_files import BronzeFiles
 from lakehouse.tables.delta import active_files, ensure_tables
 from lakehouse.tables.lake import Lake
-from lakehouse.tables.specs import BRONZE, CLUSTER_ID
+from lakehouse.tables.losses import Loss, loss_rows
+from lakehouse.tables.specs import ACCEPTED, BRONZE, CLUSTER_ID, LOSSES
 from tests.support import tampered_lake
 from tests.support.control_history import History, seen, with_master
+from tests.support.examples import some
 from tests.support.landed_log import (
     append_to_bronze,
     command_records,
@@ -44,6 +46,11 @@ from tests.support.landed_log import (
 Prove = Callable[..., Verdict]
 BOTH = pytest.mark.parametrize(
     "prove", ["here", pytest.param("in Spark", marks=pytest.mark.spark)], indirect=True
+)
+BOTH_LONG = pytest.mark.parametrize(
+    "prove",
+    ["here", pytest.param("in Spark", marks=[pytest.mark.spark, pytest.mark.long])],
+    indirect=True,
 )
 
 
@@ -97,6 +104,42 @@ def test_a_missing_command_is_named(prove: Prove, lake: Lake) -> None:
     verdict = prove(lake)
     assert (verdict.exit_code, verdict.missing, verdict.verified_up_to) == (1, [[5, 6]], 4)
     assert "missing in bronze/records: regent.commands-0 offsets 5 to 6" in verdict.text()
+
+
+def test_noted_losses_are_notices_and_an_accepted_gap_of_outcomes_is_no_problem(lake: Lake) -> None:
+    history = history_with_failover()
+    outcomes, events = outcome_records(history.records), event_records([b"x"] * 9, 2)
+    land(lake, command_records(history.records) + outcomes[:3] + events[:4])
+    for rows in (outcomes[5:], events[6:]):
+        append_to_bronze(lake, rows)
+    verdict = verify_here(lake)
+    assert verdict.exit_code == 1 and "offsets 3 to 4 right before it never landed" in (
+        verdict.text()
+    ), "a gap that nobody noted"
+    noted = [
+        Loss(BROKER_EVENTS_TOPIC, 2, 4, 5),
+        Loss(OUTCOMES_TOPIC, 0, 3, 4, ACCEPTED),
+        Loss(BROKER_EVENTS_TOPIC, 2, 0, 0),
+    ]
+    delta.OpenTables(lake).append(LOSSES, loss_rows(str(lake.cluster_id), noted))
+    verdict = verify_here(lake)
+    assert (verdict.exit_code, verdict.verified_up_to) == (0, len(history.records) - 1)
+    assert [one for one in verdict.notices if one.startswith("noted loss: ")] == [
+        f"noted loss: {one.said}" for one in noted[:2]
+    ], "0 has landed after all"
+    assert f"  noted loss: {noted[0].said}" in verdict.text().splitlines()
+
+
+def test_an_accepted_gap_of_commands_is_named_and_proves_nothing_behind_it(lake: Lake) -> None:
+    history = history_with_failover()
+    records = command_records(history.records)
+    land(lake, records[:5] + outcome_records(history.records))
+    append_to_bronze(lake, records[7:])
+    noted = Loss(COMMANDS_TOPIC, 0, 5, 6, ACCEPTED)
+    delta.OpenTables(lake).append(LOSSES, loss_rows(str(lake.cluster_id), [noted]))
+    verdict = verify_here(lake)
+    assert (verdict.exit_code, verdict.missing, verdict.verified_up_to) == (1, [[5, 6]], 4)
+    assert f"noted loss: {noted.said}" in verdict.notices
 
 
 @BOTH
@@ -215,7 +258,7 @@ TAMPERINGS = (
 )
 
 
-@BOTH
+@BOTH_LONG
 def test_a_second_proof_knows_what_was_proven_and_finds_what_was_tampered_with_since(
     prove: Prove, lake: Lake, tmp_path: Path
 ) -> None:
@@ -341,7 +384,7 @@ QUIET_ALTERATIONS = {
 }
 
 
-@pytest.mark.parametrize("what", QUIET_ALTERATIONS)
+@pytest.mark.parametrize("what", some(QUIET_ALTERATIONS))
 def test_what_the_fold_does_not_see_is_found_by_its_name(lake: Lake, what: str) -> None:
     landed(lake)
     topic, partition, change = QUIET_ALTERATIONS[what]
@@ -463,3 +506,6 @@ def test_how_much_is_unproven_says_who_folds_it(lake: Lake) -> None:
     assert unproven_commands(lake, scope) == count - 2 * RANGE
     assert unproven_commands(lake, Scope(from_start=True, range_records=RANGE)) == count
     assert unproven_commands(lake, Scope(3, 6, range_records=RANGE)) == 4
+    for file in active_files(lake, BRONZE, "topic", (COMMANDS_TOPIC,))[COMMANDS_TOPIC]:
+        Path(file.removeprefix("file://")).unlink()
+    assert unproven_commands(lake, Scope(from_start=True)) == 0, "the proof says what is gone"

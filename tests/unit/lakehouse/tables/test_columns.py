@@ -1,7 +1,9 @@
 import json
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from msgspec import defstruct
 
 import schemas
 from events.broker_events import BrokerEventHeader, RoleChanged
@@ -90,3 +92,48 @@ def test_types_that_hold_something_else_are_not_widened(other: pa.DataType) -> N
         wider(pa.int64(), other)
     with pytest.raises(TypeError):
         wider(pa.map_(pa.string(), pa.int64()), pa.map_(pa.string(), other))
+
+
+def test_an_array_of_many_records_holds_what_each_of_them_holds() -> None:
+    part = {
+        "type": "record",
+        "name": "Part",
+        "fields": [
+            {"name": "name", "type": ["null", "string"]},
+            {"name": "mark", "type": {"type": "fixed", "name": "Mark", "size": 2}},
+        ],
+    }
+    schema = {
+        "type": "record",
+        "name": "Whole",
+        "fields": [
+            {"name": "count", "type": ["null", "long"]},
+            {"name": "share", "type": "double"},
+            {"name": "digest", "type": ["null", "bytes"]},
+            {"name": "times", "type": ["null", {"type": "map", "values": "long"}]},
+            {"name": "names", "type": ["null", {"type": "array", "items": "string"}]},
+            {"name": "part", "type": ["null", part]},
+            {"name": "parts", "type": ["null", {"type": "array", "items": "regent.Part"}]},
+        ],
+    }
+    piece, whole = defstruct("Part", ["name", "mark"]), _names_of(schema)
+    made = defstruct("Whole", whole)
+    records = [
+        made(
+            1, 0.5, b"\x01", {"b": 2, "a": 1}, ("x", "ü"), piece("n", b"ab"), (piece(None, b"cd"),)
+        ),
+        made(None, 1e300, None, None, None, None, None),
+        made(-1, -0.0, b"", {}, (), piece(None, b"\x00\xff"), ()),
+    ]
+    for column in field_columns(schema):
+        for some in (records, records[:1], records[1:2], records[::2], []):
+            values = [column.value(record) for record in some]
+            wanted = pa.array(values, column.column.type)
+            found = column.array_of(some)
+            assert found.type == wanted.type, column.column.name
+            assert found.equals(wanted), column.column.name
+            found.validate(full=True)
+
+
+def _names_of(schema: dict[str, Any]) -> list[str]:
+    return [field["name"] for field in schema["fields"]]

@@ -1,3 +1,4 @@
+import shutil
 import subprocess
 import sys
 import threading
@@ -5,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lakehouse.errors import TablesInUse
-from lakehouse.tables.commit_lock import ALONE, CommitLocks
+from lakehouse.errors import LakehouseError, TablesInUse
+from lakehouse.tables.commit_lock import ALONE, LOCK_FOLDER, CommitLocks
 
 TABLES = ("bronze/records", "silver/decisions")
 NOT_AT_ALL_S = 0.05
@@ -101,3 +102,27 @@ def test_a_table_that_comes_later_is_looked_after_too(tmp_path: Path) -> None:
     assert free(late, "silver/disk_warm")
     early.close()
     late.close()
+
+
+def test_who_committed_goes_on_no_more_when_the_locks_were_taken_away(tmp_path: Path) -> None:
+    ours = CommitLocks(tmp_path, TABLES)
+    assert free(ours, TABLES[0])
+    shutil.rmtree(tmp_path / LOCK_FOLDER)
+    theirs = CommitLocks(tmp_path, TABLES)
+    assert free(theirs, TABLES[0])
+    for _ in range(2):
+        with pytest.raises(LakehouseError, match="was taken away"), ours.held(TABLES[0]):
+            raise AssertionError("two may commit")
+    assert free(theirs, TABLES[0])
+    ours.close()
+    theirs.close()
+
+
+def test_a_lock_that_was_taken_away_during_a_commit_ends_the_one_that_committed(
+    tmp_path: Path,
+) -> None:
+    """Another may have committed at the same time: whoever goes on would not know."""
+    locks = CommitLocks(tmp_path, TABLES)
+    with pytest.raises(LakehouseError, match="was taken away"), locks.held(TABLES[0]):
+        shutil.rmtree(tmp_path / LOCK_FOLDER)
+    locks.close()

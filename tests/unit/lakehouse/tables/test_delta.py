@@ -6,7 +6,7 @@ from events.topics import COMMANDS_TOPIC
 from lakehouse.errors import LakehouseError, NotLanded
 from lakehouse.tables import delta
 from lakehouse.tables.lake import Lake, lake_at
-from lakehouse.tables.specs import BRONZE, BY_NAME, DECISIONS, TABLES, UNREADABLE
+from lakehouse.tables.specs import BRONZE, BY_NAME, DECISIONS, LANDING_TABLES, TABLES, UNREADABLE
 from tests.support.control_history import with_master
 from tests.support.landed_log import command_records, land, outcome_records
 
@@ -14,7 +14,7 @@ REGISTER = BY_NAME["silver/register_broker"]
 
 
 def test_tables_are_made_once_append_only_and_plain(lake: Lake) -> None:
-    assert delta.ensure_tables(lake) == len(TABLES)
+    assert delta.ensure_tables(lake) == len(LANDING_TABLES)
     assert delta.ensure_tables(lake) == 0
     for table in TABLES:
         found = delta.open_table(lake, table)
@@ -73,7 +73,7 @@ def test_clusters_in_one_lake_do_not_see_each_other(lake: Lake) -> None:
         assert rows["value"].to_pylist() == past.records
         assert set(rows["cluster_id"].to_pylist()) == {own.cluster_id}
         assert delta.high_water(own, BRONZE).marks == {(COMMANDS_TOPIC, 0): len(past.records) - 1}
-        assert delta.bronze_value(own, BRONZE, COMMANDS_TOPIC, 2) == past.records[2]
+        assert delta.bronze_value(own, BRONZE, (COMMANDS_TOPIC, 0), 2) == past.records[2]
     assert delta.count_rows(lake.of(None), BRONZE) == len(first.records) + len(second.records)
     assert not set(_files(lake)) & set(_files(other))
 
@@ -90,9 +90,9 @@ def test_a_table_that_is_not_there_is_named(lake: Lake) -> None:
 def test_one_landed_record_can_be_looked_up(lake: Lake) -> None:
     history = with_master(1)
     land(lake, command_records(history.records))
-    value = delta.bronze_value(lake, BRONZE, COMMANDS_TOPIC, 2)
+    value = delta.bronze_value(lake, BRONZE, (COMMANDS_TOPIC, 0), 2)
     assert value == history.records[2]
-    assert delta.bronze_value(lake, BRONZE, COMMANDS_TOPIC, 99) is None
+    assert delta.bronze_value(lake, BRONZE, (COMMANDS_TOPIC, 0), 99) is None
     assert delta.count_rows(lake, BRONZE) == len(history.records)
 
 

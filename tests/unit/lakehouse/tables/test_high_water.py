@@ -50,5 +50,17 @@ def test_a_hole_is_refused(mark: int, offsets: list[int], from_zero: bool, words
         check_no_hole(mark, PART, offsets, from_zero=from_zero)
 
 
+def test_a_hole_of_which_every_record_is_noted_as_lost_is_passed_by() -> None:
+    def behind(partition: tuple[str, int], offset: int) -> int:
+        return 9 if partition == PART and 5 <= offset <= 8 else offset
+
+    check_no_hole(4, PART, [9, 10], from_zero=True, behind=behind)
+    check_no_hole(3, PART, [4, 9], from_zero=True, behind=behind)
+    with pytest.raises(LandingGap, match="records 9 to 9 are missing"):
+        check_no_hole(4, PART, [10], from_zero=True, behind=behind)
+    with pytest.raises(LandingGap, match="records 4 to 8 are missing"):
+        check_no_hole(3, PART, [9], from_zero=True, behind=behind)
+
+
 def test_next_offsets_are_named_by_partition() -> None:
     assert next_offsets({PART: 4}) == {"regent.commands-0": 5}

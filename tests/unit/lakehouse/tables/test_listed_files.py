@@ -134,6 +134,14 @@ def test_a_commit_before_others_that_was_cut_must_come_back(landed: Lake) -> Non
     assert "nothing behind it can be read" in told
 
 
+def test_a_commit_that_is_gone_from_between_others_must_come_back(landed: Lake) -> None:
+    gone, last = commits(landed, BRONZE)[-2:]
+    gone.unlink()
+    told = str(cannot_be_read(landed, BRONZE, ValueError("found gap")))
+    assert f"commit {gone.name} of bronze/records is gone: put it back" in told
+    assert last.name not in told
+
+
 def test_nothing_is_wrong_with_files_as_they_were_written(landed: Lake) -> None:
     for table in (BRONZE, DECISIONS):
         assert list(file_troubles(landed, table, delta.open_table(landed, table))) == []

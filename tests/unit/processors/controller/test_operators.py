@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from events.properties import parse
 from processors.controller import effects as fx
-from processors.settings.properties import parse
 from tests.support.controller_rig import Log, Rig
 
 UNCLEAN = "enableElectUncleanMaster"

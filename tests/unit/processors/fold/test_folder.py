@@ -307,6 +307,31 @@ def test_in_bulk_the_same_comes_out_as_one_by_one():
     assert differ == []
 
 
+def test_in_bulk_each_record_gives_what_it_gives_alone():
+    """Digests of the state included, which every hundredth outcome carries."""
+    history = busy_history()
+    alone, bulk, told = Folder(), Folder(), []
+    wanted = [alone.apply(offset, data) for offset, data in enumerate(history.records)]
+    bulk.apply_each(0, history.records[:70], told)
+    bulk.apply_each(70, history.records[70:], told)
+    assert told == wanted
+    assert sum(bool(one.outcome.state_digest) for one in told) >= 2
+    with pytest.raises(HoleInLog):
+        bulk.apply_each(0, history.records, told)
+    assert len(told) == len(history.records)
+
+
+def test_in_bulk_what_came_before_a_record_that_stops_this_release_is_told():
+    history = with_master(1)
+    marks = (*COMMAND_FINGERPRINTS, "00" * 8)
+    assert history.do(ActivateRules(history.envelope(), RULES_VERSION, marks)).accepted
+    folder, told = Folder(), []
+    with pytest.raises(ReleaseTooOld, match="00" * 8):
+        folder.apply_each(0, [*history.records, b"\xc3\x01" + bytes(8)], told)
+    assert [one.offset for one in told] == list(range(len(history.records)))
+    assert told[-1].outcome.digest == folder.digest == history.folder.digest
+
+
 def test_in_bulk_a_schema_counts_from_the_record_that_makes_it_active():
     history = with_master(1)
     header = BrokerEventHeader(b"e" * 16, "c", "b", 1, "i", 1, 0)

@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from processors.nameserver import routes
 from processors.nameserver.records import DataVersion, Registration, TopicQueues, Verdict
 from processors.nameserver.routes import RouteTable
+from tests.support.examples import examples
 
 QUEUES = TopicQueues(4, 4, 6)
 A, B, C = "10.0.0.1:10911", "10.0.0.2:10911", "10.0.0.3:10911"
@@ -418,4 +419,4 @@ class TableMachine(RuleBasedStateMachine):
 
 
 TestAnyOrder = TableMachine.TestCase
-TestAnyOrder.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestAnyOrder.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)

@@ -10,12 +10,12 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from events.http_front import HttpFront
 from processors.controller.core import ControllerCore
 from processors.controller.metrics import Metrics
 from processors.fold import snapshot_codec
 from processors.log.controller_log import ControllerLog
 from processors.log.snapshots import FetchFailed, SnapshotFolder, fetch
-from processors.process.http_front import HttpFront
 from processors.process.metrics_text import Disk
 from processors.process.pages import (
     ControllerPages,

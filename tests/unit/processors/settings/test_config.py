@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from events.config_file import ConfigError
+from events.properties import parse
 from processors.settings.config import ControllerConfig, load
-from processors.settings.properties import parse
 
 TEXT = """
 controller_id = "c1"

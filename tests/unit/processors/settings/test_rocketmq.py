@@ -2,9 +2,9 @@
 
 import pytest
 
+from events.properties import parse
 from processors.fold.state import ControllerState
 from processors.settings import rocketmq
-from processors.settings.properties import parse
 from processors.settings.rocketmq import Contradiction, is_known, metrics_names, translate
 
 STOCK = {

@@ -40,12 +40,12 @@ def test_a_new_client_changes_its_group_once() -> None:
     assert list(groups.producers["p"]) == [1, 2]
 
 
-def test_a_newer_subscription_replaces_and_an_older_one_does_not() -> None:
+def test_line_15_a_newer_subscription_replaces_unheard_and_an_older_one_does_not() -> None:
     groups = ClientGroups()
     beat(groups, 1, heartbeat("a", "A", 5))
     assert beat(groups, 1, heartbeat("a", "B", 4)) == ()
     assert groups.subscription("g", "T") == parse("T", "A", 5)
-    assert beat(groups, 1, heartbeat("a", "B", 6)) == ("g",)
+    assert beat(groups, 1, heartbeat("a", "B", 6)) == ()
     assert groups.subscription("g", "T") == parse("T", "B", 6)
 
 

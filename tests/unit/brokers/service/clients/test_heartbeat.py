@@ -38,6 +38,27 @@ def test_a_go_heartbeat_with_text_hashes_is_read_too() -> None:
 
 
 @pytest.mark.parametrize(
+    ("fields", "codes", "kind"),
+    [
+        ({"subString": "A", "codeSet": [65]}, {65}, "TAG"),
+        ({"subString": "A", "codeSet": []}, set(), "TAG"),
+        ({"subString": "*", "codeSet": [65]}, None, "TAG"),
+        ({"codeSet": []}, None, "TAG"),
+        ({"subString": "a > 5", "codeSet": [], "expressionType": "SQL92"}, None, "SQL92"),
+        ({"subString": "A", "codeSet": [65], "classFilterMode": True}, None, "TAG"),
+    ],
+)
+def test_line_47_what_a_subscription_takes_by_tags(
+    fields: dict[str, object], codes: set[int] | None, kind: str
+) -> None:
+    """Nothing when its text names tags and it has no hashes; no tags count where a filter does."""
+    row = {"groupName": "g", "subscriptionDataSet": [{"topic": "T", **fields}]}
+    (consumer,) = parse({"clientID": "a", "consumerDataSet": [row]}).consumers
+    (subscription,) = consumer.subscriptions
+    assert (subscription.codes, subscription.expression_type) == (codes, kind)
+
+
+@pytest.mark.parametrize(
     "body",
     [
         None,

@@ -7,9 +7,15 @@ import pytest
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
+from brokers.service.clients.wanted import Filters
 from brokers.service.tables.topics import TopicConfig
 from tests.support.brokers import until
 from tests.support.client_service import Desk
+
+REVERSED = (
+    "java.lang.RuntimeException: Illegal values of between, left value(5) must less than or equal "
+    "to right value(3)"
+)
 
 
 def greeting(
@@ -102,19 +108,49 @@ async def test_a_body_that_is_no_heartbeat_is_an_error(tmp_path: Path, body: byt
         assert (await desk.ask(RemotingCommand.request(34, body=body))).code == 1
 
 
-@pytest.mark.parametrize(("kind", "text", "code"), [("TAG", "A || B", 0), ("SQL92", "a > 1", 1)])
-async def test_a_client_may_ask_whether_its_filter_is_served(
-    tmp_path: Path, kind: str, text: str, code: int
+@pytest.mark.parametrize(
+    ("served", "kind", "text", "code", "remark"),
+    [
+        (True, "TAG", "A || B", 0, ""),
+        (True, None, "A", 0, ""),
+        (True, "SQL92", "a > 1", 0, ""),
+        (True, "SQL92", "a BETWEEN 5 AND 3", 23, REVERSED),
+        (True, "SQL92", "a = NULL", 23, "java.lang.RuntimeException: 'NULL' cannot be compared."),
+        (
+            True,
+            "SQL92",
+            "NOT a > 5",
+            23,
+            "java.lang.RuntimeException: Value '(NOT a)' cannot be compared.",
+        ),
+        (
+            False,
+            "SQL92",
+            "a > 1",
+            1,
+            "The broker does not support consumer to filter message by SQL92",
+        ),
+        (False, "TAG", "A", 0, ""),
+    ],
+)
+async def test_lines_48_51_53_a_client_may_ask_whether_its_filter_is_served(
+    tmp_path: Path, served: bool, kind: str | None, text: str, code: int, remark: str
+) -> None:
+    async with Desk(tmp_path, filters=Filters(served)) as desk:
+        desk.lead()
+        subscription = {"topic": "T", "subString": text, "expressionType": kind}
+        body = {"clientId": "c", "group": "g", "subscriptionData": subscription}
+        answer = await desk.ask(RemotingCommand.request(46, body=fastjson.dumps(body)))
+        assert (answer.code, answer.remark or "") == (code, remark)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"), [(b"{}", 0), (b'{"subscriptionData":null}', 0), (b"[1]", 0), (b"{", 1)]
+)
+async def test_a_client_that_asks_without_a_subscription_is_answered(
+    tmp_path: Path, body: bytes, code: int
 ) -> None:
     async with Desk(tmp_path) as desk:
-        desk.lead()
-        body = fastjson.dumps(
-            {
-                "clientId": "c",
-                "group": "g",
-                "subscriptionData": {"topic": "T", "subString": text, "expressionType": kind},
-            }
-        )
         assert (await desk.ask(RemotingCommand.request(46, body=body))).code == code
 
 

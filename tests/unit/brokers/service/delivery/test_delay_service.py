@@ -87,6 +87,11 @@ async def test_11_a_clock_that_steps_back_holds_nothing_for_longer_than_its_leve
         desk.lead()
         await desk.ask(delayed(b"a", 2))
         at(desk, -3_600_000)
+        desk.service.delivery.tick(1)
+        at(desk, -3_600_000 + 4_000)
+        desk.service.delivery.tick(100)
+        assert desk.service.delivery.delivered == 0, "nothing comes early"
+        at(desk, -3_600_000 + 5_100)
         await until(lambda: desk.service.delivery.delivered == 1, "it is delivered")
 
 

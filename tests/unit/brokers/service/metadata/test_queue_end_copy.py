@@ -139,6 +139,7 @@ async def test_only_a_master_tells_and_the_same_text_only_once(tmp_path: Path) -
 @pytest.mark.parametrize(("code", "refused"), [(3, False), (1, True)])
 async def test_a_java_master_does_not_know_of_it(tmp_path: Path, code: int, refused: bool) -> None:
     async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
+        master.lead()
         answers = master.service.handlers() | {19015: lambda _, request: request.reply(code)}
         server = RemotingServer(Dispatcher(answers))
         await server.start()

@@ -50,6 +50,24 @@ async def test_an_answer_that_comes_after_a_change_of_role_is_not_taken(tmp_path
         assert slave.tables.offsets.query("g", "T", 0) is None and not slave.tables.kept.unsaved
 
 
+async def test_a_new_process_at_its_masters_address_is_not_copied(tmp_path: Path) -> None:
+    """It leads in no epoch, and its tables are those of its disk."""
+    async with Desk(tmp_path / "m") as restarted, Desk(tmp_path / "s") as slave:
+        restarted.tables.offsets.commit("g", "T", 0, 1, 1)
+        for code, body in KEPT.items():
+            restarted.tables.kept.adopt(code, body)
+        slave.tables.offsets.commit("g", "T", 0, 2, 1)
+        slave.follow(restarted.address)
+        refused = await slave.shared.sync.copy_from(restarted.address, 1)
+        assert "does not lead in epoch 1" in str(refused)
+        assert slave.tables.offsets.query("g", "T", 0) == 2 and not slave.tables.kept.unsaved
+        restarted.lead(2)
+        assert await slave.shared.sync.copy_from(restarted.address, 1) is not None
+        restarted.lead(1)
+        await slave.shared.sync.copy_from(restarted.address, 1)
+        assert slave.tables.offsets.query("g", "T", 0) == 1 and slave.tables.kept.unsaved
+
+
 async def test_a_master_that_is_not_there_leaves_the_tables_alone(tmp_path: Path) -> None:
     async with Desk(tmp_path) as slave:
         slave.follow("127.0.0.1:1")

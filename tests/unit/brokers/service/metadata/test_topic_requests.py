@@ -122,3 +122,30 @@ async def test_a_pushed_table_that_cannot_be_taken_is_refused(
         assert (
             await desk.ask(RemotingCommand.request(19010, {"regentMasterEpoch": epoch}, body))
         ).code == code
+
+
+async def test_60_several_groups_come_with_one_request(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        body = b'{"groupConfigList":[{"groupName":"a","retryMaxTimes":3},{"groupName":"b"}]}'
+        assert (await desk.ask(RemotingCommand.request(225, body=body))).code == 0
+        assert desk.tables.groups.retry_max("a") == 3 and desk.tables.groups.get("b") is not None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"groupConfigList":[]}',
+        b'{"groupConfigList":[1]}',
+        b'{"groupConfigList":[{"groupName":"a b"}]}',
+        b'{"groupConfigList":[' + b'{"groupName":"a"},' * 1_000 + b'{"groupName":"a"}]}',
+    ],
+)
+async def test_a_list_that_is_no_list_of_groups_is_refused(tmp_path: Path, body: bytes) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        assert (await desk.ask(RemotingCommand.request(225, body=body))).code == 29
+        assert desk.tables.groups.names() == []

@@ -22,7 +22,9 @@ from tests.support.client_service import Desk
         ({"topic": "W"}, 16),
         ({"consumerGroup": "off"}, 16),
         ({"queueOffset": "x"}, 1),
-        ({"expressionType": "SQL92", "subscription": "a > 1"}, 23),
+        ({"expressionType": "SQL92", "subscription": "a >"}, 23),
+        ({"expressionType": "SQL92", "subscription": ""}, 23),
+        ({"expressionType": "SQL99", "subscription": "a > 1"}, 23),
         ({"sysFlag": "0"}, 24),
     ],
 )
@@ -209,16 +211,3 @@ async def test_the_end_of_a_mastership_answers_held_pulls(tmp_path: Path) -> Non
         await until(lambda: desk.service.pulls.held.count == 1, "the pull is held")
         desk.follow("127.0.0.1:1", 2)
         assert (await held).code == 19
-
-
-async def test_a_message_of_another_tag_lets_a_held_pull_move_on(tmp_path: Path) -> None:
-    async with Desk(tmp_path) as desk:
-        desk.lead()
-        await desk.ask(send_request("T", b"a", tags="A"))
-        held = asyncio.ensure_future(
-            desk.ask(pull_request("T", 0, 1, suspend_ms=30_000, subscription="B"))
-        )
-        await until(lambda: desk.service.pulls.held.count == 1, "the pull is held")
-        await desk.ask(send_request("T", b"a", tags="A"))
-        answer = await held
-        assert (answer.code, answer.ext["nextBeginOffset"]) == (20, "2")

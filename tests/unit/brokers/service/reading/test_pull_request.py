@@ -82,3 +82,4 @@ def test_an_unknown_result_is_our_error() -> None:
 
 def test_the_answer_suggests_the_master() -> None:
     assert answer_ext(1, 2, 3)["suggestWhichBrokerId"] == "0"
+    assert answer_ext(1, 2, 3, 7)["suggestWhichBrokerId"] == "7"

@@ -146,7 +146,7 @@ async def test_an_old_time_of_a_popular_key_holds_up_nobody(tmp_path: Path) -> N
 async def test_so_many_key_queries_at_once_and_no_more(tmp_path: Path) -> None:
     asked = Asked(tmp_path, count=5)
     assert (await asked.query("all")).code == 0
-    before = open_count()
+    before = open_count(tmp_path)
     answers = await asyncio.gather(*(asked.query("all") for _ in range(UNDER_WAY_MAX + 5)))
     assert sorted(answer.code for answer in answers) == [0] * UNDER_WAY_MAX + [2] * 5
-    assert open_count() == before
+    assert open_count(tmp_path) == before

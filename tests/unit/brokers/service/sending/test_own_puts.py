@@ -9,7 +9,7 @@ from brokers.replica.put_rules import PutStatus
 from brokers.replica.waiters import Confirmation
 from brokers.service.sending.log_writes import NotPut
 from brokers.store.log.group_commit import Flushed
-from brokers.store.log.records import MessageFields, RecordError, host_bytes
+from brokers.store.log.records import MessageFields, RecordError, decode_messages, host_bytes
 from tests.support.brokers import until
 from tests.support.client_service import Desk
 
@@ -98,3 +98,40 @@ async def test_with_synchronous_flush_the_disk_counts(
     async with Desk(tmp_path, flushed=flush) as desk:
         desk.lead()
         assert (await desk.service.puts.put(message())).status is status
+
+
+async def test_what_is_put_in_one_turn_goes_into_the_log_together(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead().confirm_at_once = False
+        puts = desk.service.puts
+        asked = [
+            asyncio.ensure_future(puts.put_all([message(b"a"), message(b"b")])),
+            asyncio.ensure_future(puts.put_all([message(b"x" * (5 << 20))])),
+            asyncio.ensure_future(puts.put_all([message(b"c")])),
+        ]
+        await until(lambda: desk.waits, "they wait for the members")
+        assert len(desk.waits) == 1 and desk.waits[0][0] == desk.store.log_end
+        with pytest.raises(NotPut) as refused:
+            await asked[1]
+        assert refused.value.code == 13 and not asked[0].done() and puts.waiting == 2
+        desk.confirm()
+        assert await asked[0] is await asked[2] is PutStatus.PUT_OK and puts.waiting == 0
+        bodies = [each.fields.body for each in decode_messages(desk.store.read_log(0, 1 << 20))]
+        assert bodies == [b"a", b"b", b"c"]
+
+
+async def test_what_is_put_together_is_refused_together(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead().refusal = "in-sync replicas not enough: 1 of 2"
+        puts = desk.service.puts
+        asked = [asyncio.ensure_future(puts.put_all([message()])) for _ in range(2)]
+        for one in asked:
+            with pytest.raises(NotPut, match="not enough"):
+                await one
+        desk.refusal, desk.confirm_at_once = None, False
+        given_up = asyncio.ensure_future(puts.put_all([message()]))
+        other = asyncio.ensure_future(puts.put_all([message()]))
+        await until(lambda: desk.waits, "they wait for the members")
+        given_up.cancel()
+        desk.confirm(Confirmation.TIMED_OUT)
+        assert await other is PutStatus.FLUSH_SLAVE_TIMEOUT and given_up.cancelled()

@@ -11,6 +11,7 @@ from brokers.service.sending.request import (
     answer_ext,
     has_property,
     joined_properties,
+    kind_of,
     parse_v1,
     parse_v2,
     property_value,
@@ -70,6 +71,9 @@ def test_names_are_checked_first(topic: str, code: int | None) -> None:
     assert (refused and refused.code) == code
 
 
+IN_WHEEL = "TIMER_OUT_MS\x011\x02REAL_TOPIC\x01T\x02REAL_QID\x010\x02"
+
+
 @pytest.mark.parametrize(
     ("request_change", "topic_change", "body", "code"),
     [
@@ -86,13 +90,21 @@ def test_names_are_checked_first(topic: str, code: int | None) -> None:
         ({"flag": 2**31}, {}, b"x", 13),
         ({"born_ms": 2**63}, {}, b"x", 13),
         ({"sys_flag": 4}, {}, b"x", 13),
-        ({"properties": "TRAN_MSG\x01true\x02"}, {}, b"x", 13),
+        ({"properties": "TRAN_MSG\x01true\x02"}, {}, b"x", None),
+        ({"properties": "TRAN_MSG\x01TRUE\x02", "sys_flag": 4}, {}, b"x", None),
+        ({"properties": "TRAN_MSG\x01false\x02", "sys_flag": 4}, {}, b"x", 13),
+        ({"properties": "TRAN_MSG\x01true\x02DELAY\x011\x02"}, {}, b"x", 13),
+        ({"properties": "TRAN_MSG\x01true\x02TIMER_DELAY_MS\x0110\x02"}, {}, b"x", 13),
         ({"properties": "a\x01b\x02DELAY\x013\x02"}, {}, b"x", None),
         ({"properties": "a\x01b\x02DELAY\x013\x02", "batch": True}, {}, b"x", 13),
         ({"properties": "DELAY\x010\x02"}, {}, b"x", None),
-        ({"properties": "DELAY\x010\x02TIMER_DELAY_MS\x0110\x02"}, {}, b"x", 13),
+        ({"properties": "DELAY\x010\x02TIMER_DELAY_MS\x0110\x02"}, {}, b"x", None),
         ({"properties": "DELAY\x011\x02TIMER_DELAY_MS\x0110\x02"}, {}, b"x", None),
-        ({"properties": "TIMER_DELAY_MS\x0110\x02"}, {}, b"x", 13),
+        ({"properties": "TIMER_DELAY_MS\x0110\x02"}, {}, b"x", None),
+        ({"properties": "TIMER_DELAY_MS\x0110\x02", "batch": True}, {}, b"x", 13),
+        ({"topic": "rmq_sys_wheel_timer"}, {}, b"x", 13),
+        ({"topic": "rmq_sys_wheel_timer", "properties": IN_WHEEL}, {}, b"x", None),
+        ({"topic": "rmq_sys_wheel_timer", "properties": IN_WHEEL, "batch": True}, {}, b"x", 13),
     ],
 )
 def test_the_checks(
@@ -180,3 +192,20 @@ def test_the_answer_holds_texts_only() -> None:
 )
 def test_only_a_producer_that_says_so_is_not_made_to_wait(properties: str, waits: bool) -> None:
     assert waits_for_replicas(properties) is waits
+
+
+@pytest.mark.parametrize(
+    ("stored_topic", "properties", "kind"),
+    [
+        ("T", "KEYS\x01a\x02", "normal"),
+        ("T", "__SHARDINGKEY\x01a\x02", "fifo"),
+        ("SCHEDULE_TOPIC_XXXX", "DELAY\x013\x02", "delay"),
+        ("rmq_sys_wheel_timer", "TIMER_DELAY_SEC\x013\x02", "delay"),
+        ("rmq_sys_wheel_timer", "__SHARDINGKEY\x01a\x02", "fifo"),
+        ("RMQ_SYS_TRANS_HALF_TOPIC", "__SHARDINGKEY\x01a\x02TRAN_MSG\x01true\x02", "transaction"),
+    ],
+)
+def test_96_a_message_has_the_type_that_rocketmqs_metrics_name(
+    stored_topic: str, properties: str, kind: str
+) -> None:
+    assert kind_of(stored_topic, properties) == kind

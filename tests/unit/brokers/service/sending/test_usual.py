@@ -16,6 +16,7 @@ from brokers.service.tables.topics import TopicConfig
 from brokers.store.log.records import decode_messages, host_bytes
 from tests.support.brokers import send_request
 from tests.support.client_service import Desk
+from tests.support.examples import examples
 
 USUAL = send_request("T", b"x").ext
 NUMBERS = st.sampled_from(
@@ -93,7 +94,7 @@ def test_what_a_java_producer_sends_is_usual() -> None:
 
 # Many draws are unusual, which is their right: some seeds draw fifty of them before the tenth usual
 # one.
-@settings(max_examples=300, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.filter_too_much])
 @given(CHANGES, st.integers(0, 2))
 @example({"i": "UNIQ_KEY\x01k\x02"}, 1)
 @example({"i": "UNIQ_KEY\x01k\x02xUNIQ_KEY\x01l\x02"}, 1)

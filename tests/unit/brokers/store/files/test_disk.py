@@ -18,6 +18,7 @@ from brokers.store.files.disk import (
     wipe,
     write_all,
 )
+from tests.support.examples import examples
 
 SIZE = 3 * (1 << 20) + 17
 
@@ -142,7 +143,9 @@ def test_room_is_what_the_disk_tells(tmp_path: Path) -> None:
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     writes=st.lists(

@@ -1,6 +1,7 @@
 """Descriptors by use, and what awaits a sync."""
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -11,16 +12,16 @@ from tests.support.descriptors import none_left, open_count
 
 
 def test_the_least_recently_used_file_is_closed_first(tmp_path: Path) -> None:
-    before = open_count()
+    before = open_count(tmp_path)
     files = OpenFiles(2)
     paths = [str(tmp_path / name) for name in "abc"]
     for path in paths:
         files.write(path, path.encode(), 0, create_bytes=64)
-    assert open_count() == before + 2
+    assert open_count(tmp_path) == before + 2
     for path in paths:
         assert os.pread(files.fd(path), len(path), 0) == path.encode()
     files.close()
-    assert open_count() == before
+    assert open_count(tmp_path) == before
 
 
 def test_a_new_file_is_sparse_and_has_its_size(tmp_path: Path) -> None:
@@ -68,8 +69,13 @@ def test_what_could_not_be_opened_to_be_synced_is_given_back(tmp_path: Path) -> 
 
 
 def test_a_file_whose_room_is_refused_leaves_no_descriptor(tmp_path: Path) -> None:
-    before, files = open_count(), OpenFiles(4)
-    for _ in range(3):
-        with pytest.raises(OSError):
-            files.fd(str(tmp_path / "f"), create_bytes=1 << 62)
-    assert open_count() == before
+    before, files = open_count(tmp_path), OpenFiles(4)
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 10, usual[1]))
+    try:
+        for _ in range(3):
+            with pytest.raises(OSError):
+                files.fd(str(tmp_path / "f"), create_bytes=1 << 20)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    assert open_count(tmp_path) == before

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from brokers.store.index.file import ENTRY_BYTES, HEADER_BYTES, SLOT_BYTES, Header, IndexFile
 from brokers.store.index.keys import keys_of_records
 from brokers.store.log.scan import LogWalk
+from tests.support.examples import examples
 from tests.unit.brokers.store.log_samples import GOLDEN
 
 SLOTS, ENTRIES = 2500, 100
@@ -92,7 +93,7 @@ def _keys(count: int) -> st.SearchStrategy[list[Key]]:
 
 
 @given(_keys(40), _keys(40), st.integers(0, 1 << 20))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_after_a_kill_exactly_what_the_header_counts_is_there(
     tmp_path_factory, first, second, seed
 ) -> None:

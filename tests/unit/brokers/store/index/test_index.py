@@ -245,7 +245,7 @@ def popular(root: Path, files: int) -> MessageIndex:
 def test_a_search_reads_no_file_of_another_time_and_not_too_much_of_all_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index, before = popular(tmp_path, 30), open_count()
+    index, before = popular(tmp_path, 30), open_count(tmp_path)
     search = index.find("T", "k", NOW_MS + 60_000 * 7, NOW_MS + 60_000 * 8 - 1)
     assert len(search.chains) == 1 and list(search) == [
         100 * number for number in range(79, 69, -1)
@@ -254,9 +254,9 @@ def test_a_search_reads_no_file_of_another_time_and_not_too_much_of_all_together
     assert list(index.find("T", "k", 0, 1 << 60)) == [
         100 * number for number in range(299, 274, -1)
     ]
-    assert list(index.find("T", "k", 0, 1)) == [] and open_count() == before
+    assert list(index.find("T", "k", 0, 1)) == [] and open_count(tmp_path) == before
     index.find("T", "k", 0, 1 << 60).close()
-    assert open_count() == before
+    assert open_count(tmp_path) == before
     index.close(flush=False)
 
 

@@ -381,20 +381,20 @@ def test_an_empty_replica_without_room_may_begin_elsewhere_later(
 
 
 def test_a_log_of_many_files_needs_few_descriptors(tmp_path: Path) -> None:
-    before, log, placed = open_count(), open_log(tmp_path), []
+    before, log, placed = open_count(tmp_path), open_log(tmp_path), []
     for _ in range(OPEN_SEGMENTS_MAX + 40):
         placed.append(append(log, 900))
         log.flush()
-    assert open_count() - before <= OPEN_SEGMENTS_MAX
+    assert open_count(tmp_path) - before <= OPEN_SEGMENTS_MAX
     log.close()
     again = open_log(tmp_path)
     assert [again.read(at, 900)[:4] for at in placed] == [(900).to_bytes(4, "big")] * len(placed)
     assert append(again, 900) == placed[-1] + FILE and again.flush() == again.end_offset
-    assert open_count() - before <= OPEN_SEGMENTS_MAX
+    assert open_count(tmp_path) - before <= OPEN_SEGMENTS_MAX
     again.truncate(placed[3])
     assert append(again, 900) == placed[3]
     again.close()
-    assert open_count() == before
+    assert open_count(tmp_path) == before
 
 
 def test_without_descriptors_a_file_is_refused_and_the_log_goes_on(tmp_path: Path) -> None:

@@ -15,11 +15,12 @@ from brokers.store.log.record_arrays import (
     record_starts,
 )
 from brokers.store.log.records import MessageFields, decode_message
+from tests.support.examples import examples
 from tests.unit.brokers.store.log_samples import message
 from tests.unit.brokers.store.queues.test_entry_runs import log_of, messages
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.lists(messages, min_size=1, max_size=20))
 def test_parts_lie_where_each_record_has_them(sent: list[MessageFields]) -> None:
     data = log_of(sent, start=4096)

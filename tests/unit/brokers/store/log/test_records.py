@@ -12,6 +12,8 @@ from msgspec.structs import replace
 from brokers.store.log.records import (
     BODY_BYTES_MAX,
     MAGIC_V2,
+    SYS_FLAG_BORN_HOST_V6,
+    SYS_FLAG_STORE_HOST_V6,
     MessageFields,
     RecordError,
     body_checksum,
@@ -26,6 +28,7 @@ from brokers.store.log.records import (
     message_size,
     offset_message_id,
     parse_offset_message_id,
+    property_text,
     read_record,
 )
 from tests.unit.brokers.store.log_samples import GOLDEN, NOW_MS, encoded, message
@@ -200,3 +203,22 @@ def test_message_ids_of_ipv6_hosts_have_56_characters() -> None:
 def test_other_texts_are_no_message_ids(text: str) -> None:
     with pytest.raises(RecordError):
         parse_offset_message_id(text)
+
+
+@pytest.mark.parametrize("topic", ["T", "t" * 127, "t" * 128])
+@pytest.mark.parametrize("v6", [0, SYS_FLAG_BORN_HOST_V6, SYS_FLAG_STORE_HOST_V6])
+def test_the_property_text_of_a_record_is_found(topic: str, v6: int) -> None:
+    host = host_bytes("::1", 10911) if v6 else host_bytes("127.0.0.1", 10911)
+    other = host_bytes("127.0.0.1", 10911)
+    fields = MessageFields(
+        topic,
+        0,
+        b"body",
+        b"a\x01b\x02",
+        1,
+        host if v6 == SYS_FLAG_BORN_HOST_V6 else other,
+        host if v6 == SYS_FLAG_STORE_HOST_V6 else other,
+        sys_flag=v6,
+    )
+    record = encode_message(fields, message_size(fields), 0, 0, 1)
+    assert property_text(b"before" + record, 6, 6 + len(record)) == b"a\x01b\x02"

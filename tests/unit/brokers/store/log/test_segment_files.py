@@ -27,14 +27,14 @@ def is_open(segment: Segment) -> bool:
 
 
 def test_no_more_than_so_many_are_open_and_each_can_be_read(tmp_path: Path) -> None:
-    before, files, found = open_count(), SegmentFiles(FILE, 4), segments_of(tmp_path, 20)
+    before, files, found = open_count(tmp_path), SegmentFiles(FILE, 4), segments_of(tmp_path, 20)
     for _ in range(2):
         for number, segment in enumerate(found):
             assert os.pread(files.fd(segment, 0), 1, 0) == bytes([number])
-            assert open_count() <= before + 4
+            assert open_count(tmp_path) <= before + 4
     for segment in found:
         segment.close()
-    assert open_count() == before
+    assert open_count(tmp_path) == before
 
 
 def test_one_that_is_in_use_stays_open(tmp_path: Path) -> None:
@@ -70,8 +70,8 @@ def test_a_file_that_nobody_has_open_is_made_durable_or_waits_for_a_descriptor(
     tmp_path: Path,
 ) -> None:
     (segment,) = segments_of(tmp_path, 1)
-    before = open_count()
+    before = open_count(tmp_path)
     segment.sync()
     with none_left(), pytest.raises(DiskFull, match="Too many open files"):
         segment.sync()
-    assert open_count() == before
+    assert open_count(tmp_path) == before

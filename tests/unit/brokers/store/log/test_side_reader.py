@@ -25,13 +25,13 @@ def test_outside_the_log_there_is_nothing(tmp_path: Path) -> None:
 def test_a_log_taken_along_is_read_by_the_names_of_its_files(tmp_path: Path) -> None:
     store = small_store(tmp_path)
     ends = [store.put(message(body=b"x" * 500), NOW_MS).end_offset for _ in range(6)]
-    before, side = open_count(), SideLog(store.log)
+    before, side = open_count(tmp_path), SideLog(store.log)
     pieces = [(0, 100), (ends[0], 700), (1000, 5000), (ends[-1] - 10, 50), (ends[-1], 1), (-1, 5)]
     assert [side.read(at, count) for at, count in pieces] == [
         store.read_log(at, count) for at, count in pieces
     ]
     side.close()
-    assert open_count() == before
+    assert open_count(tmp_path) == before
     store.log.truncate(0)
     assert side.read(0, 10) == b""
     store.close()

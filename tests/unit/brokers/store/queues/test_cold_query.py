@@ -5,7 +5,9 @@ import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from brokers.store.log.properties import property_value
 from brokers.store.log.records import decode_messages
 from brokers.store.queues import cold_query
 from brokers.store.queues.cold_query import ColdRead
@@ -116,3 +118,26 @@ def test_a_log_cut_meanwhile_has_no_damage(
         GetStatus.MESSAGE_WAS_REMOVING,
         GetStatus.FOUND,
     )
+
+
+class Even:
+    """Wants messages whose number is even."""
+
+    cost = 1
+
+    def matches(self, properties: bytes) -> bool:
+        return int(property_value(properties, b"N") or b"1") % 2 == 0
+
+
+def test_what_is_wanted_is_chosen_beside_too(
+    store: MessageStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(COUNT):
+        store.put(replace(message(queue_id=1), properties=b"N\x01%d\x02" % number), NOW_MS)
+    store.dispatch_to(store.log_end)
+    expected = store.query("T", 1, 1, 32, wants=Even())
+    assert [one.queue_offset for one in decode_messages(expected.body)] == [2, 4, 6, 8]
+    on_disk(monkeypatch)
+    cold = store.query_or_cold("T", 1, 1, 32, wants=Even())
+    assert isinstance(cold, ColdRead)
+    assert cold.answer(cold.fetch()) == expected

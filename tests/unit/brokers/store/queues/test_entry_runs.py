@@ -21,6 +21,7 @@ from brokers.store.log.scan import LogWalk
 from brokers.store.queues import entry_runs as runs_module
 from brokers.store.queues.entries import pack_entry
 from brokers.store.queues.entry_runs import EntryRuns, entry_runs
+from tests.support.examples import examples
 from tests.unit.brokers.store.log_samples import NOW_MS, encoded, message
 
 FILE_BYTES = 1 << 30
@@ -102,7 +103,7 @@ messages = st.builds(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(st.lists(messages, max_size=30), st.sampled_from([0, 4096, 1 << 40]), st.integers(0, 50))
 def test_random_messages(found: list[MessageFields], start: int, slot: int) -> None:
     data = log_of(found, start, slot)
@@ -110,7 +111,7 @@ def test_random_messages(found: list[MessageFields], start: int, slot: int) -> N
     assert made.end == walk.end == start + len(data)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(st.lists(messages, min_size=1, max_size=12), st.data())
 def test_bytes_changed_or_cut_off(found: list[MessageFields], draw: st.DataObject) -> None:
     data = bytearray(log_of(found, 4096))

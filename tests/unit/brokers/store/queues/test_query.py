@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from brokers.store.log.commit_log import CommitLog
 from brokers.store.log.integrity import QueueCheck
-from brokers.store.log.properties import java_string_hash
+from brokers.store.log.properties import java_string_hash, property_value
 from brokers.store.log.records import decode_messages
-from brokers.store.queues import query
+from brokers.store.queues import matching, query
 from brokers.store.queues.consume_queue import ConsumeQueue
 from brokers.store.queues.entries import FILLER, pack_entry
 from brokers.store.queues.query import GetStatus
@@ -105,7 +105,7 @@ def test_tags_are_filtered_by_their_hash(tmp_path: Path) -> None:
     answer = store.query("T", 0, 0, 32, {java_string_hash("b")})
     assert [read.fields.body for read in decode_messages(answer.body)] == [b"1", b"4", b"7"]
     assert answer.next_offset == 9
-    assert store.query("T", 0, 0, 32, set()).messages == 9
+    assert store.query("T", 0, 0, 32, set()).messages == 0
     nothing = store.query("T", 0, 0, 32, {java_string_hash("z")})
     assert (nothing.status, nothing.next_offset) == (GetStatus.NO_MATCHED_MESSAGE, 9)
 
@@ -333,3 +333,94 @@ def test_a_pull_without_filter_reads_no_more_entries_than_it_can_answer(
     assert store.query("T", 0, 0, 32).messages == 32
     assert sum(count for count in read if count > 1) == query.ENTRIES_AT_FIRST
     assert store.query("T", 0, 0, 32, {java_string_hash("z")}).next_offset == 800
+
+
+class Numbers:
+    """Wants messages by a property; every text that it was shown is kept."""
+
+    def __init__(self, wanted: set[bytes], cost: int = 1) -> None:
+        self._wanted, self.cost = wanted, cost
+        self.shown: list[bytes] = []
+
+    def matches(self, properties: bytes) -> bool:
+        self.shown.append(properties)
+        return property_value(properties, b"N") in self._wanted
+
+
+def numbered(store: MessageStore, count: int, body: bytes = b"x") -> None:
+    for number in range(count):
+        one = message(body=body)
+        store.put(replace(one, properties=b"N\x01%d\x02" % number), NOW_MS)
+    store.dispatch_to(store.log_end)
+
+
+def test_messages_are_chosen_by_their_properties(tmp_path: Path) -> None:
+    store = roomy_store(tmp_path)
+    numbered(store, 100)
+    answer = store.query("T", 0, 0, 32, wants=Numbers({b"3", b"70", b"99"}))
+    assert [one.queue_offset for one in decode_messages(answer.body)] == [3, 70, 99]
+    assert (answer.status, answer.messages, answer.next_offset) == (GetStatus.FOUND, 3, 100)
+    nothing = store.query("T", 0, 10, 32, wants=Numbers(set()))
+    assert (nothing.status, nothing.next_offset) == (GetStatus.NO_MATCHED_MESSAGE, 100)
+    assert nothing.body == b"" and nothing.max_offset == 100
+
+
+def test_what_matches_stops_at_the_limits_of_a_pull(tmp_path: Path) -> None:
+    store = roomy_store(tmp_path)
+    numbered(store, 100)
+    every = Numbers({b"%d" % number for number in range(0, 100, 2)})
+    answer = store.query("T", 0, 0, 5, wants=every)
+    assert [one.queue_offset for one in decode_messages(answer.body)] == [0, 2, 4, 6, 8]
+    assert store.query("T", 0, answer.next_offset, 1, wants=every).next_offset == 11
+    assert store.query("T", 0, 0, 99, wants=every).messages == 32
+    cold = query.get_messages(
+        store.log, store.queues.get("T", 0), 0, 32, None, 0, CHECK, Numbers({b"1", b"5"})
+    )
+    assert cold.messages == 2
+    cold = query.get_messages(store.log, store.queues.get("T", 0), 0, 32, None, 0, CHECK, every)
+    assert cold.messages == query.COLD_MESSAGES_MAX
+
+
+def test_large_messages_are_tested_up_to_a_number_of_bytes(tmp_path: Path) -> None:
+    store = MessageStore(tmp_path, StoreConfig(log_file_bytes=1 << 25, queue_file_bytes=2000))
+    numbered(store, 12, bytes(1 << 20))
+    passed = store.query("T", 0, 0, 32, wants=Numbers(set()))
+    assert (passed.status, passed.next_offset) == (GetStatus.NO_MATCHED_MESSAGE, 3)
+    found = store.query("T", 0, 0, 32, wants=Numbers({b"1", b"2"}))
+    assert (found.messages, found.next_offset) == (1, 2)
+
+
+def test_a_dear_test_is_made_of_fewer_messages(tmp_path: Path) -> None:
+    store = MessageStore(tmp_path, StoreConfig(log_file_bytes=1 << 22, queue_file_bytes=20_000))
+    numbered(store, 900)
+    assert store.query("T", 0, 0, 32, wants=Numbers(set())).next_offset == 800
+    dear = Numbers(set(), cost=matching.PARTS_ASKED_MAX // 7)
+    assert store.query("T", 0, 0, 32, wants=dear).next_offset == 7 and len(dear.shown) == 7
+    dearest = Numbers(set(), cost=matching.PARTS_ASKED_MAX * 2)
+    assert store.query("T", 0, 0, 32, wants=dearest).next_offset == 1
+
+
+def test_tags_and_properties_must_both_match(tmp_path: Path) -> None:
+    store = roomy_store(tmp_path)
+    fill(store, 10, "ab")
+    every = Numbers({None})  # type: ignore[arg-type]
+    answer = store.query("T", 0, 0, 32, {java_string_hash("b")}, every)
+    assert answer.messages == 5 and len(every.shown) == 5
+
+
+def test_of_a_damaged_message_nobody_knows_whether_it_matches(tmp_path: Path) -> None:
+    store = roomy_store(tmp_path)
+    numbered(store, 6)
+    place = store.queues.get("T", 0).read(3, 1)[0].physical_offset  # type: ignore[union-attr]
+    log_file = next((tmp_path / "commitlog").iterdir())
+    with log_file.open("r+b") as file:
+        file.seek(place + 88)
+        file.write(b"?")
+    wants = Numbers({b"1", b"5"})
+    first = store.query("T", 0, 0, 32, wants=wants)
+    assert (first.messages, first.next_offset) == (1, 3) and first.refused is not None
+    passed = store.query("T", 0, 2, 32, wants=wants)
+    assert (passed.status, passed.next_offset) == (GetStatus.NO_MATCHED_MESSAGE, 3)
+    there = store.query("T", 0, 3, 32, wants=wants)
+    assert there.status is GetStatus.RECORD_REFUSED and there.body == b""
+    assert store.query("T", 0, 4, 32, wants=wants).messages == 1

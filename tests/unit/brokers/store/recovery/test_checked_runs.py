@@ -11,6 +11,7 @@ from brokers.store.log.records import MessageFields
 from brokers.store.log.scan import LogWalk
 from brokers.store.queues.entry_runs import entry_runs
 from brokers.store.recovery.checked_runs import checked_runs
+from tests.support.examples import examples
 from tests.unit.brokers.store.log_samples import message
 from tests.unit.brokers.store.queues.test_entry_runs import FILE_BYTES, log_of, messages
 
@@ -23,7 +24,7 @@ def walked(data: bytes) -> list[tuple[int, int]]:
     return [(record.physical_offset + record.size, record.store_ms) for record in walk]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(messages, min_size=1, max_size=15), st.data())
 def test_bytes_changed_or_cut_off(sent: list[MessageFields], draw: st.DataObject) -> None:
     data = bytearray(log_of(sent))

@@ -23,6 +23,7 @@ from brokers.store.recovery import recovery
 from brokers.store.recovery.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from brokers.store.store import MessageStore, StoreConfig
 from brokers.store.trimming import trim
+from tests.support.examples import examples
 from tests.unit.brokers.store.log_samples import (
     NOW_MS,
     bodies,
@@ -126,7 +127,9 @@ def test_a_broken_last_message_is_cut(tmp_path: Path, damage: str, same_boot: bo
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data())
 def test_lost_writes_after_the_checkpoint_cost_only_a_tail(
@@ -838,7 +841,9 @@ def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(30),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     sent=st.lists(messages, min_size=20, max_size=60),

@@ -94,7 +94,13 @@ def test_a_timeline_is_lines_or_a_picture(
     assert "epoch 2: master 3" in said(capsys, tables, "timeline", NAME)
     out = tmp_path / "set.svg"
     assert str(out) in said(capsys, tables, "timeline", NAME, "--out", str(out))
-    assert len([one for one in ET.parse(out).iter() if one.get("class") == "election"]) == 2
+    classes = [(one.get("class") or "").split() for one in ET.parse(out).iter()]
+    assert len([one for one in classes if one[:1] == ["election"]]) == 2
+    for number, words in enumerate(([], ["--scheme", "dark"])):
+        drawn = tmp_path / f"{number}.png"
+        said(capsys, tables, "timeline", NAME, "--out", str(drawn), *words)
+        assert drawn.read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "0.png").read_bytes() != (tmp_path / "1.png").read_bytes()
     since = f"2026-01-01T00:00:{OFFSET:02d}Z"
     model = json.loads(said(capsys, tables, "timeline", NAME, "--from", since, "--json"))
     assert [one["master_epoch"] for one in model["elections"]] == [2]
@@ -143,7 +149,8 @@ def test_moments_outside_history_are_said_so(
     (["timeline"], "SET"),
     (["timeline", NAME, "--from", "5"], "--from 5 is an offset, a timeline goes by time"),
     (["timeline", NAME, "--from", "2026-01-02", "--to", "2026-01-01"], "--from lies behind --to"),
-    (["timeline", NAME, "--out", "set.png"], "only SVG is drawn"),
+    (["timeline", NAME, "--scheme", "dark"], "--scheme dark is of a picture"),
+    (["timeline", NAME, "--out", "set.gif"], "only SVG and PNG are drawn"),
     (["timeline", NAME, "--out", "nowhere/set.svg"], "there is no folder nowhere"),
 ])  # fmt: skip
 def test_wrong_usage_is_one_line(

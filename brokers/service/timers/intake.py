@@ -1,0 +1,172 @@
+"""From the timer topic into the wheel (PROTOCOL 4.18).
+
+Responsible for: each message of the topic once, in its order: into its slot, or delivered at once
+where its slot is over, or passed where a master before saw to it. Refuses to know: who leads, when
+a slot is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from brokers.service.sending.timed import (
+    NEVER_ENQUEUED,
+    TIMER_TOPIC,
+    TimerRules,
+    Waiting,
+    delivered,
+    waiting_of,
+)
+from brokers.service.timers.deliveries import Deliveries
+from brokers.service.timers.formats import Unit
+from brokers.service.timers.progress import Progress
+from brokers.service.timers.slot_reader import records_of
+from brokers.service.timers.time_rules import target_of
+from brokers.service.timers.timer_files import Entry, TimerFiles
+from brokers.service.timers.waiting_counts import WaitingCounts
+from brokers.store.log.integrity import BadRecord
+from brokers.store.log.properties import java_string_hash
+from brokers.store.log.records import MessageFields, StoredMessage, decode_messages
+from brokers.store.queues.query import MESSAGES_MAX, GetStatus
+from brokers.store.store import MessageStore
+
+QUEUE = "queue"
+
+
+class WheelNow(NamedTuple):
+    """Of one mastership, or of a slave (`until`: it goes no further than its master). `reading_ms`:
+    the slot that is being read.
+    """
+
+    files: TimerFiles
+    progress: Progress
+    write_ms: int
+    counts: WaitingCounts | None = None
+    reading_ms: int | None = None
+    until: int | None = None
+
+
+class Intake:
+    """`now_ms()`: the wheel's time."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        rules: TimerRules,
+        deliveries: Deliveries,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._store = store
+        self._rules = rules
+        self._deliveries = deliveries
+        self._now_ms = now_ms
+        self.enqueued = 0
+        """Messages taken in since the start of the process."""
+
+    @property
+    def waits(self) -> bool:
+        """The next message is damaged."""
+        return self._deliveries.waits(QUEUE)
+
+    def high(self) -> int:
+        """The end of the topic's queue."""
+        return self._store.queue_bounds(TIMER_TOPIC, 0)[1]
+
+    def queue_offset_of(self, unit: Unit) -> int | None:
+        """See `timer_files.QueueOffsetOf`."""
+        if unit.offset < self._store.log_min:
+            return -1
+        (record,) = records_of(self._store.log, (unit,), self._store.log_end)
+        return record.queue_offset if isinstance(record, StoredMessage) else None
+
+    def within_queue(self, files: TimerFiles) -> None:
+        """A log that was cut, or lost its oldest part, has another queue. OSError."""
+        low, high = self._store.queue_bounds(TIMER_TOPIC, 0)
+        if files.next_offset > high:
+            # what is in the wheel may be in the log and not in its queue yet
+            behind = files.check_tail(self.queue_offset_of) or 0
+            files.next_offset = min(files.next_offset, max(behind, high))
+        files.next_offset = max(files.next_offset, low)
+
+    def take(self, wheel: WheelNow) -> bool:
+        """The next messages of the topic; whether there may be more. NotPut, OSError."""
+        files = wheel.files
+        at, high = files.next_offset, self.high()
+        most = MESSAGES_MAX if wheel.until is None else min(MESSAGES_MAX, wheel.until - at)
+        if at >= high or most <= 0:
+            return False
+        found = self._store.query(TIMER_TOPIC, 0, at, most)
+        if found.status is not GetStatus.FOUND:
+            return self._without(files, found.next_offset, found.refused)
+        self._deliveries.sound(QUEUE)
+        # a run of one kind, so that all of it is done, or nothing
+        entries: list[Entry] = []
+        copies: list[MessageFields] = []
+        end_offset, behind = 0, at
+        for message in decode_messages(found.body):
+            goes = self._place_of(message, wheel)
+            if (isinstance(goes, Entry) and copies) or (
+                isinstance(goes, MessageFields) and entries
+            ):
+                break
+            if isinstance(goes, Entry):
+                entries.append(goes)
+            elif goes is not None:
+                copies.append(goes)
+            end_offset = message.physical_offset + message.size
+            behind = message.queue_offset + 1
+        else:
+            behind = found.next_offset
+        self._into_slots(wheel, entries)
+        end_offset = max(end_offset, self._deliveries.put(copies))
+        self.enqueued += len(entries) + len(copies)
+        files.next_offset = behind
+        wheel.progress.enqueued(at, end_offset)
+        return True
+
+    def _place_of(self, message: StoredMessage, wheel: WheelNow) -> Entry | MessageFields | None:
+        """What goes into the wheel; a copy, where the slot was read already; None: nothing is to be
+        done.
+        """
+        fields, progress = message.fields, wheel.progress
+        try:
+            goes = waiting_of(fields.properties)
+        except ValueError as error:
+            self._deliveries.park(str(error), message.queue_offset)
+            return None
+        slot_ms = self._rules.floor(goes.slot_ms)
+        if progress.was_delivered(message.queue_offset, slot_ms):
+            return None
+        follows = wheel.until is not None
+        if not follows and (slot_ms < progress.read_ms or slot_ms == wheel.reading_ms):
+            return self._late(fields, goes)
+        target = target_of(slot_ms, wheel.write_ms, self._rules, follows=follows)
+        name = java_string_hash if wheel.counts is None else wheel.counts.name
+        place = message.physical_offset, message.size
+        return Entry(target, wheel.write_ms, *place, name(goes.topic), goes.deletes is not None)
+
+    def _late(self, fields: MessageFields, goes: Waiting) -> MessageFields | None:
+        """Its slot is over. A recall that comes too late does nothing."""
+        if goes.deletes is not None:
+            return None
+        return delivered(fields, goes, NEVER_ENQUEUED, self._now_ms())
+
+    def _into_slots(self, wheel: WheelNow, entries: list[Entry]) -> None:
+        if not entries:
+            return
+        wheel.files.put(entries)
+        if wheel.counts is not None:
+            for entry in entries:
+                if not entry.deletes:
+                    wheel.counts.came(entry.target.slot_ms, entry.topic_hash)
+
+    def _without(self, files: TimerFiles, next_offset: int, bad: BadRecord | None) -> bool:
+        """Nothing can be read at the place of the queue; whether it moved on."""
+        if bad is not None:
+            if not self._deliveries.gives_up(bad, QUEUE):
+                return False
+            next_offset = files.next_offset + 1
+        moved = next_offset != files.next_offset
+        files.next_offset = next_offset
+        return moved
