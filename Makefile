@@ -46,7 +46,7 @@ demo: setup ## the main job on real parts: failovers under load, then the histor
 test: setup ## everything that must be green: house, unit, golden, property, simulation's budget, integration (some 12 minutes on two cores)
 	@$(MAKE) --no-print-directory check-layout
 	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line check-types check-house classes
-	@$(MAKE) --no-print-directory --jobs 5 --output-sync=line CLASSES= KAFKA_CLASSES= $(PARTS)
+	@$(MAKE) --no-print-directory --jobs 6 --output-sync=line CLASSES= KAFKA_CLASSES= $(PARTS)
 
 .PHONY: test-long
 test-long: classes ## what make test leaves out: tools interrupted, answers compared with Spark's, all cases of generated tests, a quarter of an hour of simulation
@@ -78,7 +78,7 @@ format: setup ## lay the code out, and cure what can be cured without thinking
 # Test modules of a folder that hold such a mark: to import all others costs as much as some tests.
 marked = $$(grep -rl 'mark\.$(1)' $(2) --include='test_*.py' | sort)
 
-# Five at a time in this order, so that the long ones do not begin last: two cores are idle for much of the time
+# Six at a time in this order, so that the long ones do not begin last: two cores are idle for much of the time
 # with two, for much of what is tested is waiting. A unit test that wants a Kafka goes where one runs.
 PARTS := test-integration-2 test-integration-1 test-simulation test-lake test-tables-1 test-parts-2 test-parts-1 test-spark test-tables-2
 .PHONY: $(PARTS) test-parts test-tables test-integration
