@@ -16,9 +16,6 @@ WORLDS ?= cluster control store services
 ARGS ?=
 # unit tests write to memory where 8 GiB are free: their flushes would wait for a disk that tests nothing of theirs
 IN_MEMORY ?= $(shell [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'END { print $$4 }')" -gt 8388608 ] && echo TMPDIR=/dev/shm)
-# what parts of the tests need first; none where it is there, so that they begin in their order
-CLASSES ?= classes
-KAFKA_CLASSES ?= kafka-classes
 
 # run SCRIPT ARGUMENTS, or say that it has not landed yet
 run_script = @if [ -f $(1) ]; then exec $(V)/python $(1) $(2); else echo "make $@: $(1) is not there yet" >&2; exit 2; fi
@@ -45,8 +42,7 @@ demo: setup ## the main job on real parts: failovers under load, then the histor
 .PHONY: test
 test: setup ## everything that must be green: house, unit, golden, property, simulation's budget, integration (some 12 minutes on two cores)
 	@$(MAKE) --no-print-directory check-layout
-	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line check-types check-house classes
-	@$(MAKE) --no-print-directory --jobs 6 --output-sync=line CLASSES= KAFKA_CLASSES= $(PARTS)
+	@$(MAKE) --no-print-directory --jobs 6 --output-sync=line check-types check-house classes $(PARTS)
 
 .PHONY: test-long
 test-long: classes ## what make test leaves out: tools interrupted, answers compared with Spark's, all cases of generated tests, a quarter of an hour of simulation
@@ -79,8 +75,9 @@ format: setup ## lay the code out, and cure what can be cured without thinking
 marked = $$(grep -rl 'mark\.$(1)' $(2) --include='test_*.py' | sort)
 
 # Six at a time in this order, so that the long ones do not begin last: two cores are idle for much of the time
-# with two, for much of what is tested is waiting. A unit test that wants a Kafka goes where one runs.
-PARTS := test-integration-2 test-integration-1 test-simulation test-lake test-tables-1 test-parts-2 test-parts-1 test-spark test-tables-2
+# with two, for much of what is tested is waiting. The first three need no Java's classes, which are laid out
+# meanwhile. A unit test that wants a Kafka goes where one runs.
+PARTS := test-simulation test-tables-1 test-parts-2 test-integration-2 test-integration-1 test-lake test-parts-1 test-spark test-tables-2
 .PHONY: $(PARTS) test-parts test-tables test-integration
 test-parts: test-parts-1 test-parts-2
 
@@ -106,16 +103,16 @@ test-simulation:
 test-integration: test-integration-1 test-integration-2
 
 # Two halves of one length, by the first letter: these tests wait more than they work.
-test-integration-1: $(KAFKA_CLASSES)
+test-integration-1: kafka-classes
 	$(PYTEST) -m "not spark and not long" --durations=8 $(wildcard tests/integration/test_[a-k]*.py)
 
-test-integration-2: $(KAFKA_CLASSES)
+test-integration-2: kafka-classes
 	$(PYTEST) -m "not spark and not long" --durations=8 $(wildcard tests/integration/test_[l-z]*.py) $(call marked,kafka,tests/unit)
 
-test-lake: $(CLASSES)
+test-lake: classes
 	$(PYTEST) -m "spark and not long" --durations=8 $(call marked,spark,tests/integration)
 
-test-spark: $(CLASSES)
+test-spark: classes
 	$(PYTEST) -m "spark and not long" --durations=8 $(call marked,spark,tests/unit)
 
 .PHONY: unit

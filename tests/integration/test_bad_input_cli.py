@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from events import topics
@@ -25,7 +24,7 @@ from infra.kafka.server import LocalKafka
 from infra.processes import children, status
 from infra.processes.ports import pick_block
 from processors.log.topics import settings_of
-from tests.support.kafka_topics import delete_topics
+from tests.support.kafka_topics import delete_records, delete_topics
 from tests.support.local_cluster import COMMAND, ROOT, regent, wait_until
 from tests.support.small_disk import small_disk
 
@@ -492,9 +491,7 @@ def test_topics_with_wrong_settings_and_logs_with_a_hole_stop_a_controller(
         == "1"
     )
 
-    first = TopicPartition(topics.COMMANDS_TOPIC, 0, 1)
-    for future in controller.admin.delete_records([first]).values():
-        future.result(20)
+    delete_records(controller.admin, topics.COMMANDS_TOPIC, 1)
     line = controller.refused(LOG_IS_BROKEN)
     assert re.search(
         "regent.commands begins at offset 1: its beginning was deleted; .*restore it", line

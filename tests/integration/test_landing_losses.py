@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, OUTCOMES_TOPIC
@@ -21,6 +21,7 @@ from lakehouse.tables import delta
 from lakehouse.tables.lake import open_lake
 from lakehouse.tables.losses import read_losses
 from lakehouse.tables.specs import ACCEPTED, BRONZE, RETENTION
+from tests.support.kafka_topics import delete_records
 from tests.support.landed_log import outcome_records
 from tests.support.landing_stage import WAIT_S, Job, ends_of, event, long_history, make_topics
 from tests.support.local_cluster import ROOT
@@ -54,8 +55,7 @@ class Log:
         self._events += count
 
     def drop(self, topic: str, below: int) -> None:
-        for done in self._admin.delete_records([TopicPartition(topic, 0, below)]).values():
-            done.result(WAIT_S)
+        delete_records(self._admin, topic, below)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from brokers.remoting.calls import RemotingError
@@ -28,7 +28,7 @@ from processors.log import faust_worker
 from processors.log.faust_worker import FaustWorker
 from tests.support.brokers import free_port
 from tests.support.controllers import NAMES, PATIENT, WAIT_S, Controllers
-from tests.support.kafka_topics import delete_topics
+from tests.support.kafka_topics import delete_records, delete_topics
 from tests.support.local_cluster import ROOT
 
 pytestmark = [pytest.mark.kafka, pytest.mark.processes]
@@ -134,8 +134,7 @@ async def test_an_exception_ends_the_process_and_the_standby_ends_without_the_be
     code, said = controllers.wait_end("c1")
     assert code == EXIT_HALTED and "planted" in said
     await controllers.until(lambda all_: all_["c2"]["role"] == "active", "the standby leads")
-    for future in admin.delete_records([TopicPartition(COMMANDS_TOPIC, 0, 1)]).values():
-        future.result(20)
+    delete_records(admin, COMMANDS_TOPIC, 1)
     code, said = controllers.wait_end("c2")
     assert code == EXIT_HALTED and "begins at offset 1: its beginning was deleted" in said, said
     refused(controllers, "begins at offset 1: its beginning was deleted")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from infra.kafka.server import LocalKafka, wait_ready
@@ -26,6 +27,24 @@ def delete_topics(admin: AdminClient, chosen: Callable[[str], bool]) -> None:
     for future in admin.delete_topics(names).values() if names else ():
         future.result(ANSWER_S)
     wait_until(lambda: not present(), "the topics are gone")
+
+
+def delete_records(admin: AdminClient, topic: str, below: int) -> None:
+    """Delete what partition 0 of a topic holds below that offset. Of a topic that was made anew a
+    client may know for a moment only that the former one is gone.
+    """
+
+    def deleted() -> bool:
+        (future,) = admin.delete_records([TopicPartition(topic, 0, below)]).values()
+        try:
+            future.result(ANSWER_S)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._NOENT:
+                raise
+            return False
+        return True
+
+    wait_until(deleted, f"records of {topic} below {below} are deleted")
 
 
 def emptied(kafka: LocalKafka) -> LocalKafka:
