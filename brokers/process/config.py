@@ -127,8 +127,9 @@ class BrokerConfig(BaseModel):
     sync_flush_timeout_ms: int = Field(5_000, ge=100)
     partial_frame_timeout_ms: int = Field(30_000, ge=100)
     ack_timeout_ms: int = Field(3_000, ge=100)
-    # RocketMQ's waitTimeMillsInSendQueue and osPageCacheBusyTimeOutMills: a send that was not
-    # written for so long, and sends that came while an append took longer, are refused as too much.
+    # RocketMQ's waitTimeMillsInSendQueue and osPageCacheBusyTimeOutMills: what is refused as too
+    # much is sends that were not written for longer, behind others that were not either, and sends
+    # that came while an append took longer.
     send_queue_wait_ms: int = Field(QUEUE_WAIT_MS, ge=1)
     page_cache_busy_ms: int = Field(PAGE_CACHE_BUSY_MS, ge=1)
     hold_without_master_ms: int = Field(2_000, ge=0)

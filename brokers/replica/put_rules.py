@@ -163,9 +163,10 @@ def combine(replication: Confirmation, flush: Flushed) -> PutStatus:
 
 
 class BusyGate:
-    """Sheds load as RocketMQ's fast failure does: sends that waited too long to be written, and
-    sends that came while an append hung. Times are ms of one monotonic clock. Both limits may be
-    changed while it is in use.
+    """Sheds load as RocketMQ's fast failure does: sends that waited too long to be written while
+    others before them did too, and sends that came while an append hung. A process that stood
+    still for a moment has no queue, and its clients have seconds. Times are ms of one monotonic
+    clock. Both limits may be changed while it is in use.
     """
 
     def __init__(
@@ -173,6 +174,7 @@ class BusyGate:
     ) -> None:
         self.queue_wait_ms, self.page_cache_busy_ms = queue_wait_ms, page_cache_busy_ms
         self._hung_until_ms: int | None = None
+        self._late = False
 
     def appended(self, began_ms: int, ended_ms: int) -> None:
         """An append is over. What is taken right behind one that hung came while it did."""
@@ -187,7 +189,8 @@ class BusyGate:
         if hung_until_ms is not None and taken_ms <= hung_until_ms:
             return code_of(PutStatus.OS_PAGE_CACHE_BUSY)
         waited_ms = now_ms - taken_ms
-        if waited_ms <= self.queue_wait_ms:
+        before, self._late = self._late, waited_ms > self.queue_wait_ms
+        if not (before and self._late):
             return None
         words = (
             "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: "

@@ -229,11 +229,13 @@ async def test_6_1_who_is_queued_for_more_than_200_ms_is_not_written(
         await desk.ask(send_request("T", b"x"))
         times = iter([1_000, 1_201])
         end = desk.store.log_end
+        gate = BusyGate()
+        assert gate.refusal(700, 1_000) is None  # there is a queue already
         # A clock of the sends alone: others read theirs whenever their time has come.
         monkeypatch.setattr(
             desk.service.sends, "_clock", SimpleNamespace(now_ms=lambda: next(times))
         )
-        desk.service.sends.gate = BusyGate()
+        desk.service.sends.gate = gate
         answer = await desk.ask(send_request("T", b"y"))
         assert (
             answer.code == 2

@@ -142,23 +142,28 @@ func sendUntilStored(sender rocketmq.Producer, topic string, sequence int64, bod
 
 var code = regexp.MustCompile(`^CODE: (\d+)`)
 
-// What went wrong, in one word without a comma.
+// What went wrong: a word or the broker's code, and what it says.
 func kind(err error) string {
 	if errors.Is(err, rocketmqErrors.ErrRequestTimeout) {
 		return "timeout"
 	}
 	if found := code.FindStringSubmatch(err.Error()); found != nil {
-		return "code" + found[1]
+		return "code" + found[1] + " " + line(err.Error()[len(found[0]):])
 	}
 	if strings.Contains(err.Error(), "route info not found") {
 		return "noRoute"
 	}
-	return strings.Map(func(r rune) rune {
+	return line(err.Error())
+}
+
+// Without a comma, on one line.
+func line(text string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r == ',' || r == '\n' {
 			return ' '
 		}
 		return r
-	}, err.Error())
+	}, text))
 }
 
 func consume(given options) {

@@ -66,11 +66,19 @@ def test_a_stored_message_is_answered_without_words_whatever_is_said_of_it() -> 
         assert remark == (None if status in STORED else "more about it")
 
 
-def test_who_waited_too_long_is_not_written() -> None:
+def test_who_waited_too_long_behind_others_who_did_is_not_written() -> None:
     gate = BusyGate(queue_wait_ms=200)
-    assert gate.refusal(1_000, 1_200) is None
-    code, remark = gate.refusal(1_000, 1_201) or (0, None)
-    assert code == 2 and remark is not None and "period in queue: 201ms" in remark
+    assert gate.refusal(1_000, 1_200) is None and gate.refusal(1_200, 1_401) is None
+    for _ in range(2):
+        code, remark = gate.refusal(1_401, 1_602) or (0, None)
+        assert code == 2 and remark is not None and "period in queue: 201ms" in remark
+
+
+def test_a_process_that_stands_still_for_a_moment_refuses_nobody_for_it() -> None:
+    gate = BusyGate(queue_wait_ms=200)
+    for at_ms in range(0, 10_000, 1_000):
+        assert gate.refusal(at_ms, at_ms + 900) is None
+        assert gate.refusal(at_ms + 900, at_ms + 950) is None
 
 
 def test_who_came_behind_an_append_that_hung_is_sent_away_once() -> None:
