@@ -11,10 +11,12 @@ import json
 import signal
 import time
 
+from processors.fold.state_digest import STATE_DIGEST_EVERY, has_state_digest
 from processors.log.faust_worker import FaustWorker
 from tests.chaos.hits import NotAsItShouldBe
 from tests.chaos.registrations import register_all
 from tests.chaos.stage import Stage
+from tests.support.local_cluster import wait_until
 
 READ_WITHIN_S = 10.0
 PAUSE_S = 20.0
@@ -24,6 +26,7 @@ SETS = 1_000
 STRANGERS = 3
 STORM_DECISIONS = 10
 STUCK_WITHIN_S = 20.0
+SNAPSHOT_TRIES = 5
 EXPELLED_AFTER_S = 6.0
 """Longer than the group's session timeout."""
 HALTED = "it is stuck; starting again helps"
@@ -141,11 +144,21 @@ def snapshots_corrupted(stage: Stage) -> str:
     """Every snapshot of one controller is torn or flipped while it is down; it comes back with the
     same state.
     """
-    victim = stage.leader()
-    with stage.held(victim):
+    leader = stage.leader()
+    victim = next(
+        one["name"] for one in stage.cluster.processes("controller") if one["name"] != leader
+    )
+    for number in range(SNAPSHOT_TRIES):
+        _decide_up_to_a_digest(stage, leader, victim, number)
+        stage.hold(victim)
         snapshots = sorted((stage.notes_of(victim) / "snapshots").glob("snapshot-*.bin"))
-        if not snapshots:
-            raise NotAsItShouldBe(f"{victim} has written no snapshot when it stopped")
+        if snapshots:
+            break
+        stage.let_start(victim)  # something else was decided in the last moment
+        stage.wait_ready(victim)
+    else:
+        raise NotAsItShouldBe(f"{victim} has written no snapshot in {SNAPSHOT_TRIES} stops")
+    try:
         for number, path in enumerate(snapshots):
             data = bytearray(path.read_bytes())
             if number % 2:
@@ -153,10 +166,24 @@ def snapshots_corrupted(stage: Stage) -> str:
             else:
                 data[len(data) // 2] ^= 1
             path.write_bytes(data)
+    finally:
+        stage.let_start(victim)
+        stage.wait_ready(victim)
     if "is not used: torn" not in stage.log_of(victim):
         raise NotAsItShouldBe(f"{victim} did not say that its snapshots are torn")
     stage.leader()
     return f"{len(snapshots)} snapshots of {victim} destroyed"
+
+
+def _decide_up_to_a_digest(stage: Stage, leader: str, follower: str, number: int) -> None:
+    """Until both have folded the command of such an offset: a stop writes a snapshot only there."""
+    for decided in range(2 * STATE_DIGEST_EVERY):
+        stage.decide(f"snapshots-{number}-{decided}")
+        offset = stage.applied_offset(leader)
+        if has_state_digest(offset):
+            wait_until(lambda: stage.applied_offset(follower) >= offset, f"{follower} is as far")
+            return
+    raise NotAsItShouldBe(f"{leader} has met no offset with a digest")
 
 
 def worker_stuck(stage: Stage) -> str:

@@ -83,6 +83,16 @@ class Stage(Hits):
 
     # -- questions ---------------------------------------------------------------------------------
 
+    def applied_offset(self, name: str) -> int:
+        """Of the last command that this controller folded; -1 while it does not say."""
+        (address,) = (
+            one["status_address"]
+            for one in self.cluster.processes("controller")
+            if one["name"] == name
+        )
+        answer = status.ask_all([address], 500)[address]
+        return answer.get("applied_offset", -1) if answer else -1
+
     @property
     def controllers(self) -> list[str]:
         return [one["address"] for one in self.cluster.processes("controller")]
