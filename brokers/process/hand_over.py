@@ -39,6 +39,10 @@ PREPARE_MS = 1_000
 LAST_COPY_MS = 300
 HAND_OVERS_MAX = 3
 """Before one stop: it may be elected again while it waits for clients to go."""
+TRIES_MAX = 3
+"""Of one of these hand-overs: a member that did not take over may do so a moment later."""
+MEMBER_WAIT_MS = 5_000
+"""A stop waits so long for a member that may take over soon: it follows, or is started anew."""
 SAY_EVERY_MS = 10_000
 
 _log = logging.getLogger("regent.broker.hand_over")
@@ -160,7 +164,7 @@ class MasterHandOver:
             return "its address is unknown"
         try:
             answer = await self._client.call(
-                address, take_tables(self._roles.current.master_epoch), timeout_ms
+                address, take_tables(self._roles.current.master_epoch, to_lead=True), timeout_ms
             )
         except RemotingError as error:
             return str(error) or type(error).__name__
@@ -245,19 +249,60 @@ class MasterHandOver:
         then, and as a slave through which clients read or wrote lately, it stays until they have
         read a route without it. `still()` is called while it does; `in_a_hurry()` ends it.
         """
-        for _ in range(HAND_OVERS_MAX):
+        self._roles.leaving = True
+        for number in range(HAND_OVERS_MAX):
             if self._membership.leader is None or in_a_hurry():
                 return
             led = self._roles.serving
-            if led:
-                try:
-                    await self.run()
-                except Refused as refused:
-                    _log.info("stopping without a hand-over: %s", refused)
-                    return
+            if led and not await self._gave_up(number > 0, still, in_a_hurry):
+                return
             await self._stay(led, still, in_a_hurry)
             if not self._roles.serving:
                 return
+
+    async def _gave_up(
+        self, again: bool, still: Callable[[], object], in_a_hurry: Callable[[], bool]
+    ) -> bool:
+        """Another one leads. `again`: this broker was elected while it stayed, and its slaves may
+        not have found it yet.
+        """
+        reason = ""
+        for _ in range(TRIES_MAX):
+            await self._until_able(again, still, in_a_hurry)
+            try:
+                await self.run()
+                return True
+            except Refused as refused:
+                reason = str(refused)
+            if not self._roles.serving:
+                return True
+            if in_a_hurry() or not self._slaves():
+                break
+        _log.info("stopping without a hand-over: %s", reason)
+        return False
+
+    async def _until_able(
+        self, again: bool, still: Callable[[], object], in_a_hurry: Callable[[], bool]
+    ) -> None:
+        """No hand-over is under way, and a member is close behind; or none will be soon."""
+        waits_ms = min(MEMBER_WAIT_MS, self._limits.drain_ms)
+        until_ms = self._clock.now_ms() + waits_ms
+        while (
+            self._roles.serving
+            and not in_a_hurry()
+            and self._clock.now_ms() < until_ms
+            and (self._busy or not self._able())
+            and (self._busy or again or self._slaves())
+            and self._membership.leader is not None
+        ):
+            still()
+            await asyncio.sleep(LOOK_MS / 1000)
+
+    def _able(self) -> bool:
+        try:
+            return bool(candidates(self._slaves(), self._replica.store.log_end, None))
+        except Refused:
+            return False
 
     async def _stay(
         self, led: bool, still: Callable[[], object], in_a_hurry: Callable[[], bool]
