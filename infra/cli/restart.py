@@ -28,7 +28,7 @@ LEAVES_WITHIN_S = 180.0
 """A master stays for clients with an old route: for drain_ms at most, a minute by default."""
 ASK_WITHIN_S = 30.0
 PATIENCE_S = 10.0
-"""A broker that is started anew is back before; one that is not is told of."""
+"""A set that is well is whole before; what else is waited for is told."""
 LOCK = "restart.lock"
 
 
@@ -100,10 +100,9 @@ def restart(
         name = next_of(left, master, _leaving(cluster))
         left.remove(name)
         began, process = time.monotonic(), _process(cluster, name)
-        gone = _Leaving(cluster, name, process["pid"], say).gone
+        gone = _Leaving(cluster, process, say).gone
         end(process)
-        with told(f"{name} is not back yet, its log is in {cluster.folder.logs}", PATIENCE_S):
-            cluster.wait(f"the restart of {name}", gone, LEAVES_WITHIN_S)
+        cluster.wait(f"the restart of {name}", gone, LEAVES_WITHIN_S)
         view = _whole(cluster)
         say(
             f"{name}: restarted and in sync after {time.monotonic() - began:.1f} s; replica "
@@ -130,16 +129,19 @@ class _Leaving:
     """One broker between the request to stop and its new process."""
 
     def __init__(
-        self, cluster: DemoCluster, name: str, old_pid: int, say: Callable[[str], None]
+        self, cluster: DemoCluster, process: dict[str, Any], say: Callable[[str], None]
     ) -> None:
         self._cluster = cluster
-        self._name = name
-        self._old_pid = old_pid
+        self._name = process["name"]
+        self._old_pid = process["pid"]
+        self._starts = process.get("restarts", 0) + 1
         self._say = say
-        self._said = False
+        self._said = self._ended = False
 
     def gone(self) -> bool:
-        """The new process is ready. Says once why the old one still stays."""
+        """The new process is ready. Says once why the old one still stays, and that the new one
+        does not come up.
+        """
         now = _process(self._cluster, self._name)
         if now["pid"] == self._old_pid and not self._said:
             status = self._cluster.broker_status(str(now["address"])) or {}
@@ -149,6 +151,12 @@ class _Leaving:
                     f"{self._name}: passes on what clients with an old route still send, for "
                     f"{left_ms / 1000:.0f} s at least"
                 )
+        if now.get("restarts", 0) > self._starts and not self._ended:
+            self._ended = True
+            self._say(
+                f"{self._name}: its new process ended with exit code {now['last_exit']} and is "
+                f"started again; its log is {self._cluster.folder.log_of(self._name)}"
+            )
         return now["state"] == "ready" and now["pid"] not in (None, self._old_pid)
 
 

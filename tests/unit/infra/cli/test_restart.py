@@ -145,6 +145,17 @@ def test_a_broker_that_does_not_come_back_leaves_the_others_alone() -> None:
     assert cluster.ended == ["b-2"]
 
 
+def test_a_new_process_that_does_not_come_up_is_told_before_the_wait_is_over() -> None:
+    """A full disk, a setting that cannot be: the supervisor starts it again and again."""
+    cluster, said = Cluster(comes_back=False), []
+    cluster.found[1] |= {"restarts": 4}
+    again = {"restarts": 6, "pid": None, "state": "restarting", "last_exit": 2}
+    end = lambda process: cluster.found.__setitem__(1, cluster.found[1] | again)
+    with pytest.raises(Problem, match="the restart of b-2"):
+        restart(cluster, ["b-2"], end, said.append)  # type: ignore[arg-type]
+    assert len(said) == 1 and "ended with exit code 2" in said[0] and "b-2.log" in said[0]
+
+
 def test_the_next_one_waits_until_the_last_has_what_was_acknowledged() -> None:
     cluster = Cluster()
     cluster.behind_after = "h:2"
