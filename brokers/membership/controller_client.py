@@ -148,7 +148,7 @@ class ControllerClient:
                 connection = await self._client.connect(address)
             except RemotingError as error:
                 if said != (said := str(error)):  # once for each reason
-                    _log.warning("controller %s is not reached, goes on trying", error)
+                    _log.warning("a controller is not reached, and is tried again: %s", error)
                 await asyncio.sleep(RECONNECT_PAUSE_MS / 1000)
                 continue
             said = ""

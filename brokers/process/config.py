@@ -232,6 +232,17 @@ class BrokerConfig(BaseModel):
         return {**fields, "ha_listen": join_address(host, port + 1)}
 
     @model_validator(mode="after")
+    def _apart(self) -> BrokerConfig:
+        """HA is bound once the broker has its id: a port that is taken twice would show late."""
+        names: dict[str, str] = {}
+        for name in ("listen", "ha_listen", "http_listen"):
+            address = getattr(self, name)
+            first = names.setdefault(address, name)
+            if first != name and split_address(address)[1]:
+                raise ValueError(f"{first} and {name} are both {address}: each needs its own port")
+        return self
+
+    @model_validator(mode="after")
     def _reachable(self) -> BrokerConfig:
         """What others are given is an address that they can reach."""
         for name, given in (("advertise", self.advertised), ("ha_advertise", self.ha_advertised)):

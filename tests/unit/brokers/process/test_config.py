@@ -64,6 +64,8 @@ def test_flags_alone_are_enough() -> None:
         ('name_servers = ["http://n:9876"]', "name_servers: 'http://n:9876' is not host:port"),
         ('name_servers = ["n:9876;m:9876"]', "name_servers"),
         ('listen = ":10911"', "write 0.0.0.0:10911"),
+        ('listen = "h:9"\nha_listen = "h:9"', "listen and ha_listen are both h:9"),
+        ('listen = "h:9"\nhttp_listen = "h:10"', "ha_listen and http_listen are both h:10"),
     ],
 )
 def test_what_is_wrong_is_named_in_one_line(tmp_path: Path, text: str, named: str) -> None:
