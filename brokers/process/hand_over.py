@@ -39,13 +39,16 @@ PREPARE_MS = 1_000
 LAST_COPY_MS = 300
 HAND_OVERS_MAX = 3
 """Before one stop: it may be elected again while it waits for clients to go."""
-TRIES_MAX = 3
-"""Of one of these hand-overs: a member that did not take over may do so a moment later."""
-MEMBER_WAIT_MS = 5_000
+MEMBER_WAIT_MS, TRY_EVERY_MS = 5_000, 500
 """A stop waits so long for a member that may take over soon: it follows, or is started anew."""
 SAY_EVERY_MS = 10_000
 
 _log = logging.getLogger("regent.broker.hand_over")
+
+
+def longest_stop_ms(drain_ms: int) -> int:
+    """How long a stop may wait for members and clients, all in all."""
+    return HAND_OVERS_MAX * (drain_ms + MEMBER_WAIT_MS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,11 +267,19 @@ class MasterHandOver:
         self, again: bool, still: Callable[[], object], in_a_hurry: Callable[[], bool]
     ) -> bool:
         """Another one leads. `again`: this broker was elected while it stayed, and its slaves may
-        not have found it yet.
+        not have found it yet. One that was linked may be started anew meanwhile.
         """
-        reason = ""
-        for _ in range(TRIES_MAX):
-            await self._until_able(again, still, in_a_hurry)
+        may_come = again or self._busy or bool(self._slaves())
+        until_ms = self._clock.now_ms() + min(MEMBER_WAIT_MS, self._limits.drain_ms)
+
+        def worth_waiting() -> bool:
+            over = self._clock.now_ms() >= until_ms or self._membership.leader is None
+            return may_come and not over and not in_a_hurry()
+
+        while True:
+            while worth_waiting() and self._roles.serving and (self._busy or not self._able()):
+                still()
+                await asyncio.sleep(LOOK_MS / 1000)
             try:
                 await self.run()
                 return True
@@ -276,27 +287,11 @@ class MasterHandOver:
                 reason = str(refused)
             if not self._roles.serving:
                 return True
-            if in_a_hurry() or not self._slaves():
-                break
-        _log.info("stopping without a hand-over: %s", reason)
-        return False
-
-    async def _until_able(
-        self, again: bool, still: Callable[[], object], in_a_hurry: Callable[[], bool]
-    ) -> None:
-        """No hand-over is under way, and a member is close behind; or none will be soon."""
-        waits_ms = min(MEMBER_WAIT_MS, self._limits.drain_ms)
-        until_ms = self._clock.now_ms() + waits_ms
-        while (
-            self._roles.serving
-            and not in_a_hurry()
-            and self._clock.now_ms() < until_ms
-            and (self._busy or not self._able())
-            and (self._busy or again or self._slaves())
-            and self._membership.leader is not None
-        ):
+            if not worth_waiting():
+                _log.info("stopping without a hand-over: %s", reason)
+                return False
             still()
-            await asyncio.sleep(LOOK_MS / 1000)
+            await asyncio.sleep(TRY_EVERY_MS / 1000)
 
     def _able(self) -> bool:
         try:

@@ -30,6 +30,12 @@ ASK_WITHIN_S = 30.0
 PATIENCE_S = 10.0
 """A set that is well is whole before; what else is waited for is told."""
 LOCK = "restart.lock"
+FEW = {
+    1: "one replica alone: nobody takes over, and sends fail until it is back",
+    2: "two replicas: sends wait while one of them is away, and fail when that outlasts their "
+    "timeout (3 s by default); with three none does",
+}
+"""By the number of replicas: what the promise that no send fails does not cover."""
 
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
@@ -91,8 +97,8 @@ def restart(
     """One after the other, first those that are leaving already. Problem when the set does not
     become whole again: the others are left as they are.
     """
-    if len(cluster.processes("broker")) == 1:
-        say("one replica alone: nobody takes over, and sends fail until it is back")
+    if warning := FEW.get(len(cluster.processes("broker"))):
+        say(warning)
     left = [*(name for name in _leaving(cluster) if name not in names), *names]
     view = _whole(cluster, except_for=_leaving(cluster))
     while left:

@@ -208,6 +208,19 @@ async def test_a_stop_waits_for_a_member_that_still_catches_up() -> None:
     assert around.elected == [2] and around.roles.role == "SLAVE"
 
 
+async def test_a_stop_waits_for_the_only_member_when_it_is_started_anew_just_then() -> None:
+    around = Around(table_answers={"h:2": [-1], "h:3": [-1]})
+    able, seen = around.slaves, 0
+
+    def still() -> None:
+        nonlocal seen
+        seen += 1
+        around.slaves = () if seen < 5 else able  # the supervisor has killed it, and it is back
+
+    await around.work.before_stop(still)
+    assert around.elected == [2] and around.roles.role == "SLAVE" and seen >= 5
+
+
 async def test_a_stop_waits_for_the_hand_over_that_is_under_way() -> None:
     around = Around(elect_code=None, hold_ms=2_000)
     wish = asyncio.ensure_future(around.work.run(3))

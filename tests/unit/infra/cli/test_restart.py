@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -143,6 +144,15 @@ def test_a_broker_that_does_not_come_back_leaves_the_others_alone() -> None:
     with pytest.raises(Problem, match="the restart of b-2"):
         restart(cluster, ["b-1", "b-2", "b-3"], cluster.end, print)  # type: ignore[arg-type]
     assert cluster.ended == ["b-2"]
+
+
+@pytest.mark.parametrize(("replicas", "said_first"), [(1, "nobody takes over"), (2, "sends wait")])
+def test_a_set_that_is_too_small_for_the_promise_is_told_so(replicas: int, said_first: str) -> None:
+    cluster, said = Cluster(), []
+    cluster.found = cluster.found[:replicas]
+    with contextlib.suppress(StopIteration):  # who would take over is not among these
+        restart(cluster, ["b-1"], cluster.end, said.append)  # type: ignore[arg-type]
+    assert said_first in said[0]
 
 
 def test_a_new_process_that_does_not_come_up_is_told_before_the_wait_is_over() -> None:
