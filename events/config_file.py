@@ -40,11 +40,14 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
-    """The file's tables. Raises ConfigError."""
+    """The file's tables, whether or not an editor put a byte order mark before them. Raises
+    ConfigError.
+    """
     try:
-        return tomllib.loads(read_bytes(path).decode("utf-8"))
+        return tomllib.loads(read_bytes(path).decode("utf-8-sig"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path} is not TOML: {error}") from None
+        text = str(error).replace("Cannot overwrite a value", "this name has a value already")
+        raise ConfigError(f"{path} is not TOML: {text}") from None
 
 
 def checked(
@@ -84,6 +87,15 @@ def _in_words(
             f"{place}: {name} is not known here{did_you_mean(name, [*model.model_fields, *also])}"
         )
     return f"{place}: {name}: {what}" if name else f"{place}: {what}"
+
+
+def named_folder(value: object) -> object:
+    """A folder's path as it was given. ValueError for an empty one, which would be the folder that
+    the process happens to be started in.
+    """
+    if isinstance(value, str) and not value.strip():
+        raise ValueError("names no folder")
+    return value
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -25,7 +25,8 @@ def parse(data: bytes | str) -> dict[str, str]:
     """The keys and values, in the order of the text; of a repeated key the last value counts, as
     in Java.
 
-    Bytes are read as UTF-8 (Java writes everything else as \\uXXXX, which is read too).
+    Bytes are read as UTF-8 (Java writes everything else as \\uXXXX, which is read too), a byte
+    order mark before them is passed over.
     """
     if len(data) > PROPERTIES_BYTES_MAX:
         raise PropertiesRejected(
@@ -33,7 +34,7 @@ def parse(data: bytes | str) -> dict[str, str]:
         )
     if isinstance(data, bytes):
         try:
-            data = data.decode("utf-8")
+            data = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise PropertiesRejected(f"byte {error.start} is not UTF-8") from None
     found: dict[str, str] = {}

@@ -141,13 +141,17 @@ class ControllerClient:
             self._keepers[address] = asyncio.ensure_future(self._keep_connected(address))
 
     async def _keep_connected(self, address: str) -> None:
+        said = ""
         while True:
             lost = self._lost[address] = asyncio.Event()
             try:
                 connection = await self._client.connect(address)
-            except RemotingError:
+            except RemotingError as error:
+                if said != (said := str(error)):  # once for each reason
+                    _log.warning("a controller is not reached, and is tried again: %s", error)
                 await asyncio.sleep(RECONNECT_PAUSE_MS / 1000)
                 continue
+            said = ""
             connection.attributes["controller"] = address
             greeting = self._greeting()
             if greeting is not None:

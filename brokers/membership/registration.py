@@ -179,7 +179,12 @@ class Registration:
     ) -> Effects:
         """The answer to 1012; `code` None means no answer came."""
         if code != CODE_OK or next_broker_id is None:
-            return (Wait(f"1012 answered {code}"),)
+            said = (
+                "no controller that leads answered 1012"
+                if code is None
+                else f"1012 answered {code}"
+            )
+            return (Wait(said),)
         # RocketMQ reads no further than the address. The code must not be guessable: it proves who
         # speaks under the id.
         check_code = f"{self.address};{wall_ms};{self._current_command_id()}"

@@ -37,7 +37,7 @@ from brokers.process.beats import Beats
 from brokers.process.config import BrokerConfig
 from brokers.process.disk_watch import DiskHandOver, DiskWatch
 from brokers.process.event_reporter import EventReporter
-from brokers.process.hand_over import HAND_OVERS_MAX, MasterHandOver, StopLimits
+from brokers.process.hand_over import MasterHandOver, StopLimits, longest_stop_ms
 from brokers.process.in_force import live_config
 from brokers.process.opening import Opening
 from brokers.process.predecessor import forget_leaving, leaves_in_ms, note_leaving, once_free
@@ -119,7 +119,7 @@ async def run(config: BrokerConfig) -> int:
         else:
             try:
                 if stopping.is_set():
-                    note_leaving(config.store_dir, HAND_OVERS_MAX * config.drain_ms)
+                    note_leaving(config.store_dir, longest_stop_ms(config.drain_ms))
                     await broker.hand_over.before_stop(at_the_latest.put_off, hurry.is_set)
             finally:
                 await broker.stop("asked to" if stopping.is_set() else "failed")

@@ -13,11 +13,17 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from brokers.remoting.addresses import ANY_HOSTS, is_loopback, join_address, split_address
+from brokers.remoting.addresses import (
+    ANY_HOSTS,
+    is_loopback,
+    join_address,
+    split_address,
+    written_address,
+)
 from brokers.replica.put_rules import PAGE_CACHE_BUSY_MS, QUEUE_WAIT_MS
 from brokers.service.sending.timed import PRECISIONS_MS, ROLL_WINDOW_MAX
 from brokers.store.log.delay_levels import DELAY_LEVELS, delay_levels
-from events.config_file import ConfigError, kafka_texts, load_config
+from events.config_file import ConfigError, kafka_texts, load_config, named_folder
 
 __all__ = ["BrokerConfig", "ConfigError", "load"]
 
@@ -165,12 +171,17 @@ class BrokerConfig(BaseModel):
     @field_validator("listen", "advertise", "ha_listen", "ha_advertise")
     @classmethod
     def _address(cls, value: str | None) -> str | None:
-        return value if value is None else _checked_address(value)
+        return value if value is None else written_address(value)
+
+    @field_validator("store_dir", mode="before")
+    @classmethod
+    def _folder(cls, value: object) -> object:
+        return named_folder(value)
 
     @field_validator("http_listen")
     @classmethod
     def _http_address(cls, value: str) -> str:
-        return _checked_address(value) if value else value
+        return written_address(value) if value else value
 
     @field_validator("metrics_labels")
     @classmethod
@@ -202,7 +213,7 @@ class BrokerConfig(BaseModel):
     @classmethod
     def _addresses(cls, value: object) -> object:
         parts = [part for part in value.split(";") if part] if isinstance(value, str) else value
-        return [_checked_address(str(part)) for part in parts] if isinstance(parts, list) else parts
+        return [written_address(str(part)) for part in parts] if isinstance(parts, list) else parts
 
     @field_validator("kafka", mode="before")
     @classmethod
@@ -222,6 +233,17 @@ class BrokerConfig(BaseModel):
         return {**fields, "ha_listen": join_address(host, port + 1)}
 
     @model_validator(mode="after")
+    def _apart(self) -> BrokerConfig:
+        """HA is bound once the broker has its id: a port that is taken twice would show late."""
+        names: dict[str, str] = {}
+        for name in ("listen", "ha_listen", "http_listen"):
+            address = getattr(self, name)
+            first = names.setdefault(address, name)
+            if first != name and split_address(address)[1]:
+                raise ValueError(f"{first} and {name} are both {address}: each needs its own port")
+        return self
+
+    @model_validator(mode="after")
     def _reachable(self) -> BrokerConfig:
         """What others are given is an address that they can reach."""
         for name, given in (("advertise", self.advertised), ("ha_advertise", self.ha_advertised)):
@@ -230,6 +252,12 @@ class BrokerConfig(BaseModel):
                     f"{name} must say where others reach this broker (HOST:PORT): listen names "
                     "every address"
                 )
+        if self.heartbeat_interval_ms >= self.controller_heartbeat_timeout_ms:
+            raise ValueError(
+                f"heartbeat_interval_ms ({self.heartbeat_interval_ms}) must be less than "
+                f"controller_heartbeat_timeout_ms ({self.controller_heartbeat_timeout_ms}): else "
+                "controllers take this broker for dead between two heartbeats"
+            )
         if is_loopback(self.ha_advertised) and not is_loopback(self.advertised):
             raise ValueError(
                 f"ha_listen is {self.ha_listen}, which other hosts cannot reach, but this broker "
@@ -250,11 +278,6 @@ class BrokerConfig(BaseModel):
         if host not in ANY_HOSTS:
             return self.ha_listen
         return join_address(split_address(self.advertised)[0], port)
-
-
-def _checked_address(value: str) -> str:
-    split_address(value)
-    return value.strip()
 
 
 def load(path: str | Path | None, overrides: Mapping[str, Any] | None = None) -> BrokerConfig:

@@ -39,9 +39,16 @@ PREPARE_MS = 1_000
 LAST_COPY_MS = 300
 HAND_OVERS_MAX = 3
 """Before one stop: it may be elected again while it waits for clients to go."""
+MEMBER_WAIT_MS, TRY_EVERY_MS = 5_000, 500
+"""A stop waits so long for a member that may take over soon: it follows, or is started anew."""
 SAY_EVERY_MS = 10_000
 
 _log = logging.getLogger("regent.broker.hand_over")
+
+
+def longest_stop_ms(drain_ms: int) -> int:
+    """How long a stop may wait for members and clients, all in all."""
+    return HAND_OVERS_MAX * (drain_ms + MEMBER_WAIT_MS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +167,7 @@ class MasterHandOver:
             return "its address is unknown"
         try:
             answer = await self._client.call(
-                address, take_tables(self._roles.current.master_epoch), timeout_ms
+                address, take_tables(self._roles.current.master_epoch, to_lead=True), timeout_ms
             )
         except RemotingError as error:
             return str(error) or type(error).__name__
@@ -245,19 +252,52 @@ class MasterHandOver:
         then, and as a slave through which clients read or wrote lately, it stays until they have
         read a route without it. `still()` is called while it does; `in_a_hurry()` ends it.
         """
-        for _ in range(HAND_OVERS_MAX):
+        self._roles.leaving = True
+        for number in range(HAND_OVERS_MAX):
             if self._membership.leader is None or in_a_hurry():
                 return
             led = self._roles.serving
-            if led:
-                try:
-                    await self.run()
-                except Refused as refused:
-                    _log.info("stopping without a hand-over: %s", refused)
-                    return
+            if led and not await self._gave_up(number > 0, still, in_a_hurry):
+                return
             await self._stay(led, still, in_a_hurry)
             if not self._roles.serving:
                 return
+
+    async def _gave_up(
+        self, again: bool, still: Callable[[], object], in_a_hurry: Callable[[], bool]
+    ) -> bool:
+        """Another one leads. `again`: this broker was elected while it stayed, and its slaves may
+        not have found it yet. One that was linked may be started anew meanwhile.
+        """
+        may_come = again or self._busy or bool(self._slaves())
+        until_ms = self._clock.now_ms() + min(MEMBER_WAIT_MS, self._limits.drain_ms)
+
+        def worth_waiting() -> bool:
+            over = self._clock.now_ms() >= until_ms or self._membership.leader is None
+            return may_come and not over and not in_a_hurry()
+
+        while True:
+            while worth_waiting() and self._roles.serving and (self._busy or not self._able()):
+                still()
+                await asyncio.sleep(LOOK_MS / 1000)
+            try:
+                await self.run()
+                return True
+            except Refused as refused:
+                reason = str(refused)
+            if not self._roles.serving:
+                return True
+            if not worth_waiting():
+                _log.info("stopping without a hand-over: %s", reason)
+                return False
+            still()
+            await asyncio.sleep(TRY_EVERY_MS / 1000)
+
+    def _able(self) -> bool:
+        try:
+            return bool(candidates(self._slaves(), self._replica.store.log_end, None))
+        except Refused:
+            return False
 
     async def _stay(
         self, led: bool, still: Callable[[], object], in_a_hurry: Callable[[], bool]

@@ -35,7 +35,7 @@ def send_terms(config: BrokerConfig, replica: LocalReplica) -> SendTerms:
     try:
         store_host = host_bytes(host, port)
     except ValueError:
-        store_host = host_bytes(socket.gethostbyname(host), port)
+        store_host = host_bytes(_number_of(host, config.advertised), port)
     return SendTerms(
         mastership,
         config.cluster_name,
@@ -46,6 +46,15 @@ def send_terms(config: BrokerConfig, replica: LocalReplica) -> SendTerms:
         config.reject_transactions,
         timer_rules(config),
     )
+
+
+def _number_of(host: str, advertised: str) -> str:
+    try:
+        return socket.gethostbyname(host)
+    except (OSError, UnicodeError) as error:
+        raise OSError(
+            f"{host!r} has no address, and others are told to come to {advertised}: {error}"
+        ) from None
 
 
 def pop_settings(config: BrokerConfig) -> PopSettings:

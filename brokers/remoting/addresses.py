@@ -1,11 +1,16 @@
 """Addresses as text.
 
-Responsible for: `host:port` both ways. Refuses to know: who listens there.
+Responsible for: `host:port` both ways, and what people write by mistake. Refuses to know: who
+listens there.
 """
 
 from __future__ import annotations
 
+import re
 from ipaddress import ip_address
+
+NO_HOST = re.compile(r"[^\w.:%-]")
+"""What stands in no host's name and in no number of one."""
 
 ANY_HOSTS = ("0.0.0.0", "::")
 """Hosts to listen at that name every address of the machine, and can be reached under none."""
@@ -36,6 +41,25 @@ def split_address(address: str) -> tuple[str, int]:
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65_535:
         raise ValueError(f"{address!r} is not host:port")
     return host.strip("[]"), int(port)
+
+
+def written_address(text: str) -> str:
+    """An address out of settings, without blanks around it. Raises ValueError that says what is
+    wrong with it: a scheme, several addresses in one, no host.
+    """
+    address = text.strip()
+    scheme, slashes, _ = address.partition("://")
+    if slashes:
+        raise ValueError(f"{address!r} is not host:port: leave out {scheme + slashes!r}")
+    host, _ = split_address(address)
+    if not host:
+        raise ValueError(
+            f"{address!r} names no host: write 0.0.0.0{address} to listen at every address of "
+            "this machine"
+        )
+    if found := NO_HOST.search(host):
+        raise ValueError(f"{address!r} is not one host:port: {found[0]!r} stands in no host")
+    return address
 
 
 def join_address(host: str, port: int) -> str:

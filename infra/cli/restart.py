@@ -1,8 +1,8 @@
 """`regent restart`: brokers of a local cluster anew, one after the other, so that no send fails for
 it.
 
-Responsible for: the order (slaves first, the master last), and that the set is whole before the
-next one is taken.
+Responsible for: the order (slaves first, the master last), that the set is whole before the next
+one is taken, and that one such command works on a cluster at a time.
 Refuses to know: how a broker ends (a master hands over first) and who starts it again (the
 supervisor).
 """
@@ -13,7 +13,7 @@ import argparse
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,10 +21,21 @@ from infra.cluster.data_folder import DataFolder
 from infra.cluster.flags import add_dir
 from infra.cluster.running import DemoCluster, SetView
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
+from infra.waiting import told
 
 LIMIT_S = 60.0
 LEAVES_WITHIN_S = 180.0
 """A master stays for clients with an old route: for drain_ms at most, a minute by default."""
+ASK_WITHIN_S = 30.0
+PATIENCE_S = 10.0
+"""A set that is well is whole before; what else is waited for is told."""
+LOCK = "restart.lock"
+FEW = {
+    1: "one replica alone: nobody takes over, and sends fail until it is back",
+    2: "two replicas: sends wait while one of them is away, and fail when that outlasts their "
+    "timeout (3 s by default); with three none does",
+}
+"""By the number of replicas: what the promise that no send fails does not cover."""
 
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
@@ -43,71 +54,100 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Restart them and say how long each took."""
-    cluster = DemoCluster(DataFolder(arguments.dir.absolute()), lambda: None)
+    folder = DataFolder(arguments.dir.absolute())
+    cluster = DemoCluster(folder, lambda: None)
     names = [one["name"] for one in cluster.processes("broker")]
+    if not names:
+        raise Problem(
+            "no broker runs in this cluster, others run them",
+            "Ask each to end (SIGTERM) and start it again, the master of a set last.",
+            EXIT_USAGE,
+        )
     if arguments.broker is not None and arguments.broker not in names:
         raise Problem(
             f"no broker {arguments.broker!r} is here", f"There are {', '.join(names)}.", EXIT_USAGE
         )
-    restart(
-        cluster,
-        [arguments.broker] if arguments.broker else names,
-        lambda pid: os.kill(pid, signal.SIGTERM),
-        print,
-    )
+    with folder.only_one(LOCK, "a restart of brokers"):
+        restart(
+            cluster,
+            [arguments.broker] if arguments.broker else names,
+            partial(_renew, folder),
+            partial(print, flush=True),
+        )
     return EXIT_DONE
+
+
+def _renew(folder: DataFolder, process: dict[str, Any]) -> None:
+    """The supervisor asks this process to end, if nobody has yet."""
+    wish = {"action": "renew", "name": process["name"], "pid": process["pid"]}
+    try:
+        folder.ask(wish, ASK_WITHIN_S)
+    except Problem as problem:
+        if "unknown request" not in problem.what:
+            raise
+        os.kill(process["pid"], signal.SIGTERM)  # a supervisor of an earlier release
 
 
 def restart(
     cluster: DemoCluster,
     names: Sequence[str],
-    end: Callable[[int], None],
+    end: Callable[[dict[str, Any]], None],
     say: Callable[[str], None],
 ) -> None:
-    """One after the other. Problem when the set does not become whole again: the others are left as
-    they are.
+    """One after the other, first those that are leaving already. Problem when the set does not
+    become whole again: the others are left as they are.
     """
-    left = list(names)
-    view = _whole(cluster)
+    if warning := FEW.get(len(cluster.processes("broker"))):
+        say(warning)
+    left = [*(name for name in _leaving(cluster) if name not in names), *names]
+    view = _whole(cluster, except_for=_leaving(cluster))
     while left:
-        name = next_of(left, cluster.process_at(view.master_address or "")["name"])
+        master = cluster.process_at(view.master_address or "")["name"]
+        name = next_of(left, master, _leaving(cluster))
         left.remove(name)
-        began, pid = time.monotonic(), _process(cluster, name)["pid"]
-        end(pid)
-        cluster.wait(
-            f"the restart of {name}", _Leaving(cluster, name, pid, say).gone, LEAVES_WITHIN_S
-        )
+        began, process = time.monotonic(), _process(cluster, name)
+        gone = _Leaving(cluster, process, say).gone
+        end(process)
+        cluster.wait(f"the restart of {name}", gone, LEAVES_WITHIN_S)
         view = _whole(cluster)
-        cluster.wait(f"copying to {name}", partial(_has_everything, cluster, name), LIMIT_S)
         say(
             f"{name}: restarted and in sync after {time.monotonic() - began:.1f} s; replica "
             f"{view.master_id} is master, epoch {view.master_epoch}"
         )
 
 
-def next_of(left: Sequence[str], master: str) -> str:
-    """Slaves as they come, the present master when it is alone."""
-    return next((name for name in left if name != master), left[0])
+def next_of(left: Sequence[str], master: str, leaving: Collection[str] = ()) -> str:
+    """Who is leaving already, then slaves as they come, the present master when it is alone."""
+    going = (name for name in left if name in leaving)
+    return next(going, next((name for name in left if name != master), left[0]))
 
 
 def _process(cluster: DemoCluster, name: str) -> dict[str, Any]:
     return next(one for one in cluster.processes("broker") if one["name"] == name)
 
 
+def _leaving(cluster: DemoCluster) -> list[str]:
+    """Brokers that were asked to end and have not: by a restart that was interrupted."""
+    return [one["name"] for one in cluster.processes("broker") if one.get("leaving")]
+
+
 class _Leaving:
     """One broker between the request to stop and its new process."""
 
     def __init__(
-        self, cluster: DemoCluster, name: str, old_pid: int, say: Callable[[str], None]
+        self, cluster: DemoCluster, process: dict[str, Any], say: Callable[[str], None]
     ) -> None:
         self._cluster = cluster
-        self._name = name
-        self._old_pid = old_pid
+        self._name = process["name"]
+        self._old_pid = process["pid"]
+        self._starts = process.get("restarts", 0) + 1
         self._say = say
-        self._said = False
+        self._said = self._ended = False
 
     def gone(self) -> bool:
-        """The new process is ready. Says once why the old one still stays."""
+        """The new process is ready. Says once why the old one still stays, and that the new one
+        does not come up.
+        """
         now = _process(self._cluster, self._name)
         if now["pid"] == self._old_pid and not self._said:
             status = self._cluster.broker_status(str(now["address"])) or {}
@@ -117,6 +157,12 @@ class _Leaving:
                     f"{self._name}: passes on what clients with an old route still send, for "
                     f"{left_ms / 1000:.0f} s at least"
                 )
+        if now.get("restarts", 0) > self._starts and not self._ended:
+            self._ended = True
+            self._say(
+                f"{self._name}: its new process ended with exit code {now['last_exit']} and is "
+                f"started again; its log is {self._cluster.folder.log_of(self._name)}"
+            )
         return now["state"] == "ready" and now["pid"] not in (None, self._old_pid)
 
 
@@ -137,10 +183,14 @@ def _has_everything(cluster: DemoCluster, name: str) -> bool:
     return bool(follows and own["ready"] and own["log_end"] >= master["confirm_offset"])
 
 
-def _whole(cluster: DemoCluster) -> SetView:
-    replicas = len(cluster.processes("broker"))
-    return cluster.wait_for_view(
-        "a set with a master and every replica in sync",
-        lambda view: view.is_whole and len(view.members) >= replicas,
-        LIMIT_S,
-    )
+def _whole(cluster: DemoCluster, except_for: Collection[str] = ()) -> SetView:
+    """The set, once every replica is in sync and holds what was acknowledged."""
+    brokers = cluster.processes("broker")
+    what = "a set with a master and every replica in sync"
+    with told(f"waiting for {what}", PATIENCE_S):
+        view = cluster.wait_for_view(
+            what, lambda view: view.is_whole and len(view.members) >= len(brokers), LIMIT_S
+        )
+        for name in (one["name"] for one in brokers if one["name"] not in except_for):
+            cluster.wait(f"copying to {name}", partial(_has_everything, cluster, name), LIMIT_S)
+    return view

@@ -63,6 +63,8 @@ class Child:
     beat_at: float | None = None
     # how many times the usual limit it may be silent
     patience: int = 1
+    # this start was asked to end in order: asked twice, it would not wait for its clients
+    leaving: bool = False
 
     def how_it_ended(self) -> str:
         """In words."""
@@ -81,6 +83,7 @@ class Child:
             "name": self.spec.name,
             "kind": self.spec.kind,
             "state": self.state,
+            "leaving": self.leaving and alive,
             "pid": self.process.pid if alive else None,
             "stamp": children.start_stamp(self.process.pid) if alive else None,
             "address": config.get("advertise") or self.spec.address,

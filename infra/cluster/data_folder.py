@@ -20,7 +20,8 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -201,6 +202,23 @@ class DataFolder:
         finally:
             os.close(handle)
         return False
+
+    @contextmanager
+    def only_one(self, name: str, what: str) -> Iterator[None]:
+        """Nobody else does `what` here meanwhile; Problem when somebody does."""
+        handle = os.open(self.root / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            if not _locked(handle):
+                holder = os.pread(handle, 32, 0).decode("ascii", "replace").strip() or "unknown"
+                raise Problem(
+                    f"{what} is under way in {self.root} already (pid {holder})",
+                    "Wait until it has ended, or end it with Ctrl-C.",
+                )
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, str(os.getpid()).encode(), 0)
+            yield
+        finally:
+            os.close(handle)
 
     # -- cluster.json ------------------------------------------------------------------------------
 

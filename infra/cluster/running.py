@@ -6,6 +6,7 @@ Refuses to know which step does what and why.
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import time
 from collections.abc import Callable
@@ -117,9 +118,10 @@ class DemoCluster:
         began = time.monotonic()
         while not condition():
             if time.monotonic() - began > limit_s:
+                look = ("regent", "doctor", "--dir", str(self.folder.root))
                 raise Problem(
                     f"{what} did not happen within {limit_s:.0f} s",
-                    f"See the logs in {self.folder.logs}.",
+                    f"{shlex.join(look)!r} says why; the logs are in {self.folder.logs}.",
                 )
             self._tick()
             time.sleep(POLL_S)

@@ -200,7 +200,7 @@ class Supervisor:
             "starting",
             written,
         )
-        child.beat_at = None
+        child.beat_at, child.leaving = None, False
         self._write()
 
     def _command(self, spec: ProcessSpec) -> list[str]:
@@ -307,6 +307,8 @@ class Supervisor:
                 return {"done": True} if self._held(child) else None
             if action == "start":
                 return self._resume(child)
+            if action == "renew":
+                return self._renew(child, request.get("pid"))
         except Problem as problem:
             return {"problem": problem.line()}
         return {"problem": f"unknown request {action!r}"}
@@ -325,7 +327,10 @@ class Supervisor:
         now = time.monotonic()
         if child.state != "holding":
             child.state, child.next_start = "holding", now + HOLD_GRACE_S
-            children.kill_group(child.process.pid, signal.SIGTERM)
+            # a second SIGTERM ends a broker that still serves its clients
+            if not child.leaving:
+                children.kill_group(child.process.pid, signal.SIGTERM)
+            child.leaving = True
             self._write()
         if child.process.poll() is None and now < child.next_start:
             return False
@@ -334,6 +339,15 @@ class Supervisor:
         child.state, child.last_exit = "held", child.process.returncode
         self._write()
         return True
+
+    def _renew(self, child: Child, pid: object) -> dict[str, Any]:
+        """Process `pid` of it is asked to end, once, and another one takes its place."""
+        runs = child.process.pid == pid and child.state in ("starting", "ready")
+        if runs and not child.leaving:
+            child.leaving = True
+            child.process.terminate()
+            self._write()
+        return {"done": True}
 
     def _resume(self, child: Child) -> dict[str, Any]:
         if child.state in ("starting", "ready"):

@@ -14,13 +14,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from brokers.remoting import fastjson
+from brokers.remoting.addresses import written_address
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from infra.cluster.data_folder import DataFolder
 from infra.cluster.flags import add_dir
 from infra.controllers.calls import CALL_TIMEOUT_MS, ControllerCalls, NoAnswer, Refused, call
 from infra.problems import EXIT_USAGE, Problem
-from infra.processes.ports import split_address
 
 TIMEOUT_MAX_S = 600
 __all__ = ["ControllerAdmin", "Refused", "add_where", "addresses_of", "admin_of", "parse_addresses"]
@@ -79,7 +79,7 @@ def parse_addresses(text: str) -> list[str]:
     found = [part.strip() for part in text.replace(",", ";").split(";") if part.strip()]
     for address in found:
         try:
-            split_address(address)
+            written_address(address)
         except ValueError as error:
             raise Problem(
                 f"--controller: {error}", "Write HOST:PORT, several separated by ';'.", EXIT_USAGE

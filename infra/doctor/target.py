@@ -158,7 +158,7 @@ def kind_of(path: Path) -> str:
         found: Mapping[str, Any] = (
             parse(path.read_bytes())
             if path.suffix in PROPERTIES_SUFFIXES
-            else tomllib.loads(path.read_text(encoding="utf-8"))
+            else tomllib.loads(path.read_text(encoding="utf-8-sig"))
         )
     except (ValueError, OSError) as error:
         raise Problem(f"configuration {path}: {error}", "Correct it.", EXIT_USAGE) from None

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from brokers.remoting.addresses import written_address
 from infra.problems import EXIT_USAGE, Problem
-from infra.processes.ports import split_address
 
 
 class KafkaConfig(BaseModel):
@@ -36,9 +36,7 @@ class KafkaConfig(BaseModel):
     @field_validator("listen", "advertise", "quorum")
     @classmethod
     def _address(cls, value: str | None) -> str | None:
-        if value is not None:
-            split_address(value)
-        return value
+        return value if value is None else written_address(value)
 
 
 def load(path: str | Path | None, overrides: Mapping[str, Any] | None = None) -> KafkaConfig:
@@ -49,7 +47,7 @@ def load(path: str | Path | None, overrides: Mapping[str, Any] | None = None) ->
     way_out = "Correct it; 'regent kafka --help' lists the settings."
     if path is not None:
         try:
-            values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            values = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise Problem(
                 f"configuration {path} cannot be read: {error}", way_out, EXIT_USAGE

@@ -189,7 +189,8 @@ class LandConfig(SparkConfig):
         Raises `LakehouseError` with the file's name and every wrong field.
         """
         values = _read_toml(path) if path is not None else {}
-        for given in (_from_environment(cls, environment), overrides or {}):
+        told = _from_environment(cls, environment)
+        for given in (told, overrides or {}):
             for name, value in given.items():
                 below = values.get(name)
                 if value is not None:
@@ -198,7 +199,12 @@ class LandConfig(SparkConfig):
                         if isinstance(value, dict) and isinstance(below, dict)
                         else value
                     )
-        return _checked(cls, values, str(path or "(flags)"))
+        variables = {
+            name: f"{ENVIRONMENT_PREFIX}{name.upper()}"
+            for name in told
+            if (overrides or {}).get(name) is None
+        }
+        return _checked(cls, values, str(path or "(flags)"), variables)
 
     @property
     def has_anchors(self) -> bool:
@@ -247,14 +253,26 @@ class LandConfig(SparkConfig):
         )
 
 
-def _checked(kind: type[Config], values: Mapping[str, Any], source: str) -> Config:
+def _checked(
+    kind: type[Config],
+    values: Mapping[str, Any],
+    source: str,
+    variables: Mapping[str, str] | None = None,
+) -> Config:
+    """`variables`: settings that the environment gave, with the names of its variables."""
     try:
         return kind.model_validate(values)
     except ValidationError as error:
         wrong = "; ".join(
-            f"{'.'.join(map(str, item['loc'])) or 'file'}: {item['msg']}" for item in error.errors()
+            f"{_place_of(item['loc'], variables or {})}: {item['msg']}" for item in error.errors()
         )
         raise LakehouseError(f"configuration {source}: {wrong}") from error
+
+
+def _place_of(loc: tuple[int | str, ...], variables: Mapping[str, str]) -> str:
+    """Where a person finds what is wrong: the setting, or the variable that has set it."""
+    first, *below = map(str, loc or ("file",))
+    return ".".join((variables.get(first, first), *below))
 
 
 def _from_environment(kind: type[SparkConfig], environment: Mapping[str, str]) -> dict[str, Any]:
@@ -289,7 +307,7 @@ def _setting_text(item: object) -> str:
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise LakehouseError(f"configuration {path} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
-from brokers.remoting.addresses import split_address
+from brokers.remoting.addresses import written_address
 from events.config_file import ConfigError, checked, read_bytes, read_toml
 from events.properties import PropertiesRejected, dump, parse
 from processors.settings import config as controller_config
@@ -103,8 +103,7 @@ class NameServerConfig(BaseModel):
     @field_validator("listen")
     @classmethod
     def _address(cls, value: str) -> str:
-        split_address(value)
-        return value.strip()
+        return written_address(value)
 
     @property
     def embedded(self) -> ControllerConfig | None:

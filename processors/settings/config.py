@@ -15,12 +15,13 @@ from typing import Any
 from immutables import Map
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
-from brokers.remoting.addresses import ANY_HOSTS, split_address
+from brokers.remoting.addresses import ANY_HOSTS, split_address, written_address
 from events.config_file import (
     ConfigError,
     checked,
     did_you_mean,
     kafka_texts,
+    named_folder,
     read_bytes,
     read_toml,
 )
@@ -174,9 +175,12 @@ class ControllerConfig(BaseModel):
     @field_validator("listen", "advertise", "http_listen", "http_advertise")
     @classmethod
     def _address(cls, value: str) -> str:
-        if value:
-            split_address(value)
-        return value.strip()
+        return written_address(value) if value.strip() else ""
+
+    @field_validator("data_dir", mode="before")
+    @classmethod
+    def _own_folder(cls, value: object) -> object:
+        return named_folder(value)
 
     _notes: tuple[str, ...] = PrivateAttr(())
     _warnings: tuple[str, ...] = PrivateAttr(())
@@ -187,7 +191,7 @@ class ControllerConfig(BaseModel):
     def _networks(cls, value: dict[str, str]) -> dict[str, str]:
         for network, address in value.items():
             ip_network(network)
-            split_address(address)
+            written_address(address)
         return value
 
     @field_validator("peer_networks")
@@ -200,9 +204,7 @@ class ControllerConfig(BaseModel):
     @field_validator("peers", "peers_http")
     @classmethod
     def _addresses(cls, value: dict[str, str]) -> dict[str, str]:
-        for address in value.values():
-            split_address(address)
-        return value
+        return {name: written_address(address) for name, address in value.items()}
 
     @field_validator("metrics_labels")
     @classmethod
@@ -227,6 +229,11 @@ class ControllerConfig(BaseModel):
             why = recorded.why_invalid(name, value, RULES_VERSION)
             if why is not None:
                 raise ValueError(f"{why}{did_you_mean(name, recorded.names())}")
+        owners: dict[str, str] = {self.advertised: self.controller_id}
+        for name, address in self.peers.items():
+            owner = owners.setdefault(address, name)
+            if owner != name:
+                raise ValueError(f"peers: {owner} and {name} have one address, {address}")
         if split_address(self.advertised)[0] in ANY_HOSTS:
             raise ValueError(
                 "advertise must say where others reach this controller (HOST:PORT): listen names "

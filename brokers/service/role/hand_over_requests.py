@@ -5,7 +5,8 @@ Responsible for: telling one from the other, and the answers. Refuses to know: h
 
 The wish may name `targetBrokerId`; success is answered when the target leads, with its id, address
 and epoch. A master's word carries `regentMasterEpoch`, its own; success means that this slave has
-copied the master's tables since.
+copied the master's tables since, and, where `regentToLead` is in it, that it may take over: one
+that is asked to stop itself does not.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from brokers.remoting.fields import BadField, number
 from brokers.service.role.hand_over import Refused
 from brokers.service.role.role_view import RoleView
 
-EPOCH, TARGET = "regentMasterEpoch", "targetBrokerId"
+EPOCH, TARGET, TO_LEAD = "regentMasterEpoch", "targetBrokerId", "regentToLead"
 
 
 class Outcome(Protocol):
@@ -34,9 +35,12 @@ class Outcome(Protocol):
     def master_epoch(self) -> int: ...
 
 
-def take_tables(master_epoch: int) -> RemotingCommand:
-    """The word of the master of that epoch to the member that shall take over."""
-    return RemotingCommand.request(RequestCode.REGENT_HAND_OVER, {EPOCH: str(master_epoch)})
+def take_tables(master_epoch: int, *, to_lead: bool = False) -> RemotingCommand:
+    """The word of the master of that epoch to a member, `to_lead` to the one that shall take
+    over.
+    """
+    ext = {EPOCH: str(master_epoch)} | ({TO_LEAD: "true"} if to_lead else {})
+    return RemotingCommand.request(RequestCode.REGENT_HAND_OVER, ext)
 
 
 class HandOverRequests:
@@ -94,6 +98,8 @@ class HandOverRequests:
             return request.reply(
                 ResponseCode.SYSTEM_ERROR, remark=(f"it follows nobody in epoch {epoch}")
             )
+        if self._roles.leaving and TO_LEAD in request.ext:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark="it is asked to stop itself")
         if (unfit := self._unfit()) is not None:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=unfit)
         try:

@@ -17,13 +17,14 @@ class RoleView:
     another master serves.
 
     `draining`: the mastership is being handed over; reads go on, writes wait for its end or for the
-    next master.
+    next master. `leaving`: this broker is asked to stop, and takes over from nobody.
     """
 
     def __init__(self) -> None:
         self.current = RoleChanged("FENCED", 0, None, None, (), 0)
         self.serving = False
         self.draining = False
+        self.leaving = False
         self._named: str | None = None
         self._waiters: dict[asyncio.Future[None], None] = {}  # who waited first goes on first
 

@@ -44,6 +44,19 @@ def test_what_cannot_be_used_is_one_line_that_names_the_file(
     assert str(path) in str(caught.value) and "\n" not in str(caught.value)
 
 
+def test_a_byte_order_mark_and_lines_of_windows_are_read_over(tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    path.write_bytes(b'\xef\xbb\xbfname = "file"\r\ncount = 2\r\n')
+    assert load_config(Model, path) == Model(name="file", count=2)
+
+
+def test_a_name_that_stands_twice_is_told_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text('name = "a"\nname = "b"\n')
+    with pytest.raises(ConfigError, match=r"this name has a value already \(at line 2"):
+        load_config(Model, path)
+
+
 def test_kafka_settings_become_texts_and_anything_else_is_left_to_the_model() -> None:
     assert kafka_texts({"a": True, "b": False, "c": 7, "d": "x"}) == {
         "a": "true",

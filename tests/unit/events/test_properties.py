@@ -26,6 +26,10 @@ def test_a_text_is_read_as_java_reads_it(text: str, found: dict[str, str]) -> No
     assert parse(text) == parse(text.encode()) == found
 
 
+def test_the_first_key_of_a_windows_file_is_not_lost() -> None:
+    assert parse(b"\xef\xbb\xbflistenPort=1\r\n") == {"listenPort": "1"}
+
+
 @pytest.mark.parametrize(("text", "said"), [
     (b"a=\xff\xfe", "UTF-8"),
     (b"a=1\nb=\\u12", "line 2"),

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from brokers.membership.controller_client import ControllerClient
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
@@ -49,6 +51,20 @@ async def test_the_leader_is_asked_whoever_named_it() -> None:
     await client.close()
     await first.server.close()
     await second.server.close()
+
+
+async def test_a_controller_that_is_not_reached_is_told_once_for_each_reason(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    nobody = f"127.0.0.1:{free_port()}"
+    client = ControllerClient([nobody, "no-such-host.invalid:9878"], lambda: None)
+    client.start()
+    told = lambda: [one.getMessage() for one in caplog.records if "is not reached" in one.message]
+    await until(lambda: len(told()) >= 2, "both are told")
+    assert await client.ask(RemotingCommand.request(1004), timeout_ms=1_000) is None
+    await client.close()
+    assert len(told()) == len(set(told())) and any(nobody in text for text in told())
+    assert any("no-such-host.invalid:9878: " in text for text in told())
 
 
 async def test_a_new_leader_is_found_when_the_old_one_says_2007_or_dies() -> None:

@@ -60,6 +60,12 @@ def test_flags_alone_are_enough() -> None:
         ("controllers = []", "controllers"),
         ('controllers = ["x"]', "controllers"),
         ("heartbeat_interval_ms = 0", "heartbeat_interval_ms"),
+        ("heartbeat_interval_ms = 10000", "must be less than controller_heartbeat_timeout_ms"),
+        ('name_servers = ["http://n:9876"]', "name_servers: 'http://n:9876' is not host:port"),
+        ('name_servers = ["n:9876;m:9876"]', "name_servers"),
+        ('listen = ":10911"', "write 0.0.0.0:10911"),
+        ('listen = "h:9"\nha_listen = "h:9"', "listen and ha_listen are both h:9"),
+        ('listen = "h:9"\nhttp_listen = "h:10"', "ha_listen and http_listen are both h:10"),
     ],
 )
 def test_what_is_wrong_is_named_in_one_line(tmp_path: Path, text: str, named: str) -> None:
@@ -67,6 +73,11 @@ def test_what_is_wrong_is_named_in_one_line(tmp_path: Path, text: str, named: st
     with pytest.raises(ConfigError) as caught:
         load(written(tmp_path, base + 'store_dir = "/d"\n' + text))
     assert named in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_store_without_a_name_is_not_the_folder_that_one_happens_to_be_in() -> None:
+    with pytest.raises(ConfigError, match="store_dir: names no folder"):
+        load(None, {"store_dir": "", "controllers": ["c:1"]})
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ class Around:
     async def call(
         self, address: str, request: RemotingCommand, _timeout_ms: int
     ) -> RemotingCommand:
-        assert request.ext == {"regentMasterEpoch": "3"}
+        assert request.ext == {"regentMasterEpoch": "3", "regentToLead": "true"}
         self.tables_asked.append(address)
         self.held_when_asked.append(self.roles.draining)
         codes = self.table_answers.get(address)
@@ -191,6 +191,54 @@ async def test_a_stop_needs_a_controller_and_somebody_to_take_over() -> None:
     assert around.elected == [] and around.roles.serving
 
 
+async def test_a_stop_waits_for_a_member_that_still_catches_up() -> None:
+    around = Around()
+    able, around.slaves = around.slaves, (SlaveSeen("", 2, False, 0, -1, 0),)
+    seen = 0
+
+    def still() -> None:
+        nonlocal seen
+        seen += 1
+
+    leaving = asyncio.ensure_future(around.work.before_stop(still))
+    await until(lambda: seen > 3, "it waits")
+    assert around.elected == [] and around.roles.serving
+    around.slaves = able
+    await leaving
+    assert around.elected == [2] and around.roles.role == "SLAVE"
+
+
+async def test_a_stop_waits_for_the_only_member_when_it_is_started_anew_just_then() -> None:
+    around = Around(table_answers={"h:2": [-1], "h:3": [-1]})
+    able, seen = around.slaves, 0
+
+    def still() -> None:
+        nonlocal seen
+        seen += 1
+        around.slaves = () if seen < 5 else able  # the supervisor has killed it, and it is back
+
+    await around.work.before_stop(still)
+    assert around.elected == [2] and around.roles.role == "SLAVE" and seen >= 5
+
+
+async def test_a_stop_waits_for_the_hand_over_that_is_under_way() -> None:
+    around = Around(elect_code=None, hold_ms=2_000)
+    wish = asyncio.ensure_future(around.work.run(3))
+    await until(lambda: around.elected, "the controller was asked")
+    leaving = asyncio.ensure_future(around.work.before_stop())
+    await asyncio.wait((leaving,), timeout=0.05)
+    assert not leaving.done()
+    around.roles.changed(RoleChanged("SLAVE", 4, 3, "h:3", (1, 2, 3), 4))
+    await leaving
+    assert (await wish).master_id == 3 and around.elected == [3]
+
+
+async def test_a_member_that_did_not_answer_is_asked_again_before_the_stop() -> None:
+    around = Around(table_answers={"h:2": [-1], "h:3": [-1]})
+    await around.work.before_stop()
+    assert around.elected == [2] and around.roles.role == "SLAVE"
+
+
 async def test_after_a_hand_over_a_stop_waits_until_clients_are_quiet() -> None:
     around = Around()
     around.waiting = 1
@@ -236,6 +284,9 @@ async def test_elected_again_while_it_waits_it_hands_over_again() -> None:
     leaving = asyncio.ensure_future(around.work.before_stop())
     await until(lambda: around.work.leaves_in_ms is not None, "it stays")
     around.clients = 0
+    able, around.slaves = around.slaves, ()  # they have not found the new master yet
     around.roles.changed(RoleChanged("MASTER", 3, 1, "h:1", (1, 2, 3), 3))
+    await until(lambda: around.work.leaves_in_ms is None, "it leads again")
+    around.slaves = able
     await leaving
     assert around.elected == [2, 2] and around.roles.role == "SLAVE"

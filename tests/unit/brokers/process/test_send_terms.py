@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from brokers.process.replica import LocalReplica
 from brokers.process.send_terms import send_terms, timer_rules
 from brokers.service.sending.timed import TimerRules
@@ -16,6 +18,17 @@ async def test_messages_carry_the_address_behind_an_advertised_name(tmp_path: Pa
     replica = LocalReplica(config)
     assert send_terms(config, replica).store_host == host_bytes("127.0.0.1", 10911)
     replica.close()
+
+
+async def test_an_advertised_name_without_an_address_is_named(tmp_path: Path) -> None:
+    for name in ("no-such-host.invalid", "x" * 64):
+        config = broker_config(
+            tmp_path, ["127.0.0.1:1"], advertise=f"{name}:10911", ha_advertise=f"{name}:10912"
+        )
+        replica = LocalReplica(config)
+        with pytest.raises(OSError, match=f"{name}' has no address, and others"):
+            send_terms(config, replica)
+        replica.close()
 
 
 def test_rocketmqs_settings_of_the_wheel_reach_it(tmp_path: Path) -> None:

@@ -2,7 +2,13 @@
 
 import pytest
 
-from brokers.remoting.addresses import address_text, host_of, is_number, split_address
+from brokers.remoting.addresses import (
+    address_text,
+    host_of,
+    is_number,
+    split_address,
+    written_address,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,6 +28,28 @@ def test_an_address_is_a_host_and_a_port(text, parts):
 def test_anything_else_is_no_address(text):
     with pytest.raises(ValueError, match="no host:port|not host:port"):
         split_address(text)
+
+
+@pytest.mark.parametrize("text", ["10.0.0.1:5", "b1.example:5", "[::1]:80", "my_host-1:80"])
+def test_an_address_of_a_setting_is_taken_without_its_blanks(text):
+    assert written_address(f" {text} ") == text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("http://h:9876", "leave out 'http://'"),
+        ("h:1;i:2", "';' stands in no host"),
+        ("h:1,i:2", "',' stands in no host"),
+        ("h/x:1", "'/' stands in no host"),
+        ("a b:1", "' ' stands in no host"),
+        (":9876", "names no host: write 0.0.0.0:9876"),
+        ("h", "is not host:port"),
+    ],
+)
+def test_what_people_write_instead_of_an_address_is_told(text, said):
+    with pytest.raises(ValueError, match=said):
+        written_address(text)
 
 
 @pytest.mark.parametrize(

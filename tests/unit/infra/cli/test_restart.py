@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,9 @@ import pytest
 
 from infra.cli import main
 from infra.cli.restart import next_of, restart
+from infra.cluster.data_folder import DataFolder
 from infra.cluster.running import SetView
-from infra.problems import EXIT_USAGE, Problem
+from infra.problems import EXIT_FAILED, EXIT_USAGE, Problem
 
 
 class Cluster:
@@ -26,15 +29,17 @@ class Cluster:
         self.master, self.epoch = 1, 1
         self.ended: list[str] = []
         self.comes_back = comes_back
-        self.behind = ""
+        self.behind = self.behind_after = ""
+        self.folder = DataFolder(Path("nowhere"))
 
-    def end(self, pid: int) -> None:
-        one = next(each for each in self.found if each["pid"] == pid)
+    def end(self, process: dict[str, Any]) -> None:
+        one = next(each for each in self.found if each["pid"] == process["pid"])
         self.ended.append(str(one["name"]))
         if one["address"] == f"h:{self.master}":
             self.master, self.epoch = self.master % 3 + 1, self.epoch + 1
+        self.behind = self.behind_after
         if self.comes_back:
-            one["pid"] = pid + 100
+            one |= {"pid": process["pid"] + 100, "leaving": False}
 
     def processes(self, kind: str) -> list[dict[str, Any]]:
         assert kind == "broker"
@@ -71,6 +76,51 @@ class Cluster:
         return view
 
 
+def test_who_is_leaving_already_comes_first_and_is_waited_for() -> None:
+    """A restart that was interrupted left one on its way out: no other goes beside it."""
+    assert next_of(["a", "b", "c"], "a", ["c"]) == "c"
+    cluster = Cluster()
+    cluster.found[2] |= {"leaving": True}
+    restart(cluster, ["b-2"], cluster.end, print)  # type: ignore[arg-type]
+    assert cluster.ended == ["b-3", "b-2"]
+
+
+def test_one_that_is_behind_from_before_stops_it_before_anybody_is_ended() -> None:
+    cluster = Cluster()
+    cluster.behind = "h:3"
+    with pytest.raises(Problem, match="copying to b-3"):
+        restart(cluster, ["b-1", "b-2", "b-3"], cluster.end, print)  # type: ignore[arg-type]
+    assert cluster.ended == []
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[DataFolder]:
+    """Of a cluster that runs, without brokers."""
+    found = DataFolder(tmp_path / "d")
+    found.create("cluster", {}, "1")
+    found.write_cluster({"processes": []})
+    lock = found.lock()
+    yield found
+    os.close(lock)
+
+
+def test_without_brokers_here_it_says_so_at_once(
+    folder: DataFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.main(["restart", "--rolling", "--dir", str(folder.root)]) == EXIT_USAGE
+    assert "others run them" in capsys.readouterr().err
+
+
+def test_two_restarts_at_once_are_not_begun(
+    folder: DataFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder.write_cluster({"processes": [{"name": "b-1", "kind": "broker"}]})
+    with folder.only_one("restart.lock", "it"):
+        assert main.main(["restart", "--rolling", "--dir", str(folder.root)]) == EXIT_FAILED
+    said = capsys.readouterr().err
+    assert f"under way in {folder.root} already (pid {os.getpid()})" in said and "Wait" in said
+
+
 @pytest.mark.parametrize(
     ("left", "master", "next_one"),
     [(["a", "b"], "a", "b"), (["a"], "a", "a"), (["b", "c"], "a", "b")],
@@ -96,9 +146,29 @@ def test_a_broker_that_does_not_come_back_leaves_the_others_alone() -> None:
     assert cluster.ended == ["b-2"]
 
 
+@pytest.mark.parametrize(("replicas", "said_first"), [(1, "nobody takes over"), (2, "sends wait")])
+def test_a_set_that_is_too_small_for_the_promise_is_told_so(replicas: int, said_first: str) -> None:
+    cluster, said = Cluster(), []
+    cluster.found = cluster.found[:replicas]
+    with contextlib.suppress(StopIteration):  # who would take over is not among these
+        restart(cluster, ["b-1"], cluster.end, said.append)  # type: ignore[arg-type]
+    assert said_first in said[0]
+
+
+def test_a_new_process_that_does_not_come_up_is_told_before_the_wait_is_over() -> None:
+    """A full disk, a setting that cannot be: the supervisor starts it again and again."""
+    cluster, said = Cluster(comes_back=False), []
+    cluster.found[1] |= {"restarts": 4}
+    again = {"restarts": 6, "pid": None, "state": "restarting", "last_exit": 2}
+    end = lambda process: cluster.found.__setitem__(1, cluster.found[1] | again)
+    with pytest.raises(Problem, match="the restart of b-2"):
+        restart(cluster, ["b-2"], end, said.append)  # type: ignore[arg-type]
+    assert len(said) == 1 and "ended with exit code 2" in said[0] and "b-2.log" in said[0]
+
+
 def test_the_next_one_waits_until_the_last_has_what_was_acknowledged() -> None:
     cluster = Cluster()
-    cluster.behind = "h:2"
+    cluster.behind_after = "h:2"
     with pytest.raises(Problem, match="copying to b-2"):
         restart(cluster, ["b-1", "b-2", "b-3"], cluster.end, print)  # type: ignore[arg-type]
     assert cluster.ended == ["b-2"]

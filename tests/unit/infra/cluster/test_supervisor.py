@@ -125,6 +125,36 @@ def test_nothing_outlives_its_kill_9(running: Running) -> None:
 
 
 @pytest.mark.processes
+def test_a_process_is_renewed_on_request_and_a_wish_for_an_earlier_one_ends_nobody(
+    running: Running,
+) -> None:
+    old = running.one("namesrv-2")["pid"]
+    renew = {"action": "renew", "name": "namesrv-2", "pid": old}
+    running.folder.ask(renew, 30)
+    running.until(
+        lambda: (
+            running.one("namesrv-2")["state"] == "ready" and running.one("namesrv-2")["pid"] != old
+        ),
+        "not renewed",
+    )
+    new = running.one("namesrv-2")
+    running.folder.ask(renew, 30)
+    assert running.one("namesrv-2") == new and not new["leaving"] and new["restarts"] == 1
+
+
+@pytest.mark.processes
+def test_who_is_asked_to_end_is_known_as_leaving_until_it_has(running: Running) -> None:
+    """A second SIGTERM would end a broker that still serves its clients."""
+    one = running.one("namesrv-2")
+    os.kill(one["pid"], signal.SIGSTOP)
+    running.folder.ask({"action": "renew", "name": "namesrv-2", "pid": one["pid"]}, 30)
+    assert running.one("namesrv-2")["leaving"]
+    os.kill(one["pid"], signal.SIGCONT)
+    running.until(lambda: running.one("namesrv-2")["restarts"] == 1, "not renewed")
+    assert not running.one("namesrv-2")["leaving"]
+
+
+@pytest.mark.processes
 def test_a_process_can_be_held_and_started_on_request(running: Running) -> None:
     running.folder.ask({"action": "hold", "name": "namesrv-2"}, 30)
     assert running.one("namesrv-2")["state"] == "held" and running.one("namesrv-2")["pid"] is None

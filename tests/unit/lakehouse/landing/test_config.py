@@ -148,6 +148,16 @@ def test_a_wrong_variable_of_spark_is_named() -> None:
         SparkConfig.of_environment({"REGENT_LAND_SPARK_CORES": "many"})
 
 
+def test_a_variable_is_not_blamed_on_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "land.toml"
+    path.write_text(CLUSTER_FILE)
+    environment = {"REGENT_LAND_SPARK_CORES": "many"}
+    with pytest.raises(LakehouseError, match="REGENT_LAND_SPARK_CORES: Input should be"):
+        LandConfig.load(path, {}, environment)
+    with pytest.raises(LakehouseError, match=" spark_cores: Input should be"):
+        LandConfig.load(path, {"spark_cores": "few"}, environment)
+
+
 def test_a_gap_that_is_accepted_is_named_by_topic_partition_and_offsets(tmp_path: Path) -> None:
     plain = {"kafka": {"bootstrap.servers": "k:1"}, "tables": "t", "jars_dir": "j"}
     given = {**plain, "checkpoint_dir": str(tmp_path), "accept_loss": ["regent.commands/0:5-9"]}

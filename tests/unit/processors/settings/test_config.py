@@ -67,6 +67,10 @@ def test_flags_win_over_the_file_and_none_says_nothing(tmp_path: Path) -> None:
         ),
         (('data_dir = "data"', 'data_dir = "data"\nunknown = 1'), "unknown"),
         (('c2 = "10.0.0.2:9878"', 'c2 = "x"'), "peers"),
+        (('c2 = "10.0.0.2:9878"', 'c2 = "http://10.0.0.2:9878"'), "peers: .*leave out"),
+        (('c2 = "10.0.0.2:9878"', 'c2 = "h:1"\nc3 = "h:1"'), "c2 and c3 have one address, h:1"),
+        (('c2 = "10.0.0.2:9878"', 'c1 = "h:1"\nc2 = "h:1"'), "c1 and c2 have one address"),
+        (('data_dir = "data"', 'data_dir = " "'), "data_dir: names no folder"),
         (('controller_id = "c1"', "controller_id ="), "not TOML"),
     ],
 )

@@ -94,6 +94,15 @@ async def test_a_slave_copies_the_tables_of_the_master_it_follows() -> None:
     )
 
 
+async def test_a_slave_that_is_asked_to_stop_itself_copies_but_does_not_take_over() -> None:
+    bench = Bench()
+    bench.roles.changed(RoleChanged("SLAVE", 4, 1, "master:1", (1, 2), 4))
+    bench.roles.leaving = True
+    answer = await bench.ask(take_tables(4, to_lead=True))
+    assert (answer.code, answer.remark) == (1, "it is asked to stop itself")
+    assert (await bench.ask(take_tables(4))).code == 0 and bench.copied == [("master:1", 4)]
+
+
 async def test_a_slave_that_could_not_copy_every_table_says_so() -> None:
     bench = Bench()
     bench.roles.changed(RoleChanged("SLAVE", 4, 1, "master:1", (1, 2), 4))
