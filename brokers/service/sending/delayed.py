@@ -34,6 +34,8 @@ HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 
 # As Java reads a number of 32 bits.
 _NUMBER = re.compile(r"[+-]?[0-9]{1,10}\Z")
+# Nothing but properties with a name and a value: more can be written behind them as they are.
+_WHOLE = re.compile(rb"(?:[^\x01\x02]+\x01[^\x01\x02]+\x02)*\Z")
 
 
 def asked_level(properties: bytes) -> int:
@@ -68,7 +70,19 @@ def as_stored(message: MessageFields) -> MessageFields:
 
 def stored_form(properties: Mapping[str, str]) -> bytes:
     """The text of properties that were changed. ValueError: it is too long."""
-    text = encode_properties(properties)
+    return _fitting(encode_properties(properties))
+
+
+def with_more(text: bytes, more: Mapping[str, str]) -> bytes:
+    """The text of properties with `more`, which win over those of the same name. ValueError: it is
+    too long, or what was there cannot be written.
+    """
+    if _WHOLE.match(text) and not any(f"{name}\x01".encode() in text for name in more):
+        return _fitting(text + encode_properties(more))
+    return stored_form(decode_properties(text) | more)
+
+
+def _fitting(text: bytes) -> bytes:
     if len(text) > PROPERTIES_BYTES_MAX:
         raise ValueError(f"properties of {len(text)} bytes are larger than {PROPERTIES_BYTES_MAX}")
     return text

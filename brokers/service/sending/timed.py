@@ -26,6 +26,7 @@ from brokers.service.sending.delayed import (
     as_stored,
     asked_level,
     stored_form,
+    with_more,
 )
 from brokers.service.tables.topics import NOT_WRITABLE_BY_CLIENTS, RETRY_PREFIX, name_refusal
 from brokers.store.log.properties import PROPERTIES_BYTES_MAX, decode_properties, property_value
@@ -42,6 +43,17 @@ NEVER_ENQUEUED = 2**63 - 1
 # All of them begin with it; a search for it is cheaper than one for each name.
 _ASKS = b"TIMER_D"
 _NUMBER = re.compile(rb"[+-]?[0-9]{1,19}\Z")
+_OUT = OUT_MS.encode() + b"\x01"
+# In front of a property: the end of another one, or nothing.
+_IN_FRONT = (b"\x02", b"")
+# What is added to a message that waits, at the end of its text: names, numbers, a topic.
+GOES_BYTES_MAX = 384
+_GOES = re.compile(
+    rb"TIMER_OUT_MS\x01([0-9]{1,18})\x02REAL_TOPIC\x01([^\x01\x02]+)\x02"
+    rb"REAL_QID\x01([0-9]{1,9})\x02\Z"
+)
+# No slot holds more: its number has 32 bits.
+NO_SLOT_LIMIT = 2**31 - 1
 _I64_MAX = 2**63 - 1
 # Two names and a key are far below it.
 HANDLE_CHARACTERS_MAX = 4_096
@@ -64,7 +76,7 @@ class TimerRules:
     precision_ms: int = 1_000
     delay_max_ms: int = 259_200_000
     roll_window_slots: int = 172_800
-    slot_messages: int = 2**31 - 1
+    slot_messages: int = NO_SLOT_LIMIT
     stop_enqueue: bool = False
     stop_dequeue: bool = False
     flush_interval_ms: int = 1_000
@@ -101,6 +113,13 @@ _REQUESTS = tuple(name.encode() for name in TIMER_REQUESTS)
 def asks_for_time(properties: bytes) -> bool:
     """Whether a message asks for a time of delivery."""
     return _ASKS in properties and any(property_value(properties, name) for name in _REQUESTS)
+
+
+class InWheel(NamedTuple):
+    """A message in the form in which it waits, and the handle by which it is recalled."""
+
+    message: MessageFields
+    recall_handle: str
 
 
 class Timed:
@@ -146,6 +165,30 @@ class Timed:
             return message
         return self._in_wheel(message, deliver_ms)
 
+    def usual(self, message: MessageFields, unique_key: str) -> InWheel | None:
+        """What `as_stored` makes of a message that asks for no level and waits for its time, as
+        nearly all do that ask for one; None: `as_stored` has to look at it.
+        """
+        rules, properties = self._rules, message.properties
+        now_ms = self._now_ms()
+        deliver_ms = _asked_ms(properties, now_ms)
+        if (
+            deliver_ms is None
+            or not now_ms < deliver_ms <= now_ms + rules.delay_max_ms
+            or not rules.enabled
+            or _OUT in properties
+            or message.topic.startswith(RETRY_PREFIX)
+        ):
+            return None
+        slot_ms, most = rules.slot_of(deliver_ms), rules.slot_messages
+        if most < NO_SLOT_LIMIT and self._waiting(slot_ms) > most:
+            return None
+        handle = RecallHandle(message.topic, rules.broker_name, slot_ms + 1, unique_key)
+        try:
+            return InWheel(_waiting_form(message, slot_ms), encode_handle(handle))
+        except ValueError:
+            return None
+
     def at(self, message: MessageFields, deliver_ms: int) -> MessageFields:
         """The same for a message of this broker itself, as a check point of a pop, that is
         delivered at `deliver_ms`; no limit is asked. ValueError: its properties have no room.
@@ -154,7 +197,8 @@ class Timed:
             return message
         found = decode_properties(message.properties)
         found[DELIVER_MS] = str(deliver_ms)
-        return _waiting_form(message, found, self._rules.slot_of(deliver_ms))
+        asking = replace(message, properties=stored_form(found))
+        return _waiting_form(asking, self._rules.slot_of(deliver_ms))
 
     def _in_wheel(self, message: MessageFields, deliver_ms: int) -> MessageFields:
         slot_ms, most = self._rules.slot_of(deliver_ms), self._rules.slot_messages
@@ -167,7 +211,7 @@ class Timed:
                 f"value is greater than {most} and less than {2 * most}, trigger random flow "
                 "control",
             )
-        return _waiting_form(message, decode_properties(message.properties), slot_ms)
+        return _waiting_form(message, slot_ms)
 
     def _illegal(self) -> TimerRefused:
         return TimerRefused(
@@ -193,10 +237,10 @@ def _asked_ms(properties: bytes, now_ms: int) -> int | None:
     return None
 
 
-def _waiting_form(message: MessageFields, found: dict[str, str], slot_ms: int) -> MessageFields:
-    found[OUT_MS] = str(slot_ms)
-    found[REAL_TOPIC], found[REAL_QUEUE] = message.topic, str(message.queue_id)
-    return replace(message, topic=TIMER_TOPIC, queue_id=0, properties=stored_form(found))
+def _waiting_form(message: MessageFields, slot_ms: int) -> MessageFields:
+    goes = {OUT_MS: str(slot_ms), REAL_TOPIC: message.topic, REAL_QUEUE: str(message.queue_id)}
+    properties = with_more(message.properties, goes)
+    return replace(message, topic=TIMER_TOPIC, queue_id=0, properties=properties)
 
 
 # -- out of the wheel ------------------------------------------------------------------------------
@@ -215,6 +259,30 @@ class Waiting(NamedTuple):
 
 def waiting_of(properties: bytes) -> Waiting:
     """ValueError: it does not say when, or where to."""
+    deletes = property_value(properties, DELETES.encode()) if b"TIMER_DEL_" in properties else None
+    begin = properties.rfind(_OUT)
+    if 0 <= begin >= len(properties) - GOES_BYTES_MAX and (
+        properties[begin - 1 : begin] in _IN_FRONT
+    ):
+        goes = _goes(properties[begin:])
+        if goes is not None:
+            return goes if deletes is None else goes._replace(deletes=deletes)
+    return _anywhere(properties, deletes)
+
+
+@lru_cache(maxsize=4_096)
+def _goes(added: bytes) -> Waiting | None:
+    """Of what `_waiting_form` adds, which messages of one slot and queue have in common; None: it
+    is more than that, or less.
+    """
+    found = _GOES.match(added)
+    if found is None:
+        return None
+    return Waiting(int(found[1]), _real_topic(found[2]), int(found[3]), None)
+
+
+def _anywhere(properties: bytes, deletes: bytes | None) -> Waiting:
+    """Wherever it says it."""
     out = property_value(properties, OUT_MS.encode()) or b""
     queue = property_value(properties, REAL_QUEUE.encode()) or b""
     if not out.isdigit() or len(out) > 18:
@@ -222,7 +290,6 @@ def waiting_of(properties: bytes) -> Waiting:
     if not queue.isdigit() or len(queue) > 9:
         raise ValueError("it does not say to which queue it goes")
     topic = _real_topic(property_value(properties, REAL_TOPIC.encode()) or b"")
-    deletes = property_value(properties, DELETES.encode()) if b"TIMER_DEL_" in properties else None
     return Waiting(int(out), topic, int(queue), deletes)
 
 
