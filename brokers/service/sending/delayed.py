@@ -7,7 +7,7 @@ Refuses to know: the store, clocks, when it is due.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -73,13 +73,13 @@ def stored_form(properties: Mapping[str, str]) -> bytes:
     return _fitting(encode_properties(properties))
 
 
-def with_more(text: bytes, more: Mapping[str, str]) -> bytes:
-    """The text of properties with `more`, which win over those of the same name. ValueError: it is
-    too long, or what was there cannot be written.
+def with_more(text: bytes, more: bytes, names: Sequence[bytes]) -> bytes:
+    """The text of properties with those of the text `more`, which win over others of their `names`.
+    ValueError: it is too long, or what was there cannot be written.
     """
-    if _WHOLE.match(text) and not any(f"{name}\x01".encode() in text for name in more):
-        return _fitting(text + encode_properties(more))
-    return stored_form(decode_properties(text) | more)
+    if _WHOLE.match(text) and not any(map(text.__contains__, names)):
+        return _fitting(text + more)
+    return stored_form(decode_properties(text) | decode_properties(more))
 
 
 def _fitting(text: bytes) -> bytes:

@@ -29,7 +29,12 @@ from brokers.service.sending.delayed import (
     with_more,
 )
 from brokers.service.tables.topics import NOT_WRITABLE_BY_CLIENTS, RETRY_PREFIX, name_refusal
-from brokers.store.log.properties import PROPERTIES_BYTES_MAX, decode_properties, property_value
+from brokers.store.log.properties import (
+    PROPERTIES_BYTES_MAX,
+    decode_properties,
+    encode_properties,
+    property_value,
+)
 from brokers.store.log.records import SYS_FLAG_COMMIT, SYS_FLAG_TRANSACTION_MASK, MessageFields
 
 TIMER_TOPIC = "rmq_sys_wheel_timer"
@@ -44,6 +49,9 @@ NEVER_ENQUEUED = 2**63 - 1
 _ASKS = b"TIMER_D"
 _NUMBER = re.compile(rb"[+-]?[0-9]{1,19}\Z")
 _OUT = OUT_MS.encode() + b"\x01"
+_GOES_NAMES = tuple(name.encode() for name in (OUT_MS, REAL_TOPIC, REAL_QUEUE))
+# How a time is asked for, the first one that wins in front; 0: it is no delay.
+_UNITS_MS = ((DELAY_SEC.encode(), 1_000), (DELAY_MS.encode(), 1), (DELIVER_MS.encode(), 0))
 # In front of a property: the end of another one, or nothing.
 _IN_FRONT = (b"\x02", b"")
 # What is added to a message that waits, at the end of its text: names, numbers, a topic.
@@ -228,8 +236,8 @@ def _is_told(sys_flag: int) -> bool:
 
 def _asked_ms(properties: bytes, now_ms: int) -> int | None:
     """When it is to be delivered: the first one that it says; None: no number of 64 bits."""
-    for name, unit_ms in ((DELAY_SEC, 1_000), (DELAY_MS, 1), (DELIVER_MS, 0)):
-        text = property_value(properties, name.encode())
+    for name, unit_ms in _UNITS_MS:
+        text = property_value(properties, name)
         if text:
             if not _NUMBER.match(text) or abs(int(text)) > _I64_MAX:
                 return None
@@ -238,9 +246,15 @@ def _asked_ms(properties: bytes, now_ms: int) -> int | None:
 
 
 def _waiting_form(message: MessageFields, slot_ms: int) -> MessageFields:
-    goes = {OUT_MS: str(slot_ms), REAL_TOPIC: message.topic, REAL_QUEUE: str(message.queue_id)}
-    properties = with_more(message.properties, goes)
+    goes = _goes_text(slot_ms, message.topic, message.queue_id)
+    properties = with_more(message.properties, goes, _GOES_NAMES)
     return replace(message, topic=TIMER_TOPIC, queue_id=0, properties=properties)
+
+
+@lru_cache(maxsize=4_096)
+def _goes_text(slot_ms: int, topic: str, queue_id: int) -> bytes:
+    goes = {OUT_MS: str(slot_ms), REAL_TOPIC: topic, REAL_QUEUE: str(queue_id)}
+    return encode_properties(goes)
 
 
 # -- out of the wheel ------------------------------------------------------------------------------
