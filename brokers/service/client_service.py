@@ -191,6 +191,7 @@ class ClientService:
             retried=retries.destination,
             stored=self.statistics.stored,
             as_stored=self.timers.timed.as_stored,
+            usual_timed=self.timers.timed.usual,
             appended=self.statistics.times.appended,
             failed=self.statistics.not_stored,
         )

@@ -19,19 +19,23 @@ _HEAD = struct.Struct(">ii")
 
 
 def general_frame(
-    opaque: int, msg_id: str, queue_id: int, queue_offset: int, unique_key: str | None
+    opaque: int,
+    msg_id: str,
+    queue_id: int,
+    queue_offset: int,
+    unique_key: str | None,
+    recall_handle: str | None = None,
 ) -> bytes:
     """Code 0 and the fields of a stored send, by the general encoder."""
-    return encode(
-        RemotingCommand(
-            0, opaque, FLAG_RESPONSE, ext=answer_ext(msg_id, queue_id, queue_offset, unique_key)
-        )
-    )
+    ext = answer_ext(msg_id, queue_id, queue_offset, unique_key, recall_handle)
+    return encode(RemotingCommand(0, opaque, FLAG_RESPONSE, ext=ext))
 
 
-def _template() -> bytes:
+def _template(handle: str | None) -> bytes:
     """What the general encoder writes, with places for what differs."""
-    header = general_frame(77777, "MSG", 55555, 66666, "KEY")[8:].replace(b"%", b"%%")
+    header = general_frame(77777, "MSG", 55555, 66666, "KEY", handle)[8:].replace(b"%", b"%%")
+    if handle is not None:
+        header = header.replace(handle.encode(), b"%b")
     for mark, place in (
         (b"MSG", b"%b"),
         (b"55555", b"%d"),
@@ -47,16 +51,28 @@ def _template() -> bytes:
     return header
 
 
-_TEMPLATE = _template()
+_TEMPLATE, _WITH_HANDLE = _template(None), _template("HANDLE")
 
 
 def stored_frame(
-    opaque: int, msg_id: str, queue_id: int, queue_offset: int, unique_key: str | None
+    opaque: int,
+    msg_id: str,
+    queue_id: int,
+    queue_offset: int,
+    unique_key: str | None,
+    recall_handle: str | None = None,
 ) -> bytes:
-    """As `general_frame`."""
+    """As `general_frame`. `recall_handle`: digits and letters of base64, as `encode_handle` has
+    them.
+    """
     if not unique_key or not (unique_key.isalnum() and unique_key.isascii()):
-        return general_frame(opaque, msg_id, queue_id, queue_offset, unique_key)
-    header = _TEMPLATE % (msg_id.encode(), queue_id, queue_offset, unique_key.encode(), opaque)
+        return general_frame(opaque, msg_id, queue_id, queue_offset, unique_key, recall_handle)
+    place = msg_id.encode(), queue_id, queue_offset, unique_key.encode()
+    header = (
+        _WITH_HANDLE % (*place, recall_handle.encode(), opaque)
+        if recall_handle
+        else _TEMPLATE % (*place, opaque)
+    )
     return _HEAD.pack(4 + len(header), len(header)) + header
 
 
@@ -94,6 +110,7 @@ class AnswersTogether:
         result: PutResult | None,
         queue_id: int,
         unique_key: str | None,
+        recall_handle: str | None = None,
     ) -> None:
         """The next one."""
         if connection is not self._connection:
@@ -101,12 +118,16 @@ class AnswersTogether:
             self._connection = connection
         if result and self._code == 0 and self._remark is None:
             frame = stored_frame(
-                request.opaque, result.msg_id, queue_id, result.queue_offset, unique_key
+                request.opaque,
+                result.msg_id,
+                queue_id,
+                result.queue_offset,
+                unique_key,
+                recall_handle,
             )
         else:
-            frame = encode(
-                answer_to(request, result, queue_id, unique_key, self._code, self._remark)
-            )
+            known = result, queue_id, unique_key, self._code, self._remark, recall_handle
+            frame = encode(answer_to(request, *known))
         self._frames.append(frame)
         self._body_bytes += len(request.body)
 

@@ -7,7 +7,7 @@ Refuses to know: the store, clocks, when it is due.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -34,6 +34,8 @@ HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 
 # As Java reads a number of 32 bits.
 _NUMBER = re.compile(r"[+-]?[0-9]{1,10}\Z")
+# Nothing but properties with a name and a value: more can be written behind them as they are.
+_WHOLE = re.compile(rb"(?:[^\x01\x02]+\x01[^\x01\x02]+\x02)*\Z")
 
 
 def asked_level(properties: bytes) -> int:
@@ -68,7 +70,19 @@ def as_stored(message: MessageFields) -> MessageFields:
 
 def stored_form(properties: Mapping[str, str]) -> bytes:
     """The text of properties that were changed. ValueError: it is too long."""
-    text = encode_properties(properties)
+    return _fitting(encode_properties(properties))
+
+
+def with_more(text: bytes, more: bytes, names: Sequence[bytes]) -> bytes:
+    """The text of properties with those of the text `more`, which win over others of their `names`.
+    ValueError: it is too long, or what was there cannot be written.
+    """
+    if _WHOLE.match(text) and not any(map(text.__contains__, names)):
+        return _fitting(text + more)
+    return stored_form(decode_properties(text) | decode_properties(more))
+
+
+def _fitting(text: bytes) -> bytes:
     if len(text) > PROPERTIES_BYTES_MAX:
         raise ValueError(f"properties of {len(text)} bytes are larger than {PROPERTIES_BYTES_MAX}")
     return text

@@ -31,7 +31,7 @@ from brokers.store.log.records import BODY_BYTES_MAX, SYS_FLAG_TRANSACTION_MASK
 REGION_ID = "DefaultRegion"
 # Properties by which a message is something else than one for now.
 MARK_TRANSACTION = "TRAN_MSG"
-MARK_DELAY = "DELAY"
+MARK_LEVEL = "DELAY\x01"
 MARK_TIMER = "TIMER_D"
 MARK_POP = "POP_CK"
 MARK_ORDER = "__SHARDINGKEY\x01"

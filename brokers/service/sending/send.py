@@ -42,7 +42,7 @@ from brokers.service.sending.request import (
     waits_for_replicas,
     with_property,
 )
-from brokers.service.sending.timed import TIMER_TOPIC, TimerRefused, TimerRules, handle_of
+from brokers.service.sending.timed import TIMER_TOPIC, InWheel, TimerRefused, TimerRules, handle_of
 from brokers.service.sending.usual import usual_send
 from brokers.service.tables.topics import (
     NOT_WRITABLE_BY_CLIENTS,
@@ -117,7 +117,7 @@ class SendService(Service):
     """`create_topic` makes a topic of a first send and returns when it may be acknowledged, with a
     refusal if not. `retried(send, limit)`: where a send to a retry topic goes, by its client's own
     limit of tries. `stored(topic, messages, bytes, kind)`, `appended(ms, sends)`
-    and `failed(sends)` count.
+    and `failed(sends)` count. `usual_timed`: see `Timed.usual`.
     """
 
     def __init__(
@@ -134,6 +134,7 @@ class SendService(Service):
         stored: Callable[[str, int, int, str], object],
         not_serving: Callable[[Connection, RemotingCommand], Answer],
         as_stored: Callable[[MessageFields], MessageFields] = with_level,
+        usual_timed: Callable[[MessageFields, str], InWheel | None] = lambda message, key: None,
         appended: Callable[[int, int], object] = lambda took_ms, messages: None,
         failed: Callable[[int], object] = lambda messages: None,
     ) -> None:
@@ -144,6 +145,7 @@ class SendService(Service):
         self._clock = clock
         self._mastership, self._unique_keys = terms.mastership, terms.unique_keys
         self._maker = MessageMaker(terms.cluster_name, terms.store_host, as_stored)
+        self._usual_timed = usual_timed
         self._broker_name = terms.timers.broker_name
         self._ack_timeout_ms = terms.ack_timeout_ms
         self._create_topic, self._not_serving = create_topic, not_serving
@@ -306,9 +308,14 @@ class SendService(Service):
         message = self._maker.usual(connection, send, body)
         if message is None:
             return False
-        self._hold(
-            Pending(connection, request, (message,), send.queue_id, send.unique_key, True, True)
-        )
+        pending = Pending(connection, request, (), send.queue_id, send.unique_key, True, True)
+        if send.timed:
+            waits = self._usual_timed(message, send.unique_key)
+            if waits is None:
+                return False
+            message, pending.recall_handle = waits
+        pending.messages = (message,)
+        self._hold(pending)
         return True
 
     def _hold(self, pending: Pending) -> None:
@@ -423,9 +430,8 @@ class SendService(Service):
         together = AnswersTogether(code, remark)
         for each in batch:
             if each.taken:
-                together.add(
-                    each.connection, each.request, each.result, each.queue_id, each.unique_key
-                )
+                known = each.result, each.queue_id, each.unique_key, each.recall_handle
+                together.add(each.connection, each.request, *known)
             elif not each.request.is_oneway:
                 each.connection.send(
                     answer_to(

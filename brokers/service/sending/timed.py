@@ -26,9 +26,15 @@ from brokers.service.sending.delayed import (
     as_stored,
     asked_level,
     stored_form,
+    with_more,
 )
 from brokers.service.tables.topics import NOT_WRITABLE_BY_CLIENTS, RETRY_PREFIX, name_refusal
-from brokers.store.log.properties import PROPERTIES_BYTES_MAX, decode_properties, property_value
+from brokers.store.log.properties import (
+    PROPERTIES_BYTES_MAX,
+    decode_properties,
+    encode_properties,
+    property_value,
+)
 from brokers.store.log.records import SYS_FLAG_COMMIT, SYS_FLAG_TRANSACTION_MASK, MessageFields
 
 TIMER_TOPIC = "rmq_sys_wheel_timer"
@@ -42,6 +48,20 @@ NEVER_ENQUEUED = 2**63 - 1
 # All of them begin with it; a search for it is cheaper than one for each name.
 _ASKS = b"TIMER_D"
 _NUMBER = re.compile(rb"[+-]?[0-9]{1,19}\Z")
+_OUT = OUT_MS.encode() + b"\x01"
+_GOES_NAMES = tuple(name.encode() for name in (OUT_MS, REAL_TOPIC, REAL_QUEUE))
+# How a time is asked for, the first one that wins in front; 0: it is no delay.
+_UNITS_MS = ((DELAY_SEC.encode(), 1_000), (DELAY_MS.encode(), 1), (DELIVER_MS.encode(), 0))
+# In front of a property: the end of another one, or nothing.
+_IN_FRONT = (b"\x02", b"")
+# What is added to a message that waits, at the end of its text: names, numbers, a topic.
+GOES_BYTES_MAX = 384
+_GOES = re.compile(
+    rb"TIMER_OUT_MS\x01([0-9]{1,18})\x02REAL_TOPIC\x01([^\x01\x02]+)\x02"
+    rb"REAL_QID\x01([0-9]{1,9})\x02\Z"
+)
+# No slot holds more: its number has 32 bits.
+NO_SLOT_LIMIT = 2**31 - 1
 _I64_MAX = 2**63 - 1
 # Two names and a key are far below it.
 HANDLE_CHARACTERS_MAX = 4_096
@@ -64,7 +84,7 @@ class TimerRules:
     precision_ms: int = 1_000
     delay_max_ms: int = 259_200_000
     roll_window_slots: int = 172_800
-    slot_messages: int = 2**31 - 1
+    slot_messages: int = NO_SLOT_LIMIT
     stop_enqueue: bool = False
     stop_dequeue: bool = False
     flush_interval_ms: int = 1_000
@@ -101,6 +121,13 @@ _REQUESTS = tuple(name.encode() for name in TIMER_REQUESTS)
 def asks_for_time(properties: bytes) -> bool:
     """Whether a message asks for a time of delivery."""
     return _ASKS in properties and any(property_value(properties, name) for name in _REQUESTS)
+
+
+class InWheel(NamedTuple):
+    """A message in the form in which it waits, and the handle by which it is recalled."""
+
+    message: MessageFields
+    recall_handle: str
 
 
 class Timed:
@@ -146,6 +173,30 @@ class Timed:
             return message
         return self._in_wheel(message, deliver_ms)
 
+    def usual(self, message: MessageFields, unique_key: str) -> InWheel | None:
+        """What `as_stored` makes of a message that asks for no level and waits for its time, as
+        nearly all do that ask for one; None: `as_stored` has to look at it.
+        """
+        rules, properties = self._rules, message.properties
+        now_ms = self._now_ms()
+        deliver_ms = _asked_ms(properties, now_ms)
+        if (
+            deliver_ms is None
+            or not now_ms < deliver_ms <= now_ms + rules.delay_max_ms
+            or not rules.enabled
+            or _OUT in properties
+            or message.topic.startswith(RETRY_PREFIX)
+        ):
+            return None
+        slot_ms, most = rules.slot_of(deliver_ms), rules.slot_messages
+        if most < NO_SLOT_LIMIT and self._waiting(slot_ms) > most:
+            return None
+        handle = RecallHandle(message.topic, rules.broker_name, slot_ms + 1, unique_key)
+        try:
+            return InWheel(_waiting_form(message, slot_ms), encode_handle(handle))
+        except ValueError:
+            return None
+
     def at(self, message: MessageFields, deliver_ms: int) -> MessageFields:
         """The same for a message of this broker itself, as a check point of a pop, that is
         delivered at `deliver_ms`; no limit is asked. ValueError: its properties have no room.
@@ -154,7 +205,8 @@ class Timed:
             return message
         found = decode_properties(message.properties)
         found[DELIVER_MS] = str(deliver_ms)
-        return _waiting_form(message, found, self._rules.slot_of(deliver_ms))
+        asking = replace(message, properties=stored_form(found))
+        return _waiting_form(asking, self._rules.slot_of(deliver_ms))
 
     def _in_wheel(self, message: MessageFields, deliver_ms: int) -> MessageFields:
         slot_ms, most = self._rules.slot_of(deliver_ms), self._rules.slot_messages
@@ -167,7 +219,7 @@ class Timed:
                 f"value is greater than {most} and less than {2 * most}, trigger random flow "
                 "control",
             )
-        return _waiting_form(message, decode_properties(message.properties), slot_ms)
+        return _waiting_form(message, slot_ms)
 
     def _illegal(self) -> TimerRefused:
         return TimerRefused(
@@ -184,8 +236,8 @@ def _is_told(sys_flag: int) -> bool:
 
 def _asked_ms(properties: bytes, now_ms: int) -> int | None:
     """When it is to be delivered: the first one that it says; None: no number of 64 bits."""
-    for name, unit_ms in ((DELAY_SEC, 1_000), (DELAY_MS, 1), (DELIVER_MS, 0)):
-        text = property_value(properties, name.encode())
+    for name, unit_ms in _UNITS_MS:
+        text = property_value(properties, name)
         if text:
             if not _NUMBER.match(text) or abs(int(text)) > _I64_MAX:
                 return None
@@ -193,10 +245,16 @@ def _asked_ms(properties: bytes, now_ms: int) -> int | None:
     return None
 
 
-def _waiting_form(message: MessageFields, found: dict[str, str], slot_ms: int) -> MessageFields:
-    found[OUT_MS] = str(slot_ms)
-    found[REAL_TOPIC], found[REAL_QUEUE] = message.topic, str(message.queue_id)
-    return replace(message, topic=TIMER_TOPIC, queue_id=0, properties=stored_form(found))
+def _waiting_form(message: MessageFields, slot_ms: int) -> MessageFields:
+    goes = _goes_text(slot_ms, message.topic, message.queue_id)
+    properties = with_more(message.properties, goes, _GOES_NAMES)
+    return replace(message, topic=TIMER_TOPIC, queue_id=0, properties=properties)
+
+
+@lru_cache(maxsize=4_096)
+def _goes_text(slot_ms: int, topic: str, queue_id: int) -> bytes:
+    goes = {OUT_MS: str(slot_ms), REAL_TOPIC: topic, REAL_QUEUE: str(queue_id)}
+    return encode_properties(goes)
 
 
 # -- out of the wheel ------------------------------------------------------------------------------
@@ -215,6 +273,30 @@ class Waiting(NamedTuple):
 
 def waiting_of(properties: bytes) -> Waiting:
     """ValueError: it does not say when, or where to."""
+    deletes = property_value(properties, DELETES.encode()) if b"TIMER_DEL_" in properties else None
+    begin = properties.rfind(_OUT)
+    if 0 <= begin >= len(properties) - GOES_BYTES_MAX and (
+        properties[begin - 1 : begin] in _IN_FRONT
+    ):
+        goes = _goes(properties[begin:])
+        if goes is not None:
+            return goes if deletes is None else goes._replace(deletes=deletes)
+    return _anywhere(properties, deletes)
+
+
+@lru_cache(maxsize=4_096)
+def _goes(added: bytes) -> Waiting | None:
+    """Of what `_waiting_form` adds, which messages of one slot and queue have in common; None: it
+    is more than that, or less.
+    """
+    found = _GOES.match(added)
+    if found is None:
+        return None
+    return Waiting(int(found[1]), _real_topic(found[2]), int(found[3]), None)
+
+
+def _anywhere(properties: bytes, deletes: bytes | None) -> Waiting:
+    """Wherever it says it."""
     out = property_value(properties, OUT_MS.encode()) or b""
     queue = property_value(properties, REAL_QUEUE.encode()) or b""
     if not out.isdigit() or len(out) > 18:
@@ -222,7 +304,6 @@ def waiting_of(properties: bytes) -> Waiting:
     if not queue.isdigit() or len(queue) > 9:
         raise ValueError("it does not say to which queue it goes")
     topic = _real_topic(property_value(properties, REAL_TOPIC.encode()) or b"")
-    deletes = property_value(properties, DELETES.encode()) if b"TIMER_DEL_" in properties else None
     return Waiting(int(out), topic, int(queue), deletes)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from brokers.remoting.fields import FORWARDED_FOR
-from brokers.service.sending.request import MARK_DELAY, MARK_POP, MARK_TIMER, MARK_TRANSACTION
+from brokers.service.sending.request import MARK_LEVEL, MARK_POP, MARK_TIMER, MARK_TRANSACTION
 
 # Digits that fit 64 bits whatever they are.
 DIGITS_MAX = 18
@@ -22,8 +22,8 @@ _UNIQUE, _UNIQUE_WITHIN = "UNIQ_KEY\x01", "\x02UNIQ_KEY\x01"
 
 
 class UsualSend(Struct, gc=False):
-    """A single message without transaction, delay or flags, that waits for the replicas and brings
-    its unique key.
+    """A single message without transaction, delay level or flags, that waits for the replicas and
+    brings its unique key. `timed`: it may ask for a time of delivery.
     """
 
     topic: str
@@ -31,6 +31,7 @@ class UsualSend(Struct, gc=False):
     born_ms: int
     properties: str
     unique_key: str
+    timed: bool = False
 
 
 def usual_send(ext: Mapping[str, str]) -> UsualSend | None:
@@ -54,9 +55,8 @@ def usual_send(ext: Mapping[str, str]) -> UsualSend | None:
         or len(born) > DIGITS_MAX
         or len(queues) > DIGITS_MAX
         or len(queue) > QUEUE_DIGITS_MAX
-        or MARK_DELAY in properties
+        or MARK_LEVEL in properties
         or MARK_TRANSACTION in properties
-        or MARK_TIMER in properties
         or MARK_POP in properties
         or ("WAIT\x01" in properties and "WAIT\x01true" not in properties)
     ):
@@ -74,4 +74,7 @@ def usual_send(ext: Mapping[str, str]) -> UsualSend | None:
         return None
     end = properties.find("\x02", start)
     unique_key = properties[start:] if end < 0 else properties[start:end]
-    return UsualSend(topic, int(queue), int(born), properties, unique_key) if unique_key else None
+    if not unique_key:
+        return None
+    timed = MARK_TIMER in properties
+    return UsualSend(topic, int(queue), int(born), properties, unique_key, timed)

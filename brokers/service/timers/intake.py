@@ -26,8 +26,14 @@ from brokers.service.timers.time_rules import target_of
 from brokers.service.timers.timer_files import Entry, TimerFiles
 from brokers.service.timers.waiting_counts import WaitingCounts
 from brokers.store.log.integrity import BadRecord
-from brokers.store.log.properties import java_string_hash
-from brokers.store.log.records import MessageFields, StoredMessage, decode_messages
+from brokers.store.log.properties import topic_hash
+from brokers.store.log.records import (
+    MessageFields,
+    StoredMessage,
+    decode_message,
+    property_text,
+    size_and_places,
+)
 from brokers.store.queues.query import MESSAGES_MAX, GetStatus
 from brokers.store.store import MessageStore
 
@@ -103,9 +109,10 @@ class Intake:
         # a run of one kind, so that all of it is done, or nothing
         entries: list[Entry] = []
         copies: list[MessageFields] = []
-        end_offset, behind = 0, at
-        for message in decode_messages(found.body):
-            goes = self._place_of(message, wheel)
+        end_offset, behind, begin = 0, at, 0
+        while begin < len(found.body):
+            placed = size, queue_offset, physical_offset = size_and_places(found.body, begin)
+            goes = self._place_of(found.body, begin, placed, wheel)
             if (isinstance(goes, Entry) and copies) or (
                 isinstance(goes, MessageFields) and entries
             ):
@@ -114,8 +121,8 @@ class Intake:
                 entries.append(goes)
             elif goes is not None:
                 copies.append(goes)
-            end_offset = message.physical_offset + message.size
-            behind = message.queue_offset + 1
+            end_offset, behind = physical_offset + size, queue_offset + 1
+            begin += size
         else:
             behind = found.next_offset
         self._into_slots(wheel, entries)
@@ -125,25 +132,28 @@ class Intake:
         wheel.progress.enqueued(at, end_offset)
         return True
 
-    def _place_of(self, message: StoredMessage, wheel: WheelNow) -> Entry | MessageFields | None:
-        """What goes into the wheel; a copy, where the slot was read already; None: nothing is to be
-        done.
+    def _place_of(
+        self, data: bytes, at: int, placed: tuple[int, int, int], wheel: WheelNow
+    ) -> Entry | MessageFields | None:
+        """What goes into the wheel of the message at `at`, which the query checked; a copy, where
+        the slot was read already; None: nothing is to be done.
         """
-        fields, progress = message.fields, wheel.progress
+        progress = wheel.progress
+        size, queue_offset, physical_offset = placed
         try:
-            goes = waiting_of(fields.properties)
+            goes = waiting_of(property_text(data, at, at + size))
         except ValueError as error:
-            self._deliveries.park(str(error), message.queue_offset)
+            self._deliveries.park(str(error), queue_offset)
             return None
         slot_ms = self._rules.floor(goes.slot_ms)
-        if progress.was_delivered(message.queue_offset, slot_ms):
+        if progress.was_delivered(queue_offset, slot_ms):
             return None
         follows = wheel.until is not None
         if not follows and (slot_ms < progress.read_ms or slot_ms == wheel.reading_ms):
-            return self._late(fields, goes)
+            return self._late(decode_message(data, at, check_body=False).fields, goes)
         target = target_of(slot_ms, wheel.write_ms, self._rules, follows=follows)
-        name = java_string_hash if wheel.counts is None else wheel.counts.name
-        place = message.physical_offset, message.size
+        name = topic_hash if wheel.counts is None else wheel.counts.name
+        place = physical_offset, size
         return Entry(target, wheel.write_ms, *place, name(goes.topic), goes.deletes is not None)
 
     def _late(self, fields: MessageFields, goes: Waiting) -> MessageFields | None:

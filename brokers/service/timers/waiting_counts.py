@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 
 from brokers.service.timers.formats import SLOTS, Unit
 from brokers.service.timers.timer_files import TimerFiles
-from brokers.store.log.properties import java_string_hash
+from brokers.store.log.properties import topic_hash
 
 # Units looked at in one step.
 STEP_UNITS = 2_000
@@ -35,7 +35,7 @@ class WaitingCounts:
 
     def name(self, topic: str) -> int:
         """Java's hash of a topic's name, which is remembered."""
-        code = java_string_hash(topic)
+        code = topic_hash(topic)
         self._names.setdefault(code, topic)
         return code
 
@@ -89,7 +89,7 @@ class WaitingCounts:
         unknown = {code for code, number in self._of_hash.items() if number} - self._names.keys()
         if unknown:
             for topic in topics:
-                code = java_string_hash(topic)
+                code = topic_hash(topic)
                 if code in unknown:
                     self._names.setdefault(code, topic)
         found: dict[str, int] = {}

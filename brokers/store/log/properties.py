@@ -79,6 +79,12 @@ def java_string_hash(text: str) -> int:
 
 
 @lru_cache(maxsize=4096)
+def topic_hash(topic: str) -> int:
+    """Java's hash of a topic's name."""
+    return java_string_hash(topic)
+
+
+@lru_cache(maxsize=4096)
 def tag_hash(tag: bytes) -> int:
     """Java's hash of a tag's text."""
     return java_string_hash(tag.decode("utf-8", "replace"))

@@ -45,6 +45,7 @@ _MIDDLE = struct.Struct(">iqi")  # reconsumeTimes, preparedTransactionOffset, bo
 _I64 = struct.Struct(">q")
 _U16 = struct.Struct(">H")
 _SIZE_AND_MAGIC = struct.Struct(">iI")
+_PLACES = struct.Struct(">i16xqq")  # size, queue offset, offset in the log
 _HOST_LENGTHS = (8, 20)
 # From behind the size on: magic, system flags and the body's length, with two IPv4 hosts.
 _BEFORE_PROPERTIES_V4 = struct.Struct(">I28xi44xi")
@@ -328,6 +329,13 @@ def property_text(data: bytes, at: int, end: int) -> bytes:
         return data[_layout(data, at).properties_at : end]
     topic_at = at + _BODY_AT_V4 + body_bytes
     return data[topic_at + 3 + data[topic_at] : end]
+
+
+def size_and_places(data: bytes, at: int) -> tuple[int, int, int]:
+    """Size in bytes, queue offset and offset in the log of the message at `at`, which was
+    checked.
+    """
+    return _PLACES.unpack_from(data, at)
 
 
 def _body_end(layout: _Layout) -> int:

@@ -2,6 +2,7 @@
 together.
 """
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,12 +30,15 @@ KEYS |= st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 STORED = PutResult(100, 200, 5, "0A00000200002A9F0000000000000064")
 
 
-@given(I32, st.from_regex(r"\A[0-9A-F]{32}(,[0-9A-F]{56})?\Z"), I32, I64, KEYS)
+HANDLES = st.none() | st.from_regex(r"\A[A-Za-z0-9_-]{4,80}={0,2}\Z")
+
+
+@given(I32, st.from_regex(r"\A[0-9A-F]{32}(,[0-9A-F]{56})?\Z"), I32, I64, KEYS, HANDLES)
 def test_the_short_encoding_is_that_of_the_general_encoder(
-    opaque: int, msg_id: str, queue_id: int, slot: int, key: str | None
+    opaque: int, msg_id: str, queue_id: int, slot: int, key: str | None, handle: str | None
 ) -> None:
-    assert stored_frame(opaque, msg_id, queue_id, slot, key) == general_frame(
-        opaque, msg_id, queue_id, slot, key
+    assert stored_frame(opaque, msg_id, queue_id, slot, key, handle) == general_frame(
+        opaque, msg_id, queue_id, slot, key, handle
     )
 
 
@@ -66,13 +70,15 @@ def test_answers_of_one_connection_leave_together_and_count_their_bodies() -> No
     assert [([each.opaque for each in frames], size) for frames, size in second.taken] == [([2], 3)]
 
 
-def test_what_is_stored_and_not_confirmed_says_where_as_well() -> None:
+@pytest.mark.parametrize("code", [0, 12])
+def test_what_is_stored_says_where_and_how_to_recall_it_confirmed_or_not(code: int) -> None:
     link = Link()
-    together = AnswersTogether(12, None)
-    together.add(link, request(1), STORED, 2, "K")  # type: ignore[arg-type]
+    together = AnswersTogether(code, None)
+    together.add(link, request(1), STORED, 2, "K", "djEg")  # type: ignore[arg-type]
     together.go()
     (answer,) = link.taken[0][0]
-    assert (answer.code, answer.ext) == (12, answer_to(request(1), STORED, 2, "K", 12, None).ext)
+    assert (answer.code, answer.ext["recallHandle"]) == (code, "djEg")
+    assert answer.ext == answer_to(request(1), STORED, 2, "K", code, None, "djEg").ext
 
 
 def test_a_refusal_carries_its_words_and_no_place() -> None:

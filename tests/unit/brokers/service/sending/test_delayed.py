@@ -1,8 +1,16 @@
 """The two forms of a delayed message, rule by rule (PROTOCOL 4.14)."""
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from brokers.service.sending.delayed import as_stored, asked_level, delivered
+from brokers.service.sending.delayed import (
+    as_stored,
+    asked_level,
+    delivered,
+    stored_form,
+    with_more,
+)
 from brokers.store.log.delay_levels import levels_in_force
 from brokers.store.log.properties import SCHEDULE_TOPIC, decode_properties, encode_properties
 from brokers.store.log.records import MessageFields, StoredMessage, host_bytes
@@ -52,6 +60,25 @@ def test_2_a_delayed_message_waits_in_the_queue_of_its_level(asked: str, level: 
         "REAL_QID": "3",
     }
     assert level <= len(levels_in_force())
+
+
+@given(
+    st.lists(st.sampled_from(["A", "REAL_TOPIC", "KEYS", "\x01", "\x02", "x", "", "ä"])).map(
+        lambda pieces: "".join(pieces).encode()
+    )
+)
+@example(b"A\x01x\x02KEYS\x01x\x02")
+@example(b"A\x01x\x02REAL_TOPIC\x01older\x02")
+def test_properties_get_more_as_if_all_were_written_anew(text: bytes) -> None:
+    more = {"REAL_TOPIC": "T", "REAL_QID": "3"}
+    written = encode_properties(more), [name.encode() for name in more]
+    try:
+        anew = stored_form(decode_properties(text) | more)
+    except ValueError:
+        with pytest.raises(ValueError, match="separator"):
+            with_more(text, *written)
+        return
+    assert decode_properties(with_more(text, *written)) == decode_properties(anew)
 
 
 def test_a_retry_of_a_message_that_was_delayed_before_goes_to_its_new_place() -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -139,6 +139,45 @@ def test_what_is_no_message_for_the_wheel_stays_as_it_is(sent: MessageFields) ->
     assert made().as_stored(sent) == sent
 
 
+TEXTS = st.lists(
+    st.sampled_from(
+        [
+            "TIMER_DELAY_SEC\x014\x02",
+            "TIMER_DELAY_MS\x01-1\x02",
+            f"TIMER_DELIVER_MS\x01{NOW_MS + 9}\x02",
+            "TIMER_DELIVER_MS\x01soon\x02",
+            f"TIMER_DELIVER_MS\x01{NOW_MS + 10**9}\x02",
+            "TIMER_DEL_UNIQKEY\x01T+k\x02",
+            "TIMER_OUT_MS\x015\x02",
+            "TIMER_OUT_MS\x01\x02",
+            "REAL_TOPIC\x01U\x02",
+            "KEYS\x01a",
+            "\x01",
+            "\x02",
+        ]
+    ),
+    max_size=4,
+).map(lambda pieces: "".join(pieces).encode() + b"\x02UNIQ_KEY\x01k\x02MSG_REGION\x01R\x02")
+
+
+@given(TEXTS, st.sampled_from(["T", "%RETRY%g"]), st.sampled_from([0, 9, 15]))
+@example(b"UNIQ_KEY\x01k\x02TIMER_DELAY_SEC\x014\x02", "T", 9)
+def test_what_waits_as_usual_is_the_same_the_long_way(text: bytes, topic: str, there: int) -> None:
+    timed = made(TimerRules("b1", slot_messages=10), there)
+    sent = MessageFields(topic, 3, b"x", text, 1, HOST, HOST)
+    waits = timed.usual(sent, "k")
+    if waits is None:
+        return
+    stored = timed.as_stored(sent)
+    assert waits == (stored, handle_of(stored, "b1")) and stored.topic == TIMER_TOPIC
+
+
+def test_a_slot_that_fills_up_is_for_the_long_way_to_refuse() -> None:
+    sent = message(UNIQ_KEY="k", TIMER_DELAY_SEC=4)
+    assert made(TimerRules(slot_messages=10), 11).usual(sent, "k") is None
+    assert made(TimerRules(enabled=False)).usual(sent, "k") is None
+
+
 def test_a_commit_waits_too() -> None:
     stored = made().as_stored(message(SYS_FLAG_COMMIT, TIMER_DELAY_SEC=4))
     assert stored.topic == TIMER_TOPIC
@@ -257,6 +296,37 @@ def test_where_the_stamps_have_no_room_the_message_goes_without_them() -> None:
 def test_35_a_record_that_does_not_say_when_and_where_is_seen(properties: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=r"does not say|nothing is delivered"):
         waiting_of(encode_properties(properties))
+
+
+WHERE = {"TIMER_OUT_MS": "7", "REAL_TOPIC": "T", "REAL_QID": "2"}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (WHERE, (7, "T", 2, None)),
+        ({"K": "v"} | WHERE, (7, "T", 2, None)),
+        (WHERE | {"K": "v" * 500}, (7, "T", 2, None)),
+        ({"REAL_QID": "3", "TIMER_DEL_UNIQKEY": DEL, "TIMER_OUT_MS": "7", "REAL_TOPIC": "T"},
+         (7, "T", 3, DEL.encode())),
+        ({"TIMER_DEL_UNIQKEY": DEL} | WHERE, (7, "T", 2, DEL.encode())),
+        (WHERE | {"xTIMER_OUT_MS": "8", "XREAL_TOPIC": "U"}, (7, "T", 2, None)),
+    ],
+)  # fmt: skip
+def test_a_record_says_when_and_where_in_any_order(text: dict[str, str], says: object) -> None:
+    assert waiting_of(encode_properties(text)) == says
+
+
+def test_of_two_times_the_last_one_with_a_value_counts() -> None:
+    text = encode_properties(WHERE)
+    assert waiting_of(text + b"TIMER_OUT_MS\x01\x02").slot_ms == 7
+    assert waiting_of(b"TIMER_OUT_MS\x015\x02" + text + b"REAL_QID\x014\x02")[::2] == (7, 4)
+    assert waiting_of(text + b"xTIMER_OUT_MS\x018\x02REAL_TOPIC\x01U\x02REAL_QID\x011\x02") == (
+        7,
+        "U",
+        1,
+        None,
+    )
 
 
 @given(st.binary(max_size=120))

@@ -1,5 +1,6 @@
 """The short way of a send: whatever it takes, the long way would have taken just so."""
 
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ from brokers.remoting.command import RemotingCommand
 from brokers.remoting.dispatcher import Dispatcher
 from brokers.service.sending.messages import MessageMaker
 from brokers.service.sending.request import parse_v2, property_value, refusal, waits_for_replicas
+from brokers.service.sending.timed import TIMER_TOPIC
 from brokers.service.sending.usual import usual_send
 from brokers.service.tables.topics import TopicConfig
 from brokers.store.log.records import decode_messages, host_bytes
@@ -52,6 +54,7 @@ PIECES = st.sampled_from(
         "DELAYED\x01x\x02",
         "TRAN_MSG\x01true\x02",
         "TIMER_DELAY_MS\x015\x02",
+        "TIMER_DEQUEUE_MS\x015\x02",
         "POP_CK\x01x\x02",
         "KEYS\x01a b\x02",
         "\x02",
@@ -82,6 +85,7 @@ CHANGES = st.lists(
 ).map(dict)
 MAKER = MessageMaker("c", host_bytes("127.0.0.1", 10911))
 CONFIG = TopicConfig("T", 8, 8)
+IN_AN_HOUR_MS = time.time_ns() // 1_000_000 + 3_600_000
 
 
 def changed(changes: dict[str, str | None]) -> dict[str, str]:
@@ -130,7 +134,7 @@ def test_properties_that_are_too_long_are_for_the_long_way_to_refuse() -> None:
 
 async def stored_and_answered(
     folder: Path, requests: list[RemotingCommand], *, short: bool
-) -> tuple[list[object], list[object]]:
+) -> tuple[list[object], list[tuple[object, ...]]]:
     async with Desk(folder) as desk:
         desk.clock.wall_ms = lambda: 1_700_000_000_000  # type: ignore[method-assign]
         desk.lead()
@@ -170,6 +174,8 @@ async def test_both_ways_store_the_same_log_and_give_the_same_answers(
         "UNIQ_KEY\x01k%d\x02TRAN_MSG\x01true\x02",
         "KEYS\x01%d",
         'UNIQ_KEY\x01"%d\x02',
+        f"UNIQ_KEY\x01k%d\x02TIMER_DELIVER_MS\x01{IN_AN_HOUR_MS}\x02",
+        "TIMER_DELAY_SEC\x01soon\x02UNIQ_KEY\x01k%d\x02",
     ]
     requests = []
     for number in range(40):
@@ -180,4 +186,4 @@ async def test_both_ways_store_the_same_log_and_give_the_same_answers(
         requests.append(RemotingCommand(310, ext=USUAL | changes, body=b"b" * (pick % 4)))
     short = await stored_and_answered(tmp_path / "short", requests, short=True)
     assert short == await stored_and_answered(tmp_path / "long", requests, short=False)
-    assert len(short[1]) > 10
+    assert len(short[1]) > 10 and TIMER_TOPIC in {each[2] for each in short[1]}
