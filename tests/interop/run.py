@@ -197,6 +197,17 @@ SCENARIOS = (
         "wait",
     ),
     Scenario(
+        "pop",
+        "java_pops",
+        "a pop consumer of the Java client while masters are killed: left, acknowledged",
+    ),
+    Scenario(
+        "features-mixed",
+        "features_mixed",
+        "delayed, timed, half, popped and orderly messages in a set of both kinds, ten masters "
+        "killed",
+    ),
+    Scenario(
         "stock-restarts-java",
         "stock_restarts:under_java",
         "rolling restarts, stops and hand-overs under the Java client with default settings: no "
