@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from tests.features.counts import Blow, Counts, Sent, before_blow
 
-
 # An acknowledgement is in time when its answer came so long before the message may be seen again.
 IN_TIME_MS = 100
 

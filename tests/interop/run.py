@@ -326,7 +326,9 @@ def parse() -> argparse.Namespace:
         "--only", choices=("default", "tuned"), help=("client: one client setting only")
     )
     parser.add_argument(
-        "--kills", type=int, default=2, help=("failover: kills per controller (default 2)")
+        "--kills",
+        type=int,
+        help=("failover: kills per controller (default 2); features-mixed: of masters (10)"),
     )
     parser.add_argument(
         "--times",
