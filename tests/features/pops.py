@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from brokers.remoting.codes import ResponseCode
 from tests.features.counts import Blow, Counts
 from tests.features.judged_pops import Given, Unanswered, judge_pops
-from tests.features.use import CALL_MS, COMES_WITHIN_S, POLL_S, FeatureUse, now_ms
+from tests.features.use import CALL_MS, COMES_WITHIN_S, POLL_S, RATE_PER_S, FeatureUse, now_ms
 from tests.support.pops import Gotten, ack_request, gotten, pop_request
 
 INVISIBLE_MS, POLL_MS = 6_000, 1_000
@@ -28,8 +28,10 @@ class Pops(FeatureUse):
 
     what = "pops"
 
-    def __init__(self, name_servers: Sequence[str], topic: str) -> None:
-        super().__init__(name_servers, topic)
+    def __init__(
+        self, name_servers: Sequence[str], topic: str, *, rate: float = RATE_PER_S
+    ) -> None:
+        super().__init__(name_servers, topic, rate=rate)
         self.given: dict[int, list[Given]] = {}
         self._unanswered: list[Unanswered] = []
         self._acks: set[asyncio.Task[None]] = set()

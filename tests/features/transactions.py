@@ -16,7 +16,7 @@ from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection, Handler
 from tests.features.counts import Blow, Counts, Sent, judge_copies
-from tests.features.use import FeatureUse, now_ms
+from tests.features.use import RATE_PER_S, FeatureUse, now_ms
 
 COMMIT, ROLLBACK = 8, 12
 GREET_S = 1.0
@@ -37,8 +37,10 @@ class Transactions(FeatureUse):
 
     what = "transactions"
 
-    def __init__(self, name_servers: Sequence[str], topic: str) -> None:
-        super().__init__(name_servers, topic)
+    def __init__(
+        self, name_servers: Sequence[str], topic: str, *, rate: float = RATE_PER_S
+    ) -> None:
+        super().__init__(name_servers, topic, rate=rate)
         self.asked: Counter[int] = Counter()
         self._ends: set[asyncio.Task[None]] = set()
 

@@ -153,18 +153,27 @@ class FeatureUse(ABC):
         self._routes = WorkloadClient(
             self._name_servers, self.topic, self.group, timeout_ms=CALL_MS, queues=QUEUES
         )
-        beside: list[asyncio.Task[None]] = []
+        running: list[asyncio.Task[None]] = []
         try:
             async with self._routes:
                 self._begun.set()
                 beside = self.tasks()
-                lanes = asyncio.gather(*(self._lane(lane) for lane in range(LANES)))
-                await _first_of(lanes, *beside)
-                await _first_of(asyncio.ensure_future(self.comes()), *beside)
+                running = [asyncio.ensure_future(self._life()), *beside]
+                done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+                assert running[0] in done, "what runs beside a use has ended"
         finally:
-            for task in beside:
+            for task in running:
                 task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
             await self._client.close()
+
+    async def _life(self) -> None:
+        async with asyncio.TaskGroup() as lanes:
+            for lane in range(LANES):
+                lanes.create_task(self._lane(lane))
+        await self.comes()
 
     async def _lane(self, lane: int) -> None:
         assert self._stop is not None
@@ -262,11 +271,3 @@ class FeatureUse(ABC):
                 return copies
             assert time.monotonic() < deadline, f"{self.topic} cannot be read"
             await asyncio.sleep(POLL_S)
-
-
-async def _first_of(wanted: asyncio.Future[object], *beside: asyncio.Task[None]) -> None:
-    """Until `wanted` is done; what runs beside it and ends by then has failed."""
-    done, _ = await asyncio.wait((wanted, *beside), return_when=asyncio.FIRST_COMPLETED)
-    for one in done:
-        one.result()
-    assert wanted in done, "what runs beside a use has ended"
