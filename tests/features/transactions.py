@@ -20,7 +20,7 @@ from tests.features.use import RATE_PER_S, FeatureUse, now_ms
 
 COMMIT, ROLLBACK = 8, 12
 GREET_S = 1.0
-END_TRIES = 20
+END_TRIES = 10
 
 
 def is_committed(number: int) -> bool:
@@ -42,7 +42,7 @@ class Transactions(FeatureUse):
     ) -> None:
         super().__init__(name_servers, topic, rate=rate)
         self.asked: Counter[int] = Counter()
-        self._ends: set[asyncio.Task[None]] = set()
+        self._ends: dict[int, asyncio.Task[None]] = {}
 
     def asks(self, number: int) -> dict[str, str]:
         return {"TRAN_MSG": "true", "PGROUP": self.group}
@@ -91,9 +91,9 @@ class Transactions(FeatureUse):
             "msgId": f"{number:032X}",
             "transactionId": f"{number:032X}",
         }
-        end = asyncio.ensure_future(self._end(fields))
-        self._ends.add(end)
-        end.add_done_callback(self._ends.discard)
+        if number not in self._ends:  # a broker that is not answered asks again
+            end = self._ends[number] = asyncio.ensure_future(self._end(fields))
+            end.add_done_callback(lambda _: self._ends.pop(number))
 
     async def _end(self, fields: dict[str, str]) -> None:
         """Until somebody answers; the broker asks when nobody does."""

@@ -267,7 +267,7 @@ class FeatureUse(ABC):
         while True:
             for one in await self.read(again):
                 copies.setdefault(int(bytes(one.fields.body)), []).append(one.store_ms)
-            if all(again[queue] >= place for queue, place in places.items()):
+            if all(again.get(queue, 0) >= place for queue, place in places.items()):
                 return copies
             assert time.monotonic() < deadline, f"{self.topic} cannot be read"
             await asyncio.sleep(POLL_S)

@@ -23,15 +23,18 @@ from tests.interop.stage import Row, Stage
 
 NAME = "features"
 KILLS = 10
-RATE_PER_S = 20.0
+RATE_PER_S = 10.0
 FLOW = 40
 """So many more of each use are acknowledged between two kills."""
 USES = (Timed, Delayed, Transactions, Pops)
-ASKED_MS = 2_000
+# A Java broker writes down what was ended every 3 s: whoever asks sooner asks again.
+ASKED_AFTER_MS, ASKED_EVERY_MS = 6_000, 10_000
+OURS = {"transaction_timeout_ms": ASKED_AFTER_MS, "transaction_check_interval_ms": ASKED_EVERY_MS}
+JAVAS = {"transactionTimeOut": str(ASKED_AFTER_MS), "transactionCheckInterval": str(ASKED_EVERY_MS)}
 MEMBERS: tuple[Member, ...] = (
-    ours("regent-1", transaction_timeout_ms=ASKED_MS, transaction_check_interval_ms=ASKED_MS),
-    java("java-1", transactionTimeOut=str(ASKED_MS), transactionCheckInterval=str(ASKED_MS)),
-    ours("regent-2", transaction_timeout_ms=ASKED_MS, transaction_check_interval_ms=ASKED_MS),
+    ours("regent-1", **OURS),
+    java("java-1", **JAVAS),
+    ours("regent-2", **OURS),
 )
 # README: 10 s where a Java replica takes over. It looks every 3 s whether they are over.
 WINDOW_MS = 13_000
