@@ -11,6 +11,7 @@ from tests.chaos import (
     damaged_starts,
     disk_lines,
     expired_lines,
+    feature_lines,
     hung_lines,
     java_lines,
     kill_lines,
@@ -34,4 +35,5 @@ LINES = (
     *loss_lines.LINES,
     *left_out_lines.LINES,
     *java_lines.LINES,
+    *feature_lines.LINES,
 )

@@ -20,6 +20,7 @@ from tests.chaos.line import Line
 from tests.chaos.network import Network
 from tests.chaos.stock_client import StockClient
 from tests.chaos.verdict import Row, Run, judge
+from tests.features.use import FeatureUse
 from tests.interop.stage import Stage as JavaStage
 from tests.support.local_cluster import LocalCluster, wait_until
 from tests.support.workload import Workload
@@ -43,7 +44,8 @@ FAST_TIMERS = {
 class BrokerStage(Hits):
     """`network` is None where the machine permits none, `disks` where none can be made to hang. Of
     the present run: `number` from 1, its producer `load`, `loads`, which are all whose ledgers are
-    judged, and `stock`, the Java client, where the line has it and there is a JDK.
+    judged, `stock`, the Java client, where the line has it and there is a JDK, and `feature`, where
+    the line uses one.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class BrokerStage(Hits):
         self.disks = disks
         self.stock: StockClient | None = None
         self.no_stock = ""
+        self.feature: FeatureUse | None = None
         self._java = JavaStage(home / "java-client")
         self.number = 0
         self.loads: list[Workload] = []
@@ -96,17 +99,21 @@ class BrokerStage(Hits):
                 self._start_stock()
                 self.start_load("main")
                 self.flows(what="messages flow")
+                self._start_feature()
                 run.note = line.strike(self)
                 self.cluster.whole()
                 self._flows_again()
                 for load in self.loads:
                     self._judge(run, load)
                 self._judge_stock(run)
+                self._judge_feature(run)
         finally:
             for load in self.loads:
                 load.end()
             if self.stock is not None:
                 self.stock.end()
+            if self.feature is not None:
+                self.feature.end()
         return run
 
     def _flows_again(self) -> None:
@@ -157,6 +164,30 @@ class BrokerStage(Hits):
             self.stock.judge(run, self._line.stock)
         elif self._line.shipped:
             run.note += f"; without the stock Java client: {self.no_stock}"
+
+    # -- a feature that is used --------------------------------------------------------------------
+
+    def _start_feature(self) -> None:
+        """Where the line has one; returns when its messages are under way."""
+        self.feature, self.blows = None, []
+        if self._line.feature is not None:
+            topic = f"feature-{self._line.name}-{self.number}"
+            self.feature = self._line.feature(self.cluster.name_servers, topic)
+            self.feature.start()
+            self.feature.flows(CALM)
+
+    def _judge_feature(self, run: Run) -> None:
+        """Its messages count as the run's."""
+        if self.feature is None:
+            return
+        self.feature.flows(CALM)
+        counts = self.feature.finish(self.blows)
+        run.feature = counts.document()
+        run.acknowledged += counts.good
+        run.lost += len(counts.lost)
+        run.duplicated += len(counts.twice_ms)
+        run.note += f"; {counts.text()}"
+        run.problem = run.problem or counts.problem
 
     def compare_logs(self) -> int:
         """All replicas' logs, byte for byte, up to the master's confirm offset; gives how many

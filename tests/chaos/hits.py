@@ -16,6 +16,7 @@ from pathlib import Path
 
 from infra.workload.client import CallFailed
 from tests.chaos.verdict import Run
+from tests.features.counts import Blow
 from tests.support.local_cluster import LocalCluster, wait_until
 
 HOLD_LIMIT_S = 60.0
@@ -50,10 +51,11 @@ def told_in(run: Run) -> Iterator[None]:
 
 
 class Hits:
-    """Blows at one cluster, by names of processes."""
+    """Blows at one cluster, by names of processes. `blows`: when kills and pauses fell."""
 
     def __init__(self, cluster: LocalCluster) -> None:
         self.cluster = cluster
+        self.blows: list[Blow] = []
 
     def signal(self, names: list[str], number: int) -> None:
         for name in names:
@@ -61,11 +63,19 @@ class Hits:
 
     def kill(self, *names: str) -> dict[str, int]:
         """`kill -9` of all of them that live, at once; their pids, for `wait_restarted`."""
-        return self.cluster.kill_all(names)
+        with self._blow():
+            return self.cluster.kill_all(names)
 
     def stop_for_good(self, *names: str) -> dict[str, int]:
         """They stand still, and nobody wakes them; their pids, for `wait_restarted`."""
-        return self.cluster.kill_all(names, signal.SIGSTOP)
+        with self._blow():
+            return self.cluster.kill_all(names, signal.SIGSTOP)
+
+    @contextmanager
+    def _blow(self) -> Iterator[None]:
+        begun_ns = time.time_ns()
+        yield
+        self.blows.append(Blow(begun_ns // 1_000_000, time.time_ns() // 1_000_000))
 
     @contextmanager
     def paused(self, *names: str) -> Iterator[None]:
@@ -75,8 +85,9 @@ class Hits:
             for one in self.cluster.processes()
             if one["name"] in names and one["pid"] is not None
         ]
-        for pid in pids:
-            _tell(pid, signal.SIGSTOP)
+        with self._blow():
+            for pid in pids:
+                _tell(pid, signal.SIGSTOP)
         try:
             yield
         finally:

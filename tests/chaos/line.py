@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tests.chaos.broker_stage import BrokerStage
+    from tests.features.use import FeatureUse
     from tests.interop.stage import Row as Judged
 
 RUNS = 2
@@ -33,7 +34,8 @@ class Line:
     FAST_TIMERS, or besides nothing; lines with the same settings share a cluster.
 
     `outage_ms_max`: of our own client, 0: not bounded. `stock`: what is judged of the Java client's
-    figures besides loss and order (java_client.verdict).
+    figures besides loss and order (java_client.verdict). `feature`: what uses one, made of name
+    servers and a topic; it runs beside the producer, and its counts are the line's.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Line:
     armed: bool = False
     shipped: bool = False
     outage_ms_max: int = 0
+    feature: Callable[[Sequence[str], str], FeatureUse] | None = None
     stock: Callable[[dict[str, Any]], Judged] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 

@@ -35,7 +35,7 @@ MS_PER_S = 1000
 @dataclass(slots=True)
 class Run:
     """One run. `rto_ms` is None when no call failed, `decision_s` where no decision was asked for;
-    `problem` is one line.
+    `problem` is one line; `feature`: the counts of what was used beside sends.
     """
 
     note: str = ""
@@ -47,6 +47,7 @@ class Run:
     duplicated: int = 0
     decision_s: float | None = None
     problem: str | None = None
+    feature: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -1,7 +1,11 @@
+import java.io.*;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.*;
 import java.util.*;
 import java.util.concurrent.*;
 import org.apache.rocketmq.client.*;
 import org.apache.rocketmq.client.consumer.*;
+import org.apache.rocketmq.client.exception.MQBrokerException;
 import org.apache.rocketmq.client.impl.*;
 import org.apache.rocketmq.client.impl.mqclient.*;
 import org.apache.rocketmq.common.message.MessageRequestMode;
@@ -9,34 +13,45 @@ import org.apache.rocketmq.common.message.*;
 import org.apache.rocketmq.remoting.netty.NettyClientConfig;
 import org.apache.rocketmq.remoting.protocol.header.*;
 import org.apache.rocketmq.remoting.protocol.heartbeat.*;
+import org.apache.rocketmq.remoting.protocol.route.*;
 
 /**
- * The pop calls of a stock RocketMQ client, one after the other, against one broker.
+ * The pop calls of a stock RocketMQ client, one after the other, against one broker, or for as long as
+ * it is wanted against whoever is master.
  *
- * It decides nothing: it prints what the library read out of each answer. The broker is b.
+ * It decides nothing: it prints what the library read out of each answer. The one broker is b.
  *
  *   HOST:PORT                      every call; topic T holds six messages in two queues, O three in one
  *   HOST:PORT WITHIN_MS WANTED N   pops T until so many came or the time is over, and acknowledges the first N
+ *   mode=pop namesrv=H:P topic=T group=G received=FILE invisibleMs=MS
+ *                                    until standard input is closed; acknowledges all but those that come for the
+ *                                    first time and whose key is a multiple of 3. Lines of the file, times in ms:
+ *                                    G,key,isBack,popTime,visible,queue,offset   a message is handed out
+ *                                    S,key,popTime                               its acknowledgement is sent
+ *                                    A,key,popTime,at                            its acknowledgement was answered with OK
+ *                                    U,begun,ended                               a pop that nobody answered
  */
 public class PopClient {
-  static MQClientAPIExt api; static String addr;
+  static final int POLL_MS = 1000, CALL_MS = 3000;
+  static MQClientAPIExt api; static String addr, group = "jg", broker = "b";
   static PopResult pop(String topic, boolean order, String attempt, long poll, long invisible) throws Exception {
     PopMessageRequestHeader h = new PopMessageRequestHeader();
-    h.setConsumerGroup("jg"); h.setTopic(topic); h.setQueueId(order ? 0 : -1); h.setMaxMsgNums(32); h.setInvisibleTime(invisible);
+    h.setConsumerGroup(group); h.setTopic(topic); h.setQueueId(order ? 0 : -1); h.setMaxMsgNums(32); h.setInvisibleTime(invisible);
     h.setPollTime(poll); h.setBornTime(System.currentTimeMillis()); h.setInitMode(0); h.setExpType("TAG"); h.setExp("*"); h.setOrder(order); h.setAttemptId(attempt);
-    return api.popMessageAsync(addr, "b", h, 30000).get();
+    return api.popMessageAsync(addr, broker, h, poll + 10000).get();
   }
-  static AckResult ack(MessageExt m) throws Exception {
+  static AckResult ack(MessageExt m) throws Exception { return asked(m).get(); }
+  static CompletableFuture<AckResult> asked(MessageExt m) throws Exception {
     String[] x = ExtraInfoUtil.split(m.getProperty(MessageConst.PROPERTY_POP_CK));
     AckMessageRequestHeader h = new AckMessageRequestHeader();
-    h.setConsumerGroup("jg"); h.setTopic(ExtraInfoUtil.getRealTopic(x, m.getTopic(), "jg")); h.setQueueId(ExtraInfoUtil.getQueueId(x));
+    h.setConsumerGroup(group); h.setTopic(ExtraInfoUtil.getRealTopic(x, m.getTopic(), group)); h.setQueueId(ExtraInfoUtil.getQueueId(x));
     h.setOffset(ExtraInfoUtil.getQueueOffset(x)); h.setExtraInfo(m.getProperty(MessageConst.PROPERTY_POP_CK));
-    return api.ackMessageAsync(addr, h, 3000).get();
+    return api.ackMessageAsync(addr, h, CALL_MS);
   }
   static AckResult change(MessageExt m, long invisible) throws Exception {
     String[] x = ExtraInfoUtil.split(m.getProperty(MessageConst.PROPERTY_POP_CK));
     ChangeInvisibleTimeRequestHeader h = new ChangeInvisibleTimeRequestHeader();
-    h.setConsumerGroup("jg"); h.setTopic(ExtraInfoUtil.getRealTopic(x, m.getTopic(), "jg")); h.setQueueId(ExtraInfoUtil.getQueueId(x));
+    h.setConsumerGroup(group); h.setTopic(ExtraInfoUtil.getRealTopic(x, m.getTopic(), group)); h.setQueueId(ExtraInfoUtil.getQueueId(x));
     h.setOffset(ExtraInfoUtil.getQueueOffset(x)); h.setExtraInfo(m.getProperty(MessageConst.PROPERTY_POP_CK)); h.setInvisibleTime(invisible);
     return api.changeInvisibleTimeAsync(addr, "b", h, 3000).get();
   }
@@ -57,10 +72,49 @@ public class PopClient {
       for (MessageExt m : r.getMsgFoundList()) { n++; if (acks-- > 0) System.out.println("ack " + new String(m.getBody()) + " " + ack(m).getStatus()); }
     }
   }
+  static void note(BufferedWriter out, String line) {
+    synchronized (out) { try { out.write(line + "\n"); out.flush(); } catch (IOException e) { System.exit(1); } }
+  }
+  /** Whoever is master by the route; null: nobody is. */
+  static String master(String topic) throws Exception {
+    for (BrokerData one : api.getTopicRouteInfoFromNameServer(topic, CALL_MS).getBrokerDatas()) { broker = one.getBrokerName(); return one.getBrokerAddrs().get(0L); }
+    return null;
+  }
+  static void follow(String[] a) throws Exception {
+    Map<String, String> o = new HashMap<>();
+    for (String one : a) o.put(one.substring(0, one.indexOf('=')), one.substring(one.indexOf('=') + 1));
+    api.updateNameServerAddressList(o.get("namesrv")); group = o.get("group");
+    Set<String> seen = new HashSet<>();
+    BufferedWriter out = Files.newBufferedWriter(Path.of(o.get("received")), StandardCharsets.UTF_8);
+    Thread reader = new Thread(() -> { try { while (System.in.read() >= 0) { } } catch (IOException e) { } System.exit(0); });
+    reader.start();
+    while (true) {
+      long begun = System.currentTimeMillis();
+      try {
+        addr = master(o.get("topic"));
+        if (addr == null) throw new MQBrokerException(0, "no master");
+        PopResult r = pop(o.get("topic"), false, null, POLL_MS, Long.parseLong(o.get("invisibleMs")));
+        if (r.getMsgFoundList() != null) for (MessageExt m : r.getMsgFoundList()) handed(out, m, seen.add(m.getKeys()) && Integer.parseInt(m.getKeys()) % 3 == 0);
+      } catch (Exception e) {
+        if (!(e instanceof MQBrokerException) && !(e.getCause() instanceof MQBrokerException)) note(out, "U," + begun + "," + System.currentTimeMillis());
+        Thread.sleep(100);
+      }
+    }
+  }
+  static void handed(BufferedWriter out, MessageExt m, boolean left) throws Exception {
+    String[] x = ExtraInfoUtil.split(m.getProperty(MessageConst.PROPERTY_POP_CK));
+    long popTime = ExtraInfoUtil.getPopTime(x);
+    note(out, "G," + m.getKeys() + "," + (x[4].equals("0") ? 0 : 1) + "," + popTime + "," + (popTime + ExtraInfoUtil.getInvisibleTime(x))
+        + "," + ExtraInfoUtil.getQueueId(x) + "," + ExtraInfoUtil.getQueueOffset(x));
+    if (left) return;
+    note(out, "S," + m.getKeys() + "," + popTime);
+    asked(m).whenComplete((r, e) -> { if (e == null && r.getStatus() == AckStatus.OK) note(out, "A," + m.getKeys() + "," + popTime + "," + System.currentTimeMillis()); });
+  }
   static void run(String[] a) throws Exception {
-    addr = a[0];
     api = new MQClientAPIExt(new ClientConfig(), new NettyClientConfig(), new ClientRemotingProcessor(null), null);
     api.start();
+    if (a[0].contains("=")) { follow(a); System.exit(0); }
+    addr = a[0];
     if (a.length > 1) { take(Long.parseLong(a[1]), Integer.parseInt(a[2]), Integer.parseInt(a[3])); System.exit(0); }
     PopResult r = pop("T", false, null, 20000, 3000); show("pop", r);
     List<MessageExt> got = r.getMsgFoundList();

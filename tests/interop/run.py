@@ -197,6 +197,11 @@ SCENARIOS = (
         "wait",
     ),
     Scenario(
+        "pop",
+        "java_pops",
+        "a pop consumer of the Java client while masters are killed: left, acknowledged",
+    ),
+    Scenario(
         "stock-restarts-java",
         "stock_restarts:under_java",
         "rolling restarts, stops and hand-overs under the Java client with default settings: no "

@@ -24,7 +24,9 @@ from tests.interop.java_rocketmq import JavaWorld
 
 HERE = Path(__file__).resolve().parent
 CLIENT_LOCK = HERE / "rocketmq-client.lock"
-CLIENT_PROGRAMS = (HERE / "InteropClient.java", HERE / "FilterClient.java")
+CLIENT_PROGRAMS = tuple(
+    HERE / f"{name}.java" for name in ("InteropClient", "FilterClient", "PopClient")
+)
 NO_COMPILER = 2
 
 Shared = TypeVar("Shared")
