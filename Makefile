@@ -41,8 +41,8 @@ demo: setup ## the main job on real parts: failovers under load, then the histor
 
 .PHONY: test
 test: setup ## everything that must be green: house, unit, golden, property, simulation's budget, integration (some 12 minutes on two cores)
-	@$(MAKE) --no-print-directory check-layout
-	@$(MAKE) --no-print-directory --jobs 6 --output-sync=line check-types check-house classes $(PARTS)
+	@$(MAKE) --no-print-directory --jobs 2 check-layout kafka-classes
+	@$(MAKE) --no-print-directory --jobs 6 --output-sync=line check-types check-house $(PARTS)
 
 .PHONY: test-long
 test-long: classes ## what make test leaves out: tools interrupted, answers compared with Spark's, all cases of generated tests, a quarter of an hour of simulation
@@ -75,9 +75,9 @@ format: setup ## lay the code out, and cure what can be cured without thinking
 marked = $$(grep -rl 'mark\.$(1)' $(2) --include='test_*.py' | sort)
 
 # Six at a time in this order, so that the long ones do not begin last: two cores are idle for much of the time
-# with two, for much of what is tested is waiting. The first three need no Java's classes, which are laid out
-# meanwhile. A unit test that wants a Kafka goes where one runs.
-PARTS := test-simulation test-tables-1 test-parts-2 test-integration-2 test-integration-1 test-lake test-parts-1 test-spark test-tables-2
+# with two, for much of what is tested is waiting. What a part needs of Java's classes it lays out itself: make
+# begins what has to wait for another target behind all others. A unit test that wants a Kafka goes where one runs.
+PARTS := test-lake test-integration-2 test-integration-1 test-simulation test-tables-1 test-parts-2 test-parts-1 test-spark test-tables-2
 .PHONY: $(PARTS) test-parts test-tables test-integration
 test-parts: test-parts-1 test-parts-2
 
@@ -103,16 +103,20 @@ test-simulation:
 test-integration: test-integration-1 test-integration-2
 
 # Two halves of one length, by the first letter: these tests wait more than they work.
-test-integration-1: kafka-classes
+test-integration-1:
+	@$(V)/python -m infra.cluster.class_archive kafka
 	$(PYTEST) -m "not spark and not long" --durations=8 $(wildcard tests/integration/test_[a-k]*.py)
 
-test-integration-2: kafka-classes
+test-integration-2:
+	@$(V)/python -m infra.cluster.class_archive kafka
 	$(PYTEST) -m "not spark and not long" --durations=8 $(wildcard tests/integration/test_[l-z]*.py) $(call marked,kafka,tests/unit)
 
-test-lake: classes
+test-lake:
+	@$(V)/python -m infra.cluster.class_archive spark
 	$(PYTEST) -m "spark and not long" --durations=8 $(call marked,spark,tests/integration)
 
-test-spark: classes
+test-spark:
+	@$(V)/python -m infra.cluster.class_archive spark
 	$(PYTEST) -m "spark and not long" --durations=8 $(call marked,spark,tests/unit)
 
 .PHONY: unit

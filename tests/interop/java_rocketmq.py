@@ -180,6 +180,7 @@ class JavaProcess(Program):
             *SMALL,
             *self._jvm,
             f"-Duser.home={self.home}",
+            f"-Djava.io.tmpdir={self.home}",  # keys that it makes at each start and leaves
             f"-Drocketmq.home.dir={self.home}",
             "-cp",
             self._jars.class_path,
@@ -384,6 +385,7 @@ class JavaWorld:
             *SMALL,
             *TOOL_JVM,
             f"-Duser.home={home}",
+            f"-Djava.io.tmpdir={home}",
             f"-Drocketmq.home.dir={home}",
             "-cp",
             self.class_path,
