@@ -12,6 +12,7 @@ from typing import Any
 from infra.problems import Problem
 from tests.interop.java_client import Consumer, Producer, first_message, verdict
 from tests.interop.ledger import LedgerRow, acknowledged_of
+from tests.interop.own_cluster import own_cluster
 from tests.interop.stage import Row, Stage
 from tests.support.local_cluster import LocalCluster
 
@@ -28,20 +29,13 @@ def run(stage: Stage) -> list[Row]:
     """Both client settings, or the one that --only names."""
     messages = int(stage.options.get("messages") or MESSAGES)
     only = stage.options.get("only")
-    cluster = LocalCluster(stage.work / "cluster")
     results: list[dict[str, Any]] = []
-    try:
-        stage.client_class_path  # noqa: B018  what needs a compiler is said before anything starts
-        stage.say("starting a cluster: Kafka, two controllers, a name server, three brokers")
-        cluster.up()
+    with own_cluster(stage) as cluster:
         for label, extra in SETTINGS.items():
             if only in (None, label):
                 cluster.whole()
                 stage.say(f"{messages} messages, client settings {label} {extra or ''}")
                 results.append(_once(stage, cluster, label, extra, messages))
-        cluster.down()
-    finally:
-        cluster.end()
     lost = sum(result["lost"] for result in results)
     complete = all(result["acknowledged"] == result["sent"] == messages for result in results)
     stage.documents["client"] = {"results": results, "lost": lost, "complete": complete}

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from tests.interop.client_on_regent import kill_master
 from tests.interop.java_client import Consumer, Producer, first_message
 from tests.interop.ledger import LedgerRow, acknowledged_of, whole_lines
+from tests.interop.own_cluster import own_cluster
 from tests.interop.stage import Row, Stage
 from tests.support.local_cluster import LocalCluster
 
@@ -37,16 +38,8 @@ def timed(stage: Stage) -> list[Row]:
 
 
 def _run(stage: Stage, asked: Mapping[str, str]) -> list[Row]:
-    cluster = LocalCluster(stage.work / "cluster")
-    try:
-        stage.client_class_path  # noqa: B018  what needs a compiler is said before anything starts
-        stage.say("starting a cluster: Kafka, two controllers, a name server, three brokers")
-        cluster.up()
-        rows = _under_load(stage, cluster, asked)
-        cluster.down()
-    finally:
-        cluster.end()
-    return rows
+    with own_cluster(stage) as cluster:
+        return _under_load(stage, cluster, asked)
 
 
 def _under_load(stage: Stage, cluster: LocalCluster, asked: Mapping[str, str]) -> list[Row]:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from infra.processes import children
 from tests.interop.client_on_regent import kill_master
+from tests.interop.own_cluster import own_cluster
 from tests.interop.stage import Row, Stage
 from tests.support.local_cluster import LocalCluster
 
@@ -93,16 +94,9 @@ def read(lines: Sequence[str]) -> Said:
 
 def run(stage: Stage) -> list[Row]:
     """Half of the messages, the consumers, a kill of the master, the other half."""
-    cluster = LocalCluster(stage.work / "cluster")
-    try:
-        class_path = stage.client_class_path
-        stage.say("starting a cluster: Kafka, two controllers, a name server, three brokers")
-        cluster.up()
+    with own_cluster(stage) as cluster:
         out = stage.work / "filters.out"
-        said = _played(stage, cluster, class_path, out)
-        cluster.down()
-    finally:
-        cluster.end()
+        said = _played(stage, cluster, stage.client_class_path, out)
     return judged(said, MESSAGES)
 
 

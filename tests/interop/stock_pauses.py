@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.interop.java_client import Consumer, Producer, first_message, verdict
+from tests.interop.own_cluster import own_cluster
 from tests.interop.stage import Row, Stage
 from tests.support.local_cluster import LocalCluster, wait_until
 
@@ -81,16 +82,8 @@ def in_order(result: dict[str, Any]) -> Row:
 
 
 def _measured(stage: Stage, strike: Strike, *flags: str) -> dict[str, Any]:
-    cluster = LocalCluster(stage.work / "cluster", *flags)
-    try:
-        stage.client_class_path  # noqa: B018  what needs a compiler is said before anything starts
-        stage.say("starting a cluster: Kafka, two controllers, a name server, three brokers")
-        cluster.up()
-        result = _under_load(stage, cluster, strike)
-        cluster.down()
-    finally:
-        cluster.end()
-    return result
+    with own_cluster(stage, *flags) as cluster:
+        return _under_load(stage, cluster, strike)
 
 
 def _under_load(stage: Stage, cluster: LocalCluster, strike: Strike) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from tests.interop.ledger import (
     read_arrivals,
     read_refused,
 )
+from tests.interop.own_cluster import own_cluster
 from tests.interop.stage import Row, Stage
 from tests.interop.stock_restarts import RATE_PER_S, rolling
 from tests.support.local_cluster import LocalCluster
@@ -30,15 +31,8 @@ TOPIC = "stock-restarts-pulls"
 def run(stage: Stage) -> list[Row]:
     """As many rolling restarts as --times says."""
     java(stage)  # what needs a compiler is said before anything starts
-    cluster = LocalCluster(stage.work / "cluster-pulls")
-    try:
-        stage.say("starting a cluster: Kafka, two controllers, a name server, three brokers")
-        cluster.up()
-        rows = _under_load(stage, cluster, int(stage.options.get("times") or 10))
-        cluster.down()
-    finally:
-        cluster.end()
-    return rows
+    with own_cluster(stage, folder="cluster-pulls", java_client=False) as cluster:
+        return _under_load(stage, cluster, int(stage.options.get("times") or 10))
 
 
 def _under_load(stage: Stage, cluster: LocalCluster, times: int) -> list[Row]:

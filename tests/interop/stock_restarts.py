@@ -15,6 +15,7 @@ from infra.problems import Problem
 from tests.interop.go_client import go
 from tests.interop.java_client import Consumer, Producer, Words, first_message, java, verdict
 from tests.interop.ledger import LedgerRow, longest_wait_ms, read_arrivals
+from tests.interop.own_cluster import own_cluster
 from tests.interop.stage import Row, Stage
 from tests.support.local_cluster import LocalCluster, regent
 
@@ -43,15 +44,8 @@ def under_go(stage: Stage) -> list[Row]:
 
 def _run(stage: Stage, client: str, words: Words) -> list[Row]:
     words(stage)  # what needs a compiler is said before anything starts
-    cluster = LocalCluster(stage.work / f"cluster-{client}")
-    try:
-        stage.say("starting a cluster: Kafka, two controllers, a name server, three brokers")
-        cluster.up()
-        rows = _under_load(stage, cluster, f"{TOPIC}-{client}", words)
-        cluster.down()
-    finally:
-        cluster.end()
-    return rows
+    with own_cluster(stage, folder=f"cluster-{client}", java_client=False) as cluster:
+        return _under_load(stage, cluster, f"{TOPIC}-{client}", words)
 
 
 def _under_load(stage: Stage, cluster: LocalCluster, topic: str, words: Words) -> list[Row]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tests.interop.java_client import Consumer, Producer, first_message
 from tests.interop.ledger import acknowledged_of
+from tests.interop.own_cluster import own_cluster
 from tests.interop.stage import Row, Stage
 from tests.support.local_cluster import LocalCluster
 
@@ -34,16 +35,8 @@ class Command:
 
 def run(stage: Stage) -> list[Row]:
     """Every command on a cluster under way."""
-    cluster = LocalCluster(stage.work / "cluster")
-    try:
-        stage.client_class_path  # noqa: B018  what needs a compiler is said before anything starts
-        stage.say("starting a cluster: Kafka, two controllers, a name server, three brokers")
-        cluster.up()
-        rows = _with_clients(stage, cluster)
-        cluster.down()
-    finally:
-        cluster.end()
-    return rows
+    with own_cluster(stage) as cluster:
+        return _with_clients(stage, cluster)
 
 
 def _with_clients(stage: Stage, cluster: LocalCluster) -> list[Row]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from tests.interop.client_on_regent import kill_master
 from tests.interop.java_client import Consumer, Producer, first_message
 from tests.interop.ledger import LedgerRow, acknowledged_of, whole_lines
+from tests.interop.own_cluster import own_cluster
 from tests.interop.stage import Row, Stage
 from tests.support.local_cluster import LocalCluster
 
@@ -27,16 +28,8 @@ POLL_S = 0.2
 
 def run(stage: Stage) -> list[Row]:
     """1,500 transactions, the master killed twice meanwhile."""
-    cluster = LocalCluster(stage.work / "cluster")
-    try:
-        stage.client_class_path  # noqa: B018  what needs a compiler is said before anything starts
-        stage.say("starting a cluster: Kafka, two controllers, a name server, three brokers")
-        cluster.up()
-        rows = _under_load(stage, cluster)
-        cluster.down()
-    finally:
-        cluster.end()
-    return rows
+    with own_cluster(stage) as cluster:
+        return _under_load(stage, cluster)
 
 
 def is_committed(sequence: int) -> bool:
