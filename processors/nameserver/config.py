@@ -33,6 +33,10 @@ JAVA = {
     "enableTopicList": "enable_topic_list",
     "needWaitForService": "need_wait_for_service",
     "waitSecondsForService": "wait_for_service_s",
+    "supportActingMaster": "support_acting_master",
+    "notifyMinBrokerIdChanged": "notify_min_broker_id_changed",
+    "unRegisterBrokerQueueCapacity": "departures_max",
+    "deleteTopicWithBrokerRegistration": "delete_topic_with_registration",
 }
 """Names of a Java name server's file, and ours."""
 KAFKA_WAIT_MS = 10 * 365 * 86_400_000
@@ -82,6 +86,33 @@ class NameServerConfig(BaseModel):
     )
     wait_for_service_s: int = Field(
         45, ge=0, le=86_400, description="for how long (waitSecondsForService)"
+    )
+    support_acting_master: bool = Field(
+        True,
+        description=(
+            "a set that wants it (enableSlaveActingMaster) and has no master is shown with its "
+            "smallest slave as master, for reading (supportActingMaster)"
+        ),
+    )
+    notify_min_broker_id_changed: bool = Field(
+        False,
+        description=(
+            "members of a set are told of another smallest id at once (notifyMinBrokerIdChanged)"
+        ),
+    )
+    departures_max: int = Field(
+        3_000,
+        ge=1,
+        le=1_000_000,
+        description=(
+            "brokers that leave and wait for it at once (unRegisterBrokerQueueCapacity)"
+        ),
+    )
+    delete_topic_with_registration: bool = Field(
+        False,
+        description=(
+            "topics that a master no longer registers are gone (deleteTopicWithBrokerRegistration)"
+        ),
     )
     idle_timeout_ms: int = Field(
         120_000, ge=1_000, description=("a silent connection is closed after this time")

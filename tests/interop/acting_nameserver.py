@@ -1,0 +1,175 @@
+"""Java sets without a controller at Regent's name server and, beside it, at a Java one: the master
+is killed, stopped, frozen, and returns; what both name servers say, and how soon.
+
+Responsible for: the faults, the rows. Refuses to know: how a set is configured and asked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from infra.problems import Problem
+from tests.interop.acting_sets import (
+    MASTER,
+    SLAVES,
+    ActingSet,
+    seconds_until,
+    start_sets,
+)
+from tests.interop.regent_name_server import RegentNameServer
+from tests.interop.stage import Row, Stage
+
+SETTINGS = {"supportActingMaster": "true", "notifyMinBrokerIdChanged": "true"}
+OURS, JAVAS = "ours", "Java's"
+EQUAL_WITHIN_S = 40.0
+TOLD_WITHIN_S = 10.0
+BEHIND_S = 2.0
+"""So much later than Java's, on a machine where eight JVMs share two cores, is not later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What takes the master away, and what brings it back; the times include the wait for the
+    broker's own next registration.
+    """
+
+    what: str
+    strike: Callable[[ActingSet], None]
+    undo: Callable[[ActingSet], None]
+    acts_within_s: float
+    returns_within_s: float
+
+
+def _kill(one: ActingSet) -> None:
+    one.master.kill()
+
+
+def _ask_to_stop(one: ActingSet) -> None:
+    os.kill(one.master.pid, signal.SIGTERM)
+
+
+def _freeze(one: ActingSet) -> None:
+    one.master.pause()
+
+
+def _start(one: ActingSet) -> None:
+    one.master.start(wait=False)
+
+
+def _start_after_stop(one: ActingSet) -> None:
+    one.master.stop()
+    one.master.start(wait=False)
+
+
+def _wake(one: ActingSet) -> None:
+    one.master.resume()
+
+
+FAULTS = (
+    Fault("killed (kill -9)", _kill, _start, 15.0, 150.0),
+    Fault("stopped (SIGTERM)", _ask_to_stop, _start_after_stop, 60.0, 240.0),
+    # 10 s that it may be silent, 5 s between two scans
+    Fault("frozen (SIGSTOP)", _freeze, _wake, 25.0, 90.0),
+)
+
+
+def run(stage: Stage) -> list[Row]:
+    """Both dialects: with compatibleWithOldNameSrv heartbeats are 322 and members come from a
+    route, without it they are 904 and 901.
+    """
+    rows = []
+    for compatible in (False, True):
+        with ExitStack() as stack:
+            label = "old dialect" if compatible else "new dialect"
+            rows += [
+                Row(f"{label}: {row.what}", row.result, row.ok)
+                for row in _played(stage, stack, compatible, f"acting{int(compatible)}")
+            ]
+    return rows
+
+
+def _played(stage: Stage, stack: ExitStack, compatible: bool, prefix: str) -> list[Row]:
+    java = stage.java.name_server(f"{prefix}-java-namesrv", SETTINGS, start=False)
+    ours = RegentNameServer(stage.java, f"{prefix}-namesrv", SETTINGS)
+    for process in (java, ours):
+        stack.callback(process.end)
+        process.start()
+    stage.say("starting two Java sets of a master and two slaves, without a controller")
+    places = {OURS: ours.address, JAVAS: java.address}
+    sets = start_sets(stage, stack, places, compatible, prefix)
+    rows = [_equal(stage, sets, "all well")]
+    for fault in FAULTS:
+        rows += _struck(stage, sets, fault)
+    return rows
+
+
+def _struck(stage: Stage, sets: list[ActingSet], fault: Fault) -> list[Row]:
+    before = {one.name: one.notices() for one in sets}
+    stage.say(f"the masters are {fault.what}")
+    acts = seconds_until(
+        sets, fault.strike, _slave_acts, f"a slave acts, the master {fault.what}", fault.acts_within_s
+    )
+    rows = [
+        _times(f"master {fault.what}: acting route after", acts),
+        _equal(stage, sets, f"master {fault.what}"),
+        _told(stage, sets, before, f"master {fault.what}: slaves told (905)"),
+    ]
+    before = {one.name: one.notices() for one in sets}
+    stage.say("the masters return")
+    back = seconds_until(
+        sets, fault.undo, ActingSet.is_whole, "the master is back", fault.returns_within_s
+    )
+    return [
+        *rows,
+        _times(f"master {fault.what}, back: in the route after", back, judged=False),
+        _equal(stage, sets, f"master {fault.what}, back"),
+        _told(stage, sets, before, f"master {fault.what}, back: slaves told (905)"),
+    ]
+
+
+def _slave_acts(one: ActingSet) -> bool:
+    return one.who_leads() == (SLAVES[0], False)
+
+
+def _times(what: str, took: dict[str, float], judged: bool = True) -> Row:
+    """`judged`: ours may not be later; else the brokers decide when, and it is only shown."""
+    text = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in took.items())
+    return Row(what, text, not judged or took[OURS] <= took[JAVAS] + BEHIND_S)
+
+
+def _equal(stage: Stage, sets: list[ActingSet], when: str) -> Row:
+    what = f"{when}: routes, members, cluster"
+    try:
+        stage.java.wait_until(
+            lambda: sets[0].said() == sets[1].said(), "both name servers agree", EQUAL_WITHIN_S
+        )
+    except Problem:
+        shown = " | ".join(f"{one.name} {json.dumps(one.said(), sort_keys=True)}" for one in sets)
+        return Row(what, shown[:2_000], ok=False)
+    leads, writable = sets[0].who_leads()
+    members = sets[0].said()["members"]["brokerMemberGroup"]["brokerAddrs"]
+    text = f"equal: {leads} as master, {'' if writable else 'not '}writable, ids {list(members)}"
+    return Row(what, text, (leads, writable) in ((MASTER, True), (SLAVES[0], False)))
+
+
+def _told(
+    stage: Stage, sets: list[ActingSet], before: dict[str, dict[str, int]], what: str
+) -> Row:
+    def counts(one: ActingSet) -> dict[str, int]:
+        return {role: now - before[one.name][role] for role, now in one.notices().items()}
+
+    try:
+        stage.java.wait_until(
+            lambda: all(all(counts(one).values()) for one in sets),
+            "the slaves have heard of it",
+            TOLD_WITHIN_S,
+        )
+    except Problem:
+        pass
+    text = "; ".join(f"{one.name} {counts(one)}" for one in sets)
+    return Row(what, text, counts(sets[0]) == counts(sets[1]) and all(counts(sets[0]).values()))
