@@ -104,9 +104,7 @@ class NameServerConfig(BaseModel):
         3_000,
         ge=1,
         le=1_000_000,
-        description=(
-            "brokers that leave and wait for it at once (unRegisterBrokerQueueCapacity)"
-        ),
+        description=("brokers that leave and wait for it at once (unRegisterBrokerQueueCapacity)"),
     )
     delete_topic_with_registration: bool = Field(
         False,

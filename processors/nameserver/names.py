@@ -32,10 +32,6 @@ NAMES = Names(
         "connections_max": Setting(_START),
     },
     frozenset(("configBlackList", "configStorePath", "kvConfigPath", "listenPort", "bindAddress")),
-    {
-        "clusterTest": "false",
-        "productEnvName": "center",
-        "useTLS": "false",
-    },
+    {"clusterTest": "false", "productEnvName": "center", "useTLS": "false"},
     hidden=frozenset(("controller",)),
 )

@@ -41,6 +41,11 @@ class Notices:
         """Notices that were not sent, since too many receivers are slow."""
         return self._no_room
 
+    @property
+    def waiting(self) -> int:
+        """Receivers that are still to take what they are told."""
+        return len(self._waiting)
+
     def tell(self, change: MinIdChanged) -> None:
         """To each of its receivers."""
         for address in change.receivers:

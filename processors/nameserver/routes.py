@@ -143,12 +143,7 @@ class RouteTable:
         return live
 
     def query_data_version(
-        self,
-        cluster_name: str,
-        address: str,
-        version: DataVersion,
-        connection_id: int,
-        now_ms: int,
+        self, cluster_name: str, address: str, version: DataVersion, connection_id: int, now_ms: int
     ) -> tuple[bool, DataVersion | None]:
         """Whether the broker should register again, and the version known here. Counts as a
         heartbeat.
@@ -158,9 +153,7 @@ class RouteTable:
 
     # -- how brokers leave -------------------------------------------------------------------------
 
-    def said_goodbye(
-        self, broker_name: str, address: str, connection_id: int
-    ) -> Departure | None:
+    def said_goodbye(self, broker_name: str, address: str, connection_id: int) -> Departure | None:
         """A broker unregisters. None: it is not known under that name, or has registered over a
         newer connection since: what an earlier process of that address said last takes nothing
         away from the one that runs now.
@@ -263,9 +256,7 @@ class RouteTable:
                 if acting_masters
                 else group.addresses
             )
-        names = (
-            list(shown) if zone is None else acting.without_far_zones(zone, self._groups, shown)
-        )
+        names = list(shown) if zone is None else acting.without_far_zones(zone, self._groups, shown)
         return {
             "brokerDatas": [self._groups[name].to_wire(shown[name]) for name in names],
             "filterServerTable": {

@@ -14,13 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from infra.problems import Problem
-from tests.interop.acting_sets import (
-    MASTER,
-    SLAVES,
-    ActingSet,
-    seconds_until,
-    start_sets,
-)
+from tests.interop.acting_sets import MASTER, SLAVES, ActingSet, seconds_until, start_sets
 from tests.interop.regent_name_server import RegentNameServer
 from tests.interop.stage import Row, Stage
 
@@ -112,7 +106,11 @@ def _struck(stage: Stage, sets: list[ActingSet], fault: Fault) -> list[Row]:
     before = {one.name: one.notices() for one in sets}
     stage.say(f"the masters are {fault.what}")
     acts = seconds_until(
-        sets, fault.strike, _slave_acts, f"a slave acts, the master {fault.what}", fault.acts_within_s
+        sets,
+        fault.strike,
+        _slave_acts,
+        f"a slave acts, the master {fault.what}",
+        fault.acts_within_s,
     )
     rows = [
         _times(f"master {fault.what}: acting route after", acts),
@@ -157,9 +155,7 @@ def _equal(stage: Stage, sets: list[ActingSet], when: str) -> Row:
     return Row(what, text, (leads, writable) in ((MASTER, True), (SLAVES[0], False)))
 
 
-def _told(
-    stage: Stage, sets: list[ActingSet], before: dict[str, dict[str, int]], what: str
-) -> Row:
+def _told(stage: Stage, sets: list[ActingSet], before: dict[str, dict[str, int]], what: str) -> Row:
     def counts(one: ActingSet) -> dict[str, int]:
         return {role: now - before[one.name][role] for role, now in one.notices().items()}
 

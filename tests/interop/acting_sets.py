@@ -124,7 +124,10 @@ def start_sets(
     sets = [ActingSet(name, address, stage) for name, address in name_servers.items()]
     for one in sets:
         for broker_id, role in enumerate((MASTER, *SLAVES)):
-            own = {"brokerId": str(broker_id), "brokerRole": "SLAVE" if broker_id else "ASYNC_MASTER"}
+            own = {
+                "brokerId": str(broker_id),
+                "brokerRole": "SLAVE" if broker_id else "ASYNC_MASTER",
+            }
             label = f"{prefix}-{one.name}-{broker_id}".replace(" ", "-").replace("'", "")
             broker = stage.java.broker(
                 label,

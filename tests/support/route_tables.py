@@ -11,13 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from processors.nameserver.effects import Effect, MembersSeen, MinIdChanged
-from processors.nameserver.records import (
-    DataVersion,
-    Left,
-    Registered,
-    Registration,
-    TopicQueues,
-)
+from processors.nameserver.records import DataVersion, Left, Registered, Registration, TopicQueues
 from processors.nameserver.routes import RouteTable
 
 ALL_TOPICS: Mapping[str, int] = {"T": 6, "TBW102": 6}
