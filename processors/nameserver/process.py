@@ -53,6 +53,8 @@ MASTER_WAIT_MS = 1_000
 again after 10 s or more. Told of a new master, it may be here before that master is: its answer
 waits this long for it.
 """
+STOOD_STILL_MS = 500
+"""A scan that comes so late says that this process was not running, and so heard nobody."""
 _FAQ = "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 
 
@@ -265,12 +267,15 @@ class NameServer:
         for departure in self._table.connection_closed(connection.id):
             self._leaves(departure)
 
-    def _scan(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._scan_timer = loop.call_later(
-            self._operators.running.scan_interval_ms / 1000, self._scan
+    def _scan(self, due_ms: int | None = None) -> None:
+        now_ms, interval_ms = _now_ms(), self._operators.running.scan_interval_ms
+        late_ms = 0 if due_ms is None else now_ms - due_ms
+        if late_ms > STOOD_STILL_MS:
+            self._table.heard_nobody(late_ms, now_ms)
+        self._scan_timer = asyncio.get_running_loop().call_later(
+            interval_ms / 1000, self._scan, now_ms + interval_ms
         )
-        for departure in self._table.overdue(_now_ms()):
+        for departure in self._table.overdue(now_ms):
             self._leaves(departure)
 
     def _leaves(self, departure: Departure) -> bool:

@@ -180,6 +180,13 @@ class RouteTable:
                 found.append(_departure(live, Why.LOST))
         return tuple(found)
 
+    def heard_nobody(self, pause_ms: int, now_ms: int) -> None:
+        """The name server itself stood still for so long, until now: that counts as nobody's
+        silence.
+        """
+        for live in self._live.values():
+            live.last_heard_ms = min(now_ms, live.last_heard_ms + pause_ms)
+
     def remove(self, departures: Iterable[Departure]) -> Left:
         """Take them away together, in their order; who registered again since stays."""
         left: list[tuple[LiveBroker, Why]] = []

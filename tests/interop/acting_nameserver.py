@@ -28,47 +28,44 @@ BEHIND_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What takes the master away, and what brings it back; the times include the wait for the
-    broker's own next registration.
+    """What takes the master away, what has to end before it can come back, and what brings it
+    back; the times include the wait for the broker's own next registration.
     """
 
     what: str
-    strike: Callable[[ActingSet], None]
-    undo: Callable[[ActingSet], None]
+    strike: Callable[[ActingSet], object]
+    settle: Callable[[ActingSet], object]
+    undo: Callable[[ActingSet], object]
     acts_within_s: float
     returns_within_s: float
 
 
-def _kill(one: ActingSet) -> None:
-    one.master.kill()
-
-
-def _ask_to_stop(one: ActingSet) -> None:
-    os.kill(one.master.pid, signal.SIGTERM)
-
-
-def _freeze(one: ActingSet) -> None:
-    one.master.pause()
-
-
-def _start(one: ActingSet) -> None:
-    one.master.start(wait=False)
-
-
-def _start_after_stop(one: ActingSet) -> None:
-    one.master.stop()
-    one.master.start(wait=False)
-
-
-def _wake(one: ActingSet) -> None:
-    one.master.resume()
-
-
 FAULTS = (
-    Fault("killed (kill -9)", _kill, _start, 15.0, 150.0),
-    Fault("stopped (SIGTERM)", _ask_to_stop, _start_after_stop, 60.0, 240.0),
+    Fault(
+        "killed (kill -9)",
+        lambda one: one.master.kill(),
+        lambda one: None,
+        lambda one: one.master.start(wait=False),
+        30.0,
+        150.0,
+    ),
+    Fault(
+        "stopped (SIGTERM)",
+        lambda one: os.kill(one.master.pid, signal.SIGTERM),
+        lambda one: one.master.stop(),
+        lambda one: one.master.start(wait=False),
+        60.0,
+        150.0,
+    ),
     # 10 s that it may be silent, 5 s between two scans
-    Fault("frozen (SIGSTOP)", _freeze, _wake, 25.0, 90.0),
+    Fault(
+        "frozen (SIGSTOP)",
+        lambda one: one.master.pause(),
+        lambda one: None,
+        lambda one: one.master.resume(),
+        30.0,
+        120.0,
+    ),
 )
 
 
@@ -117,6 +114,8 @@ def _struck(stage: Stage, sets: list[ActingSet], fault: Fault) -> list[Row]:
         _equal(stage, sets, f"master {fault.what}"),
         _told(stage, sets, before, f"master {fault.what}: slaves told (905)"),
     ]
+    for one in sets:
+        fault.settle(one)
     before = {one.name: one.notices() for one in sets}
     stage.say("the masters return")
     back = seconds_until(

@@ -149,28 +149,30 @@ def start_sets(
 
 def seconds_until(
     sets: list[ActingSet],
-    begin: Callable[[ActingSet], None],
+    begin: Callable[[ActingSet], object],
     condition: Callable[[ActingSet], bool],
     what: str,
     limit_s: float,
 ) -> dict[str, float]:
-    """Seconds from `begin`, done to every set at the same time, until its name server fulfils the
-    condition, by the set's name. Problem at the limit.
+    """Seconds from `begin`, done to one set right after the other, until its name server fulfils
+    the condition, by the set's name. Problem at the limit.
     """
     took: dict[str, float] = {}
 
-    def watch(one: ActingSet) -> None:
-        began = time.monotonic()
-        begin(one)
+    def watch(one: ActingSet, began: float) -> None:
         while time.monotonic() - began < limit_s:
             if condition(one):
                 took[one.name] = time.monotonic() - began
                 return
             time.sleep(POLL_S)
 
-    threads = [threading.Thread(target=watch, args=(one,)) for one in sets]
-    for thread in threads:
-        thread.start()
+    threads = []
+    for one in sets:
+        # here and not in the thread: a process that a thread started ends with it
+        began = time.monotonic()
+        begin(one)
+        threads.append(threading.Thread(target=watch, args=(one, began)))
+        threads[-1].start()
     for thread in threads:
         thread.join()
     for one in sets:

@@ -8,6 +8,8 @@ import pytest
 
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.server import RemotingServer
+from processors.nameserver.config import NameServerConfig
+from processors.nameserver.process import NameServer
 from tests.unit.processors.nameserver.test_process import WAIT_S, A, B, Caller, name_server, until
 
 NOTIFIES = {"notify_min_broker_id_changed": True}
@@ -225,3 +227,23 @@ async def test_members_are_told_with_true_ids_and_quoted_keys():
         members = {"brokerAddrs": {"1": A, "2": B}, "brokerName": "g", "cluster": "C"}
         assert json.loads(answer.body) == {"brokerMemberGroup": members}
         assert await first.route() == {"0": A, "2": B}
+
+
+async def test_a_name_server_that_stood_still_takes_nobody_out_for_it():
+    """What it did not hear meanwhile still lies in its sockets."""
+    server = NameServer(NameServerConfig(listen="127.0.0.1:0", scan_interval_ms=600_000))
+    await server.start()
+    caller, client = (Caller(f"127.0.0.1:{server.port}") for _ in range(2))
+    try:
+        await caller.register(0, A, heartbeatTimeoutMillis="60000")
+        live = server._table._live[A]
+        live.last_heard_ms -= 70_000
+        server._scan(live.last_heard_ms)
+        assert await caller.route() == {"0": A}
+        live.last_heard_ms -= 70_000
+        server._scan()
+        assert await client.route() is None
+    finally:
+        await caller.client.close()
+        await client.client.close()
+        await server.close()
