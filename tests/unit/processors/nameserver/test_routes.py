@@ -151,10 +151,13 @@ def test_a_registration_without_topics_is_accepted():
     assert RouteTable().register(registration(topics=()), 1, 0).verdict is Verdict.ACCEPTED
 
 
-def test_a_topic_that_is_reported_again_has_the_new_queues():
+def test_a_topic_of_another_version_has_the_new_queues():
     table = RouteTable()
     table.register(registration(), 1, 0)
-    table.register(registration(topics={"T": TopicQueues(8, 8, 4, 1)}), 1, 0)
+    new = {"T": TopicQueues(8, 8, 4, 1)}
+    table.register(registration(topics=new), 1, 0)
+    assert table.route("T")["queueDatas"][0]["perm"] == 6
+    table.register(registration(topics=new, state_version=2), 1, 0)
     assert table.route("T")["queueDatas"][0] == {
         "brokerName": "b",
         "perm": 4,
