@@ -1,12 +1,43 @@
 """Brokers that leave a name server wait here, and leave together (PROTOCOL 4.20).
 
-Responsible for: that their number is bounded, and that nobody waits twice for the same reason.
+Responsible for: why one leaves; that their number is bounded, and that nobody waits twice for the
+same reason.
 Refuses to know: what becomes of a route when they leave.
 """
 
 from __future__ import annotations
 
-from processors.nameserver.records import Departure
+from dataclasses import dataclass
+from enum import Enum
+
+from processors.nameserver.effects import Effect
+from processors.nameserver.records import LiveBroker
+
+
+class Why(Enum):
+    """Why a broker leaves."""
+
+    GOODBYE = "it unregistered"
+    LOST = "its connection closed"
+    SILENT = "it was silent"
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """A broker that is to leave, if it has not registered again since: `registration`."""
+
+    broker_name: str
+    address: str
+    registration: int
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Who left of those that were to leave, and what follows from it, in order."""
+
+    brokers: tuple[tuple[LiveBroker, Why], ...] = ()
+    effects: tuple[Effect, ...] = ()
 
 
 class Departures:

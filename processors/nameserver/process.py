@@ -24,19 +24,12 @@ from brokers.remoting.limits import Limits
 from brokers.remoting.server import RemotingServer
 from events.last_resort import LastResort, on_stop_signals
 from processors.nameserver.config import NameServerConfig
-from processors.nameserver.departures import Departures
+from processors.nameserver.departures import Departure, Departures, Why
 from processors.nameserver.effects import Effect, MinIdChanged
 from processors.nameserver.kept_files import NotKept
 from processors.nameserver.notices import Notices
 from processors.nameserver.operator_requests import OperatorRequests
-from processors.nameserver.records import (
-    MASTER_ID,
-    Departure,
-    LiveBroker,
-    TopicQueues,
-    Verdict,
-    Why,
-)
+from processors.nameserver.records import MASTER_ID, LiveBroker, TopicQueues, Verdict
 from processors.nameserver.registration import (
     BadRegistration,
     KnownTables,

@@ -102,14 +102,6 @@ class Registered:
     effects: tuple[Effect, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
-    """Who left of those that were to leave, and what follows from it, in order."""
-
-    brokers: tuple[tuple[LiveBroker, Why], ...] = ()
-    effects: tuple[Effect, ...] = ()
-
-
 @dataclass(slots=True)
 class LiveBroker:
     """A broker that registered: over which connection, and when it was last heard of."""
@@ -128,24 +120,6 @@ class LiveBroker:
     lost: bool = False
     """Its connection closed, and it was not heard of since."""
     filter_servers: tuple[str, ...] = ()
-
-
-class Why(Enum):
-    """Why a broker leaves."""
-
-    GOODBYE = "it unregistered"
-    LOST = "its connection closed"
-    SILENT = "it was silent"
-
-
-@dataclass(frozen=True, slots=True)
-class Departure:
-    """A broker that is to leave, if it has not registered again since: `registration`."""
-
-    broker_name: str
-    address: str
-    registration: int
-    why: Why
 
 
 @dataclass(slots=True)

@@ -16,20 +16,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from processors.nameserver import acting
+from processors.nameserver.departures import Departure, Left, Why
 from processors.nameserver.effects import Effect
 from processors.nameserver.records import (
     MASTER_ID,
     PERM_READ_WRITE,
     BrokerGroup,
     DataVersion,
-    Departure,
-    Left,
     LiveBroker,
     Registered,
     Registration,
     TopicQueues,
     Verdict,
-    Why,
 )
 
 # Strangers can register whatever they like; the tables must not grow without an end.

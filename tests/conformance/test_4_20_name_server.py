@@ -20,7 +20,7 @@ STEPS = {
     "4.20-heartbeat": 2,
     "4.20-leaving": 5,
     "4.20-notice": 2,
-    "4.20-route": 4,
+    "4.20-route": 6,
 }
 PROCESS = "tests/unit/processors/nameserver/test_acting_process.py"
 
@@ -523,7 +523,7 @@ def _():
     return found.route()
 
 
-@ROUTE.row("3-true-ids-elsewhere", shipped=[[1, 2], {1: address_of(1), 2: address_of(2)}])
+@ROUTE.row("5-true-ids", shipped=[[1, 2], {1: address_of(1), 2: address_of(2)}])
 def _():
     """901 and 106."""
     found = came(1, 2)
@@ -549,6 +549,14 @@ def _():
     found = RoutedSet()
     found.register(1, zone="z1")
     return [found.route(zone="z2"), found.route(zone="z1"), found.route(zone="z2", acting=False)]
+
+
+ROUTE.shown(
+    "6-warming-up",
+    f"{PROCESS}::test_while_it_warms_up_only_routes_are_refused",
+    "tests/unit/processors/nameserver/test_operator_requests.py::"
+    "test_86_routes_are_served_once_the_wait_is_over",
+)
 
 
 @pytest.mark.parametrize("row", [row for table in TABLES for row in table.rows])

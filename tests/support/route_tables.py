@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from processors.nameserver.departures import Left
 from processors.nameserver.effects import Effect, MembersSeen, MinIdChanged
-from processors.nameserver.records import DataVersion, Left, Registered, Registration, TopicQueues
+from processors.nameserver.records import DataVersion, Registered, Registration, TopicQueues
 from processors.nameserver.routes import RouteTable
 
 ALL_TOPICS: Mapping[str, int] = {"T": 6, "TBW102": 6}

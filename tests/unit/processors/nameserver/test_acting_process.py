@@ -219,6 +219,16 @@ async def test_a_version_that_cannot_be_read_is_answered_with_1(body):
         assert (await caller.call(RequestCode.QUERY_DATA_VERSION, who(), body)).code == 1
 
 
+async def test_while_it_warms_up_only_routes_are_refused():
+    async with name_server(need_wait_for_service=True, wait_for_service_s=600) as caller:
+        assert (await caller.register()).code == 0
+        answer = await caller.call(105, {"topic": "Life"})
+        assert (answer.code, answer.remark) == (1, "name server not ready")
+        group = await caller.body(901, clusterName="DefaultCluster", brokerName="g")
+        assert group["brokerMemberGroup"]["brokerAddrs"] == {"0": A}
+        assert await _names(caller) == {"g"}
+
+
 async def test_members_are_told_with_true_ids_and_quoted_keys():
     async with name_server(2) as (first, second):
         await first.register(1, A, state_version=0, **ACTING)

@@ -1,7 +1,6 @@
 """Who waits to leave: bounded, each once, in their order."""
 
-from processors.nameserver.departures import Departures
-from processors.nameserver.records import Departure, Why
+from processors.nameserver.departures import Departure, Departures, Why
 
 
 def departure(number, why=Why.LOST):
