@@ -104,7 +104,7 @@ def _played(stage: Stage, stack: ExitStack, compatible: bool, prefix: str) -> li
 
 
 def _struck(stage: Stage, sets: list[ActingSet], fault: Fault) -> list[Row]:
-    before = {one.name: one.notices() for one in sets}
+    before = _notices(sets, 1)
     stage.say(f"the masters are {fault.what}")
     acts = seconds_until(
         sets,
@@ -116,11 +116,11 @@ def _struck(stage: Stage, sets: list[ActingSet], fault: Fault) -> list[Row]:
     rows = [
         _times(f"master {fault.what}: acting route after", acts, SCAN_S * fault.waits_for_scan),
         _equal(stage, sets, f"master {fault.what}"),
-        _told(stage, sets, before, f"master {fault.what}: slaves told (905)"),
+        _told(stage, sets, 1, before, f"master {fault.what}: slaves told (905)"),
     ]
     for one in sets:
         fault.settle(one)
-    before = {one.name: one.notices() for one in sets}
+    back_before = _notices(sets, 0)
     stage.say("the masters return")
     back = seconds_until(
         sets, fault.undo, ActingSet.is_whole, "the master is back", fault.returns_within_s
@@ -129,7 +129,7 @@ def _struck(stage: Stage, sets: list[ActingSet], fault: Fault) -> list[Row]:
         *rows,
         _times(f"master {fault.what}, back: in the route after", back),
         _equal(stage, sets, f"master {fault.what}, back"),
-        _told(stage, sets, before, f"master {fault.what}, back: slaves told (905)"),
+        _told(stage, sets, 0, back_before, f"master {fault.what}, back: slaves told (905)"),
     ]
 
 
@@ -160,9 +160,17 @@ def _equal(stage: Stage, sets: list[ActingSet], when: str) -> Row:
     return Row(what, text, (leads, writable) in ((MASTER, True), (SLAVES[0], False)))
 
 
-def _told(stage: Stage, sets: list[ActingSet], before: dict[str, dict[str, int]], what: str) -> Row:
+def _notices(sets: list[ActingSet], min_id: int) -> dict[str, dict[str, int]]:
+    return {one.name: one.notices(min_id) for one in sets}
+
+
+def _told(
+    stage: Stage, sets: list[ActingSet], min_id: int, before: dict[str, dict[str, int]], what: str
+) -> Row:
+    """Every slave once more that this is the smallest id, at both."""
+
     def counts(one: ActingSet) -> dict[str, int]:
-        return {role: now - before[one.name][role] for role, now in one.notices().items()}
+        return {role: now - before[one.name][role] for role, now in one.notices(min_id).items()}
 
     try:
         stage.java.wait_until(

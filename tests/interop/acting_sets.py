@@ -31,8 +31,8 @@ MEMBERS_TOPIC = f"rmq_sys_SYNC_BROKER_MEMBER_{BROKER_SET}"
 POLL_S = 0.02
 PERM_WRITE = 2
 WHOLE_WITHIN_S = 180.0
-NOTICED = "min broker id changed, prev"
-"""What a Java broker writes for each 905."""
+NOTICED = "min broker id changed, prev .*, new {}$"
+"""What a Java broker writes for each 905; the hole is for the smallest id."""
 SETTINGS: Mapping[str, str] = {
     "enableControllerMode": "false",
     "allAckInSyncStateSet": "false",
@@ -104,9 +104,10 @@ class ActingSet:
             and self.who_leads() == (MASTER, True)
         )
 
-    def notices(self) -> dict[str, int]:
-        """How many times each slave was told of another smallest id."""
-        return {role: len(self.brokers[role].log_lines(NOTICED)) for role in SLAVES}
+    def notices(self, min_id: int) -> dict[str, int]:
+        """How many times each slave was told that this is the smallest id now."""
+        pattern = NOTICED.format(min_id)
+        return {role: len(self.brokers[role].log_lines(pattern)) for role in SLAVES}
 
 
 def start_sets(
