@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 from brokers.remoting.addresses import written_address
 from events.config_file import ConfigError, checked, read_bytes, read_toml
 from events.properties import PropertiesRejected, dump, parse
+from processors.nameserver.names import NAMES
 from processors.settings import config as controller_config
 from processors.settings.config import PROPERTIES_SUFFIXES, ControllerConfig
 
@@ -25,16 +26,6 @@ __all__ = ["ConfigError", "NameServerConfig", "load"]
 EMBED = "enableControllerInNamesrv"
 ANY_HOST = "0.0.0.0"
 KV_PATH = "kvConfigPath"
-JAVA = {
-    "scanNotActiveBrokerInterval": "scan_interval_ms",
-    "orderMessageEnable": "order_message_enable",
-    "returnOrderTopicConfigToBroker": "return_order_topic_config",
-    "enableAllTopicList": "enable_all_topic_list",
-    "enableTopicList": "enable_topic_list",
-    "needWaitForService": "need_wait_for_service",
-    "waitSecondsForService": "wait_for_service_s",
-}
-"""Names of a Java name server's file, and ours."""
 KAFKA_WAIT_MS = 10 * 365 * 86_400_000
 """A name server serves without Kafka: the controller inside waits for it as long as it takes."""
 
@@ -82,6 +73,31 @@ class NameServerConfig(BaseModel):
     )
     wait_for_service_s: int = Field(
         45, ge=0, le=86_400, description="for how long (waitSecondsForService)"
+    )
+    support_acting_master: bool = Field(
+        True,
+        description=(
+            "a set that wants it (enableSlaveActingMaster) and has no master is shown with its "
+            "smallest slave as master, for reading (supportActingMaster)"
+        ),
+    )
+    notify_min_broker_id_changed: bool = Field(
+        False,
+        description=(
+            "members of a set are told of another smallest id at once (notifyMinBrokerIdChanged)"
+        ),
+    )
+    departures_max: int = Field(
+        3_000,
+        ge=1,
+        le=1_000_000,
+        description=("brokers that leave and wait for it at once (unRegisterBrokerQueueCapacity)"),
+    )
+    delete_topic_with_registration: bool = Field(
+        False,
+        description=(
+            "topics that a master no longer registers are gone (deleteTopicWithBrokerRegistration)"
+        ),
     )
     idle_timeout_ms: int = Field(
         120_000, ge=1_000, description=("a silent connection is closed after this time")
@@ -152,7 +168,7 @@ def _of_properties(path: str | Path, overrides: Mapping[str, Any] | None) -> Nam
     }
     # the controller in this process may have a setting of the same name, and keeps its files in the
     # same folder
-    own |= {ours: values[theirs].strip() for theirs, ours in JAVA.items() if theirs in values}
+    own |= {ours: values[theirs].strip() for theirs, ours in NAMES.ours.items() if theirs in values}
     if (kept := values.pop(KV_PATH, "").strip()) and "data_dir" not in own:
         own["data_dir"] = str(Path(kept).parent)
     port, host = values.pop("listenPort", "").strip(), values.pop("bindAddress", "").strip()

@@ -1,9 +1,9 @@
 """The name server process: remoting in front of a RouteTable.
 
-Responsible for: the requests of PROTOCOL 4.1 that Regent serves, expiry, start
-and stop.
-Refuses to know: the rules of the table (routes.py) and how a registration is written
-(`nameserver.registration`).
+Responsible for: the requests of brokers and clients (PROTOCOL 4.1), brokers that leave together,
+what follows from changes, start and stop.
+Refuses to know: the rules of the table (routes.py), how a registration is written
+(`nameserver.registration`), how a notice gets to its broker (`nameserver.notices`).
 """
 
 from __future__ import annotations
@@ -11,27 +11,32 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections.abc import Iterable
 
 from brokers.remoting import fastjson
 from brokers.remoting.addresses import split_address
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import Connection
+from brokers.remoting.connection import Answer, Connection
 from brokers.remoting.dispatcher import Dispatcher
+from brokers.remoting.fields import BadField, number, text
 from brokers.remoting.limits import Limits
 from brokers.remoting.server import RemotingServer
 from events.last_resort import LastResort, on_stop_signals
 from processors.nameserver.config import NameServerConfig
+from processors.nameserver.departures import Departure, Departures, Why
+from processors.nameserver.effects import Effect, MinIdChanged
 from processors.nameserver.kept_files import NotKept
+from processors.nameserver.notices import Notices
 from processors.nameserver.operator_requests import OperatorRequests
-from processors.nameserver.records import LiveBroker, TopicQueues, Verdict
+from processors.nameserver.records import MASTER_ID, LiveBroker, TopicQueues, Verdict
 from processors.nameserver.registration import (
     BadRegistration,
     KnownTables,
     decode_data_version,
     decode_registration,
 )
-from processors.nameserver.routes import MASTER_ID, RouteTable
+from processors.nameserver.routes import RouteTable
 from processors.process.controller import run_until
 
 _log = logging.getLogger("regent.nameserver")
@@ -41,6 +46,8 @@ MASTER_WAIT_MS = 1_000
 again after 10 s or more. Told of a new master, it may be here before that master is: its answer
 waits this long for it.
 """
+STOOD_STILL_MS = 500
+"""A scan that comes so late says that this process was not running, and so heard nobody."""
 _FAQ = "See https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details."
 
 
@@ -65,6 +72,9 @@ class NameServer:
                 partial_frame_ms=config.partial_frame_timeout_ms, connections=config.connections_max
             ),
         )
+        self._departures = Departures(config.departures_max)
+        self._without_room = 0
+        self._notices = Notices()
         self._scan_timer: asyncio.TimerHandle | None = None
         self._masters_awaited: dict[str, set[asyncio.Future[None]]] = {}
 
@@ -95,6 +105,7 @@ class NameServer:
         if self._scan_timer is not None:
             self._scan_timer.cancel()
         await self._server.close()
+        await self._notices.close()
 
     @property
     def port(self) -> int:
@@ -102,13 +113,21 @@ class NameServer:
 
     # -- requests of brokers -----------------------------------------------------------------------
 
-    async def _register(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    def _register(self, connection: Connection, request: RemotingCommand) -> Answer:
+        """103. It counts at once, before whatever else came over this connection."""
         try:
             registration = decode_registration(request, self._known_tables)
         except BadRegistration as error:
             _log.warning("registration from %s refused: %s", connection.peer, error)
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
-        result = self._table.register(registration, connection.id, _now_ms())
+        running = self._operators.running
+        result = self._table.register(
+            registration,
+            connection.id,
+            _now_ms(),
+            drops_absent=running.delete_topic_with_registration,
+        )
+        self._carry_out(result.effects)
         who = f"{registration.broker_name}:{registration.broker_id} at {registration.address}"
         if result.verdict in (Verdict.SINGLE_TOPIC, Verdict.TABLE_FULL):
             _log.warning("registration of %s refused: %s", who, result.verdict.value)
@@ -119,18 +138,21 @@ class NameServer:
         )
         if result.verdict is not Verdict.ACCEPTED:
             return request.reply()
-        orders = self._operators.order_table()
+        name = registration.broker_name
         if registration.broker_id == MASTER_ID:
-            self._master_is_here(registration.broker_name)
-            return request.reply(body=orders)
+            self._master_is_here(name)
+            return request.reply(body=self._operators.order_table())
         if result.master_address is None and state_version > 0 and request.language == JAVA:
-            await self._master_comes(registration.broker_name)
-        master = self._table.master_of(registration.broker_name)
+            return self._answer_with_master(request, name)
+        return self._slave_answer(request, name)
+
+    def _slave_answer(self, request: RemotingCommand, broker_name: str) -> RemotingCommand:
+        master = self._table.master_of(broker_name)
         return request.reply(
             ext={}
             if master is None
             else {"haServerAddr": master.ha_address, "masterAddr": master.address},
-            body=orders,
+            body=self._operators.order_table(),
         )
 
     def _master_is_here(self, broker_name: str) -> None:
@@ -138,8 +160,12 @@ class NameServer:
             if not waiter.done():
                 waiter.set_result(None)
 
-    async def _master_comes(self, broker_name: str) -> None:
-        """Wait a while for the master of a set whose controller has just elected it."""
+    async def _answer_with_master(
+        self, request: RemotingCommand, broker_name: str
+    ) -> RemotingCommand:
+        """Once the master is there, of a set whose controller has just elected it; or after a
+        while.
+        """
         waiter = asyncio.get_running_loop().create_future()
         self._masters_awaited.setdefault(broker_name, set()).add(waiter)
         await asyncio.wait([waiter], timeout=MASTER_WAIT_MS / 1000)
@@ -147,32 +173,53 @@ class NameServer:
         waiters.discard(waiter)
         if not waiters:
             self._masters_awaited.pop(broker_name, None)
+        return self._slave_answer(request, broker_name)
 
     def _unregister(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        name, address = request.ext.get("brokerName", ""), request.ext.get("brokerAddr", "")
-        if self._table.unregister(name, address):
-            _log.info("%s at %s unregistered", name, address)
+        """104. Answered before it is done."""
+        try:
+            name, address = text(request.ext, "brokerName"), text(request.ext, "brokerAddr")
+            number(request.ext, "brokerId")
+        except BadField as error:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
+        departure = self._table.said_goodbye(name, address, connection.id)
+        if departure is not None and not self._leaves(departure):
+            remark = "too many brokers leave at once, ask again"
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=remark)
         return request.reply()
 
     def _query_data_version(
         self, connection: Connection, request: RemotingCommand
     ) -> RemotingCommand:
-        version = decode_data_version(request.body)
+        """322."""
+        ext = request.ext
+        try:
+            version = decode_data_version(request.body)
+            cluster, address = text(ext, "clusterName"), text(ext, "brokerAddr")
+        except (BadRegistration, BadField) as error:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
         changed, known = self._table.query_data_version(
-            request.ext.get("brokerAddr", ""), version, _now_ms()
+            cluster, address, version, connection.id, _now_ms()
         )
         body = b"" if known is None else fastjson.dumps(known.to_wire())
         return request.reply(ext={"changed": "true" if changed else "false"}, body=body)
 
     def _heartbeat(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        self._table.heartbeat(request.ext.get("brokerAddr", ""), _now_ms())
+        """904."""
+        try:
+            cluster, address = text(request.ext, "clusterName"), text(request.ext, "brokerAddr")
+        except BadField as error:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
+        self._table.heartbeat(cluster, address, connection.id, _now_ms())
         return request.reply()
 
     def _member_group(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        group = self._table.member_group(
-            request.ext.get("clusterName", ""), request.ext.get("brokerName", "")
-        )
-        return request.reply(body=fastjson.dumps(group))
+        """901."""
+        try:
+            cluster, name = text(request.ext, "clusterName"), text(request.ext, "brokerName")
+        except BadField as error:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
+        return request.reply(body=fastjson.dumps(self._table.member_group(cluster, name)))
 
     # -- requests of clients -----------------------------------------------------------------------
 
@@ -181,7 +228,8 @@ class NameServer:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark="name server not ready")
         topic, ext = request.ext.get("topic", ""), request.ext
         zone = ext.get("__ZONE_NAME") if ext.get("__ZONE_MODE", "").lower() == "true" else None
-        route = self._table.route(topic, zone)
+        acting = self._operators.running.support_acting_master
+        route = self._table.route(topic, zone, acting_masters=acting)
         if route is None:
             remark = f"No topic route info in name server for the topic: {topic}\n{_FAQ}"
             return request.reply(ResponseCode.TOPIC_NOT_EXIST, remark=remark)
@@ -209,23 +257,51 @@ class NameServer:
     # -- brokers that leave ------------------------------------------------------------------------
 
     def _connection_closed(self, connection: Connection) -> None:
-        for broker in self._table.connection_closed(connection.id):
-            _log.info("%s left: %s", _described(broker), connection.close_reason)
+        for departure in self._table.connection_closed(connection.id):
+            self._leaves(departure)
 
-    def _scan(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._scan_timer = loop.call_later(
-            self._operators.running.scan_interval_ms / 1000, self._scan
+    def _scan(self, due_ms: int | None = None) -> None:
+        now_ms, interval_ms = _now_ms(), self._operators.running.scan_interval_ms
+        late_ms = 0 if due_ms is None else now_ms - due_ms
+        if late_ms > STOOD_STILL_MS:
+            self._table.heard_nobody(late_ms, now_ms)
+        self._scan_timer = asyncio.get_running_loop().call_later(
+            interval_ms / 1000, self._scan, now_ms + interval_ms
         )
-        expired = self._table.expire(_now_ms())
-        # Its connection goes too, so that a broker that lives after all notices and registers
-        # again.
-        silent = {broker.connection_id for broker in expired}
-        for broker in expired:
-            _log.info("%s left: silent for more than %d ms", _described(broker), broker.timeout_ms)
-        for connection in self._server.connections:
+        for departure in self._table.overdue(now_ms):
+            self._leaves(departure)
+
+    def _leaves(self, departure: Departure) -> bool:
+        """Soon, together with all who leave meanwhile. False: there is no room to wait."""
+        if not self._departures.add(departure):
+            self._without_room += 1
+            return False
+        if len(self._departures) == 1:
+            asyncio.get_running_loop().call_soon(self._remove_all)
+        return True
+
+    def _remove_all(self) -> None:
+        if self._without_room:
+            _log.warning("no room for %d more brokers that leave at once", self._without_room)
+            self._without_room = 0
+        left = self._table.remove(self._departures.take())
+        for broker, why in left.brokers:
+            _log.info("%s left: %s", _described(broker), why.value)
+        self._carry_out(left.effects)
+        # The connection of a silent one goes too, so that a broker that lives after all notices and
+        # registers again; not where another broker of the same process is heard.
+        silent = {broker.connection_id for broker, why in left.brokers if why is Why.SILENT}
+        silent -= {broker.connection_id for broker in self._table.brokers} if silent else set()
+        for connection in self._server.connections if silent else ():
             if connection.id in silent:
                 connection.close("the broker was silent for too long")
+
+    def _carry_out(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, MinIdChanged):
+                _log.info("the smallest id of %s is %d", effect.broker_name, effect.min_id)
+                if self._operators.running.notify_min_broker_id_changed:
+                    self._notices.tell(effect)
 
 
 def _described(broker: LiveBroker) -> str:

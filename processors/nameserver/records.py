@@ -10,7 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from processors.nameserver.effects import Effect
+
+MASTER_ID = 0
 PERM_WRITE = 2
+PERM_READ_WRITE = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ class TopicQueues:
 @dataclass(frozen=True, slots=True)
 class Registration:
     """What a broker says in REGISTER_BROKER. `acting_master` None: a broker older than that
-    option.
+    option. `filter_servers` None: it says nothing of them.
     """
 
     cluster_name: str
@@ -74,6 +78,7 @@ class Registration:
     timeout_ms: int = 120_000
     acting_master: bool | None = None
     zone: str = ""
+    filter_servers: tuple[str, ...] | None = None
 
 
 class Verdict(Enum):
@@ -87,11 +92,14 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """`master_address` and `master_ha_address`: for a slave whose master is known."""
+    """`master_address` and `master_ha_address`: for a slave whose master is known. `effects`: what
+    follows from it, in order.
+    """
 
     verdict: Verdict
     master_address: str | None = None
     master_ha_address: str | None = None
+    effects: tuple[Effect, ...] = ()
 
 
 @dataclass(slots=True)
@@ -107,6 +115,11 @@ class LiveBroker:
     timeout_ms: int
     connection_id: int
     last_heard_ms: int
+    registration: int = 0
+    """Which of the table's registrations this is: a later one of the same broker has a larger."""
+    lost: bool = False
+    """Its connection closed, and it was not heard of since."""
+    filter_servers: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -120,13 +133,13 @@ class BrokerGroup:
     highest_master_version: int = 0
     zone: str = ""
 
-    def to_wire(self) -> dict[str, object]:
+    def to_wire(self, addresses: Mapping[int, str] | None = None) -> dict[str, object]:
+        """`addresses`: as a route shows them, where that differs."""
+        shown = self.addresses if addresses is None else addresses
         zone = {"zoneName": self.zone} if self.zone else {}
-        return self.members() | {"enableActingMaster": self.acting_master} | zone
-
-    def members(self) -> dict[str, object]:
         return {
-            "brokerAddrs": dict(self.addresses),
+            "brokerAddrs": dict(shown),
             "brokerName": self.broker_name,
             "cluster": self.cluster_name,
-        }
+            "enableActingMaster": self.acting_master,
+        } | zone

@@ -31,6 +31,8 @@ _HEAD = re.compile(
 _TWICE = (b'"dataVersion"', b'"topicConfigSerializeWrapper"')
 
 Table = TypeVar("Table", bound=Mapping[str, object])
+Body = tuple[DataVersion, dict[str, TopicQueues], tuple[str, ...] | None]
+"""Version, topics, filter servers."""
 
 
 class KnownTables(Generic[Table]):
@@ -73,6 +75,7 @@ NAME_CHARACTERS_MAX = 255
 TIMEOUT_MS_DEFAULT = 120_000
 TIMEOUT_MS_MAX = 86_400_000
 QUEUES_MAX = 65_535
+FILTER_SERVERS_MAX = 64
 _I64_MAX = 2**63 - 1
 _I32 = struct.Struct(">i")
 _ZLIB_MARK = 0x78
@@ -93,11 +96,13 @@ def decode_registration(
     # Java says compressed=false even when it compressed(PROTOCOL 4.1); no JSON
     # text begins so.
     if ext.get("compressed") == "true" or body[:1] == bytes((_ZLIB_MARK,)):
-        version, topics = _decode_compressed(body)
+        version, topics, filter_servers = _decode_compressed(body)
     elif body:
-        version, topics = _decode_json(body) if known is None else _decode_known(body, known)
+        version, topics, filter_servers = (
+            _decode_json(body) if known is None else _decode_known(body, known)
+        )
     else:
-        version, topics = DataVersion(), {}
+        version, topics, filter_servers = DataVersion(), {}, ()
     acting = ext.get("enableActingMaster")
     return Registration(
         cluster_name=_name(ext, "clusterName"),
@@ -113,8 +118,9 @@ def decode_registration(
                 ext.get("heartbeatTimeoutMillis", TIMEOUT_MS_DEFAULT), "timeout", TIMEOUT_MS_MAX
             ),
         ),
-        acting_master=None if acting is None else acting == "true",
+        acting_master=None if acting is None else acting.lower() == "true",
         zone=ext.get("__ZONE_NAME", "")[:NAME_CHARACTERS_MAX],
+        filter_servers=filter_servers,
     )
 
 
@@ -129,34 +135,31 @@ def _check_crc(text: str, body: bytes) -> None:
         raise BadRegistration("crc32 not match")
 
 
-def _decode_known(
-    body: bytes, known: KnownTables[dict[str, TopicQueues]]
-) -> tuple[DataVersion, dict[str, TopicQueues]]:
+def _decode_known(body: bytes, known: KnownTables[dict[str, TopicQueues]]) -> Body:
     parts = known.taken_apart(body)
     if parts is None:
         return _decode_json(body)
     version, mark = parts
     topics = known.get(mark)
     if topics is not None:
-        return _version(_json(version)), topics
+        return _version(_json(version)), topics, ()
     decoded = _decode_json(body)
     known.keep(mark, body, decoded[1])
     return decoded
 
 
-def _decode_json(body: bytes) -> tuple[DataVersion, dict[str, TopicQueues]]:
-    wrapper = _object(
-        _object(_json(body), "body").get("topicConfigSerializeWrapper"),
-        "topicConfigSerializeWrapper",
-    )
+def _decode_json(body: bytes) -> Body:
+    whole = _object(_json(body), "body")
+    wrapper = _object(whole.get("topicConfigSerializeWrapper"), "topicConfigSerializeWrapper")
     table = _object(wrapper.get("topicConfigTable"), "topicConfigTable")
     if len(table) > TOPICS_MAX:
         raise BadRegistration(f"{len(table)} topics, allowed are {TOPICS_MAX}")
     topics = {_topic_name(name): _queues(_object(config, name)) for name, config in table.items()}
-    return _version(wrapper.get("dataVersion")), topics
+    filter_servers = _filter_servers(whole.get("filterServerList", []))
+    return _version(wrapper.get("dataVersion")), topics, filter_servers
 
 
-def _decode_compressed(body: bytes) -> tuple[DataVersion, dict[str, TopicQueues]]:
+def _decode_compressed(body: bytes) -> Body:
     data = _inflate(body)
     text, position = _text(data, 0)
     version = _version(_json(text))
@@ -173,8 +176,22 @@ def _decode_compressed(body: bytes) -> tuple[DataVersion, dict[str, TopicQueues]
         topics[_topic_name(parts[0])] = _queues(
             {"readQueueNums": parts[1], "writeQueueNums": parts[2], "perm": parts[3]}
         )
-    # Filter servers and static-topic mappings follow; no route of ours needs them.
-    return version, topics
+    # Static-topic mappings follow, which no route of ours needs.
+    if position == len(data):
+        return version, topics, ()
+    text, position = _text(data, position)
+    return version, topics, _filter_servers(_json(text))
+
+
+def _filter_servers(value: object) -> tuple[str, ...] | None:
+    """None: nothing is said of them."""
+    if value is None:
+        return None
+    if not isinstance(value, list) or len(value) > FILTER_SERVERS_MAX:
+        raise BadRegistration(f"no list of at most {FILTER_SERVERS_MAX} filter servers")
+    if not all(isinstance(one, str) and len(one) <= NAME_CHARACTERS_MAX for one in value):
+        raise BadRegistration("a filter server that is no address")
+    return tuple(value)
 
 
 def _inflate(body: bytes) -> bytes:

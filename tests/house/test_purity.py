@@ -55,7 +55,9 @@ PURE_IN_SHELL_FOLDERS = (
 SHELLS: dict[str, tuple[str, ...]] = {
     "events": ("config_file", "http_front", "last_resort", "producer"),
     "processors/settings": ("config",),
-    "processors/nameserver": ("config", "kept_files", "operator_requests", "process"),
+    "processors/nameserver": (
+        "config", "kept_files", "notices", "operator_requests", "process",
+    ),
     "brokers": ("clock",),
     "brokers/configuration": ("live",),
     "brokers/pages": ("broker_pages",),

@@ -155,6 +155,17 @@ SCENARIOS = (
         "Java brokers at both name servers: equal answers to clients, also after a failover",
     ),
     Scenario(
+        "acting-requests",
+        "acting_requests",
+        "the rules of slave acting master at a name server, step by step at Java's and at ours",
+    ),
+    Scenario(
+        "acting-nameserver",
+        "acting_nameserver",
+        "Java sets without a controller at our name server and at Java's: the master killed, "
+        "stopped, frozen, back",
+    ),
+    Scenario(
         "import",
         "java_moves:way_in",
         "Java brokers leave a Java controller for Regent, under load, without a restart",

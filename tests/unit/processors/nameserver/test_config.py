@@ -108,3 +108,17 @@ def test_a_properties_file_of_rocketmq_is_for_both(tmp_path):
     )
     path.write_text("listenPort=9000\n")
     assert load(path).embedded is None and load(path).notes == load(path).warnings == ()
+
+
+def test_rocketmqs_names_for_sets_without_a_controller_are_read(tmp_path):
+    path = tmp_path / "namesrv.conf"
+    path.write_text(
+        "supportActingMaster=false\nnotifyMinBrokerIdChanged=true\n"
+        "unRegisterBrokerQueueCapacity=7\ndeleteTopicWithBrokerRegistration=true\n"
+    )
+    config = load(path)
+    assert not config.support_acting_master and config.notify_min_broker_id_changed
+    assert config.departures_max == 7 and config.delete_topic_with_registration
+    default = load(None)
+    assert default.support_acting_master and not default.notify_min_broker_id_changed
+    assert default.departures_max == 3_000 and not default.delete_topic_with_registration

@@ -15,6 +15,7 @@ from processors.nameserver import registration as registration_body
 from processors.nameserver.records import DataVersion, TopicQueues
 from processors.nameserver.registration import (
     BODY_BYTES_MAX,
+    FILTER_SERVERS_MAX,
     BadRegistration,
     decode_data_version,
     decode_registration,
@@ -205,3 +206,42 @@ def test_random_bodies_are_read_or_refused(data, squeeze):
         decode_registration(request(zlib.compress(data) if squeeze else data))
     except BadRegistration as error:
         assert str(error)
+
+
+def with_filter_servers(value):
+    wrapper = {"dataVersion": VERSION, "topicConfigTable": {}}
+    said = {"topicConfigSerializeWrapper": wrapper, "filterServerList": value}
+    return request(json.dumps(said).encode())
+
+
+def test_filter_servers_are_named_left_or_none():
+    """Null leaves those that are known; what is not said is an empty list, as in Java."""
+    assert decode_registration(with_filter_servers(["h:1"])).filter_servers == ("h:1",)
+    assert decode_registration(with_filter_servers(None)).filter_servers is None
+    assert decode_registration(with_filter_servers([])).filter_servers == ()
+    assert decode_registration(request()).filter_servers == ()
+    listed = compressed("T 4 8 6 SINGLE_TAG {}", tail=text('["h:2"]'))
+    assert decode_registration(request(listed)).filter_servers == ("h:2",)
+    assert decode_registration(request(compressed("T 4 8 6"))).filter_servers == ()
+
+
+@given(
+    st.one_of(
+        st.text(),
+        st.integers(),
+        st.lists(st.one_of(st.text(min_size=256, max_size=300), st.none()), min_size=1),
+        st.lists(st.just("h:1"), min_size=FILTER_SERVERS_MAX + 1, max_size=FILTER_SERVERS_MAX + 5),
+    )
+)
+def test_other_filter_servers_are_refused(value):
+    with pytest.raises(BadRegistration, match="filter server"):
+        decode_registration(with_filter_servers(value))
+
+
+@given(st.binary(max_size=64))
+def test_whatever_follows_the_topics_is_read_or_refused(tail):
+    try:
+        found = decode_registration(request(compressed("T 4 8 6", tail=tail)))
+    except BadRegistration:
+        return
+    assert found.filter_servers is None or len(found.filter_servers) <= FILTER_SERVERS_MAX
