@@ -34,6 +34,10 @@ RECORDS_AT_ONCE = 10_000
 IDLE_S = 60.0
 """Processes that were not asked for so long are ended: a job that has caught up needs none."""
 END_WAIT_S = 5.0
+ANSWER_WAIT_S = 60.0
+"""A process that has not answered by then stands still: it is ended, and its records are made
+here. A question takes a second at most.
+"""
 
 
 class ColumnWorkers:
@@ -71,12 +75,7 @@ class ColumnWorkers:
         worker = None
         try:
             worker = self._taken()
-            assert worker.stdin is not None and worker.stdout is not None
-            send(worker.stdin, question(part, wanted))
-            answer = receive(worker.stdout)
-            if answer is None:
-                raise OSError("it ended")
-            made = answer_of(answer)
+            made = answer_of(_answer(worker, question(part, wanted)))
         except OSError as error:
             log.warning("columns are made without their process: %s", error)
             if worker is not None:
@@ -121,6 +120,22 @@ def together(starts: Sequence[int], made: Sequence[Typed]) -> Typed:
             at = pc.add(table[AT], pa.scalar(start, pa.int32()))
             parts.setdefault(name, []).append(table.set_column(0, AT, at))
     return Typed({name: pa.concat_tables(some) for name, some in parts.items()}, left)
+
+
+def _answer(worker: subprocess.Popen[bytes], asked: bytes) -> bytes:
+    """Raises OSError when it ended, or was ended because it did not answer."""
+    assert worker.stdin is not None and worker.stdout is not None
+    # Neither a write to a pipe nor a read from one has a limit of its own.
+    limit = threading.Timer(ANSWER_WAIT_S, worker.kill)
+    limit.start()
+    try:
+        send(worker.stdin, asked)
+        answer = receive(worker.stdout)
+    finally:
+        limit.cancel()
+    if answer is None:
+        raise OSError(f"it ended, or was silent for {ANSWER_WAIT_S:.0f} s")
+    return answer
 
 
 def _end(workers: Sequence[subprocess.Popen[bytes]]) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -59,6 +60,21 @@ def test_processes_make_the_same_columns_also_when_one_was_killed(
     workers.close()
     require_same(workers.typed(BATCH, ALL), wanted)
     assert all(process.poll() is not None for process in (*processes, *workers._free))
+
+
+@pytest.mark.processes
+def test_a_process_that_stands_still_is_ended_and_its_records_are_made_all_the_same(
+    workers: ColumnWorkers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    wanted = typed_batch(BATCH)
+    require_same(workers.typed(BATCH, ALL), wanted)
+    processes = list(workers._free)
+    for process in processes:
+        process.send_signal(signal.SIGSTOP)
+    monkeypatch.setattr(column_workers, "ANSWER_WAIT_S", 0.2)
+    require_same(workers.typed(BATCH, ALL), wanted)
+    assert "silent for" in caplog.text
+    assert all(process.poll() is not None for process in processes)
 
 
 def test_few_records_and_a_single_core_need_no_process(workers: ColumnWorkers) -> None:
