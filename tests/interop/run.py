@@ -110,6 +110,17 @@ SCENARIOS = (
         "other, also after kills",
     ),
     Scenario(
+        "fixed-sets-java",
+        "fixed_sets:java_leads",
+        "a set without controllers, a Java master with two slaves of ours: each is killed, paused, "
+        "wiped, comes back",
+    ),
+    Scenario(
+        "fixed-sets-ours",
+        "fixed_sets:ours_leads",
+        "a set without controllers, a master of ours with two Java slaves: the same",
+    ),
+    Scenario(
         "collision",
         "java_collision:collision",
         "an epoch that begins where the last one began: Java alone, then with ours in each role",

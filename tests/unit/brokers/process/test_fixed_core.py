@@ -33,7 +33,8 @@ UNHURRIED = {"ack_timeout_ms": 20_000, "name_server_register_ms": 1_000}
 @pytest.fixture
 async def name_server() -> AsyncIterator[str]:
     server = NameServer(NameServerConfig(listen="127.0.0.1:0"))
-    yield await server.start()
+    await server.start()
+    yield f"127.0.0.1:{server.port}"
     await server.close()
 
 
@@ -150,7 +151,9 @@ async def test_a_slave_whose_log_went_its_own_way_is_cut_and_keeps_a_copy(
     assert (await call(client, master, send_request("T", b"both have it"))).code == 0
     await same_logs(master, slave)
     await slave.stop("test")
-    alone = await start_broker(other.model_copy(update={"broker_id": 0, "broker_role": "ASYNC_MASTER"}))
+    alone = await start_broker(
+        other.model_copy(update={"broker_id": 0, "broker_role": "ASYNC_MASTER"})
+    )
     await until(lambda: alone.roles.serving, "it leads")
     assert (await call(client, alone, send_request("T", b"nobody else has it"))).code == 0
     await alone.stop("test")
