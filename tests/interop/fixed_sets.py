@@ -22,7 +22,7 @@ from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
 from infra.problems import Problem
 from infra.processes.ports import pick_block
-from tests.interop.both_kinds import EQUAL_WITHIN_S, log_end
+from tests.interop.both_kinds import EQUAL_WITHIN_S, FILE_BYTES, log_end
 from tests.interop.java_client import PATIENT, Producer, read_back
 from tests.interop.java_rocketmq import JavaWorld
 from tests.interop.java_set import commit_bytes_differ
@@ -36,6 +36,8 @@ SLAVES = (1, 2)
 LINKED_WITHIN_S = 90.0
 IDLE_LIMIT_S = 20.0
 MASTER_AWAY_S = 3.0
+# So that the log is longer than one file at the end; the client compresses larger bodies.
+BODY_BYTES = 3_000
 ASK_MS = 3_000
 # Both ends alike: two copies before a send is answered, files of one size, slaves that may be read.
 OF_JAVA = {
@@ -175,7 +177,8 @@ def _play(stage: Stage, name: str, *, java_leads: bool) -> list[Row]:
         stage.say(f"starting set {name}: a master, two slaves, a name server of ours")
         brokers = FixedSet(stage, stack, name, java_leads=java_leads)
         rows = [Row("both slaves linked after", f"{brokers.whole():.1f} s")]
-        producer = Producer(stage, brokers.name_server.address, name, settings=PATIENT)
+        settings = {**PATIENT, "body": str(BODY_BYTES)}
+        producer = Producer(stage, brokers.name_server.address, name, settings=settings)
         stack.callback(producer.end)
         producer.flows()
         rows.append(_slave_killed(brokers, producer))
@@ -188,6 +191,7 @@ def _play(stage: Stage, name: str, *, java_leads: bool) -> list[Row]:
         failed = sum(row.outcome != "SEND_OK" for row in ledger)
         said = f"{back}; {len(ledger)} sends, {failed} failed or unsure"
         rows.append(Row("acknowledged, lost", said, back.ok and back.acknowledged > 0))
+        rows.append(_begins_late(brokers))
         if java_leads:
             rows.append(_read_from_slave(brokers, ledger, name))
         rows.append(_no_epochs(brokers))
@@ -235,6 +239,26 @@ def _slave_wiped(brokers: FixedSet, producer: Producer) -> Row:
     took = brokers.whole()
     producer.flows()
     return Row("a slave with an empty store: linked after", f"{took:.1f} s")
+
+
+def _begins_late(brokers: FixedSet) -> Row:
+    """An empty slave has the master's last file, and no byte before it."""
+    one, end = brokers.brokers[2], log_end(brokers.master)
+    one.stop()
+    one.wipe()
+    one.start()
+    last = end - end % FILE_BYTES
+    path, other = (broker.store / "commitlog" / f"{last:020d}" for broker in (brokers.master, one))
+    brokers.wait(
+        lambda: other.exists() and path.read_bytes().rstrip(b"\0") in other.read_bytes(),
+        "the last file is copied",
+    )
+    first = min(file.name for file in other.parent.glob("*"))
+    return Row(
+        "an empty slave under a log of several files: begins at",
+        f"{int(first)} of {end} bytes",
+        int(first) == last > 0,
+    )
 
 
 def _master_killed(brokers: FixedSet, producer: Producer) -> list[Row]:

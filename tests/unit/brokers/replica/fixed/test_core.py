@@ -7,7 +7,6 @@ import itertools
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pure_pair import FILE_BYTES, RECORD_BYTES, WORD, Pair, config, core
 
 from brokers.ha.default_frames import heartbeat, report
 from brokers.replica import effects as fx
@@ -17,6 +16,7 @@ from brokers.replica.fixed.core import FixedCore
 from brokers.replica.fixed.master_role import FixedMaster
 from brokers.replica.fixed.slave_role import FixedSlave
 from brokers.replica.roles import Role, RoleNotice
+from tests.support.fixed_pair import FILE_BYTES, RECORD_BYTES, WORD, Pair, config, core
 
 
 def text(*records: int) -> bytes:
