@@ -57,7 +57,10 @@ class DefaultMasterLink:
             self.beyond = reported
             raise ProtocolError(
                 f"the slave's log ends at {reported}, beyond this one's end {log.end_offset}: it "
-                "holds bytes that this master does not have"
+                "holds bytes that this master does not have",
+                # A heartbeat from before the slave's end: RocketMQ's close upon it, ours look
+                # further back.
+                heartbeat(log.end_offset),
             )
         if reported == 0:
             last_byte = max(log.end_offset - 1, 0)

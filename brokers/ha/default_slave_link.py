@@ -100,6 +100,8 @@ class DefaultSlaveLink:
         events: list[DefaultSlaveEvent] = []
         for pushed in self._decoder.feed(data):
             begins = self.end_offset == 0 and self._awaited == 0
+            if not self.agreed and pushed.is_heartbeat and pushed.offset < self._awaited:
+                return [*events, Differs(pushed.offset, master_ends=True)]  # it says so at once
             if pushed.offset != self._awaited and not begins:
                 raise ProtocolError(
                     f"the master pushes from {pushed.offset}, this log goes on at {self._awaited}"

@@ -68,7 +68,7 @@ class Broker:
                 env={**os.environ, "PYTHONPATH": str(ROOT)},
             )
 
-    def signal(self, number: int) -> None:
+    def tell(self, number: int) -> None:
         assert self.process is not None
         self.process.send_signal(number)
 
@@ -76,8 +76,8 @@ class Broker:
         if self.process is None:
             return None
         if self.process.returncode is None:
-            self.signal(signal.SIGCONT)
-            self.signal(number)
+            self.tell(signal.SIGCONT)
+            self.tell(number)
         return await asyncio.wait_for(self.process.wait(), WAIT_S)
 
     def log(self) -> bytes:
@@ -137,11 +137,11 @@ async def test_each_of_two_is_killed_and_paused_and_both_hold_all_that_was_ackno
         await slave.start()
         await eventually(linked, "the killed slave is linked again")
         await send(master, 50)
-        slave.signal(signal.SIGSTOP)
+        slave.tell(signal.SIGSTOP)
         waiting = asyncio.ensure_future(send(master, 1))
         done, _ = await asyncio.wait((waiting,), timeout=0.5)
         assert not done, "nobody else had it"
-        slave.signal(signal.SIGCONT)
+        slave.tell(signal.SIGCONT)
         await waiting
         await master.end()
         await master.start()

@@ -127,7 +127,7 @@ class Pair:
             side.perform(opened, now)
 
     def _carry(self, of: Side, to: Side, piece: int) -> None:
-        while of.out and of.linked and to.linked:
+        while of.out and to.linked:  # what was sent before an end was closed arrives
             data = bytes(of.out[:piece])
             del of.out[:piece]
             to.perform(to.core.link_data(self.links, data, self.now_ms), self.now_ms)

@@ -70,20 +70,20 @@ class FixedMaster:
                 self._look_back(link)
             return [*self._acknowledge(), *self._pump(link_id, now_ms)]
         except ProtocolError as error:
-            return [*self.drop(link_id, str(error)), *self._acknowledge()]
+            word = [SendBytes(link_id, error.last_word)] if error.last_word else []
+            return [*word, *self.drop(link_id, str(error)), *self._acknowledge()]
 
     def _look_back(self, link: DefaultMasterLink) -> None:
-        """ProtocolError for a slave that was refused when this log was shorter than its own."""
+        """ProtocolError for a slave that was refused when this log was shorter than its own. One
+        from there that reports another end has been put right.
+        """
         assert link.acked is not None
-        if (host_of(link.peer), link.acked) in self._refused:
+        host = host_of(link.peer)
+        if (host, link.acked) in self._refused:
             link.acked = None
             raise ProtocolError("the slave holds bytes that this master never had")
-
-    def refused(self, peer: str, reported: int) -> None:
-        """Remember an end beyond this log's; the oldest is forgotten when there are too many."""
-        self._refused[(host_of(peer), reported)] = None
-        while len(self._refused) > REFUSED_MAX:
-            del self._refused[next(iter(self._refused))]
+        for known in [one for one in self._refused if one[0] == host]:
+            del self._refused[known]
 
     def link_closed(self, link_id: int) -> list[Effect]:
         self.links.pop(link_id, None)
@@ -92,7 +92,9 @@ class FixedMaster:
     def drop(self, link_id: int, reason: str) -> list[Effect]:
         link = self.links.pop(link_id, None)
         if link is not None and link.beyond is not None:
-            self.refused(link.peer, link.beyond)
+            self._refused[(host_of(link.peer), link.beyond)] = None
+            while len(self._refused) > REFUSED_MAX:
+                del self._refused[next(iter(self._refused))]
         return [CloseLink(link_id, reason)]
 
     def link_flow(self, link_id: int, *, blocked: bool, now_ms: int) -> list[Effect]:

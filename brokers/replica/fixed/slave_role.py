@@ -170,26 +170,33 @@ class FixedSlave:
         what = f"the master's log {'ends' if master_ends else 'differs'} at {offset}"
         effects = self.close(what, now_ms)
         too_much = log.end_offset - offset > self._config.diverged_bytes_max
-        if offset > checked_from and not too_much:
+        if too_much:
+            return [*effects, *self._give_up(offset, what, now_ms)]
+        if offset > checked_from:
             self._cutting = CutDiverged(offset, checked_from, what)
             return [*effects, self._cutting]
         return [*effects, *self._look_further(offset, what, now_ms)]
 
     def _look_further(self, offset: int, what: str, now_ms: int) -> list[Effect]:
         """Nothing of what was compared is on both."""
+        most = self._config.diverged_bytes_max + self._config.check_bytes
         at_begin = self._check_from() <= max(self._log.min_offset, 1)
-        if not at_begin and self._check_bytes < self._config.diverged_bytes_max:
-            self._check_bytes = min(
-                self._check_bytes * CHECK_GROWS, self._config.diverged_bytes_max
-            )
-            self._retry_at_ms = now_ms
-            return self.connect(now_ms)
+        if at_begin or self._check_bytes >= most:
+            return self._give_up(offset, what, now_ms)
+        behind = self._log.end_offset - offset + self._config.check_bytes
+        self._check_bytes = min(max(self._check_bytes * CHECK_GROWS, behind), most)
+        self._retry_at_ms = now_ms
+        return self.connect(now_ms)
+
+    def _give_up(self, offset: int, what: str, now_ms: int) -> list[Effect]:
+        """Nothing is cut; it is tried again after a while."""
         self._check_bytes = self._config.check_bytes
         self._retry_at_ms = now_ms + self._config.refused_pause_ms
+        most = min(self._config.diverged_bytes_max, self._log.end_offset)
         reason = (
             f"{what}, this one ends at {self._log.end_offset} and has nothing in common with it in "
-            f"its last {min(self._config.diverged_bytes_max, self._log.end_offset)} bytes: it "
-            "follows no more; if the master is right, start this replica with an empty store folder"
+            f"its last {most} bytes: it follows no more; if the master is right, start this "
+            "replica with an empty store folder"
         )
         return [self._handshake(offset, reason)]
 

@@ -73,6 +73,12 @@ def test_a_master_whose_log_ends_earlier_is_told_by_its_second_heartbeat() -> No
     assert one.receive_data(heartbeat(98), now_ms=10_000) == [Differs(98, master_ends=True)]
 
 
+def test_a_master_that_says_where_its_log_ends_is_believed_at_once() -> None:
+    one = link(96, 100)
+    one.open()
+    assert one.receive_data(heartbeat(50), now_ms=1) == [Differs(50, master_ends=True)]
+
+
 def test_while_bytes_are_compared_no_more_than_those_is_reported() -> None:
     one = link(96, 100)
     one.open()

@@ -127,7 +127,7 @@ def test_a_master_closes_on_what_no_slave_sends(data: bytes) -> None:
     one, _ = begun(0, text(1))
     one.link_opened(1, outbound=False, now_ms=0)
     effects = one.link_data(1, data, 1)
-    assert [type(effect) for effect in effects] == [fx.CloseLink]
+    assert isinstance(effects[-1], fx.CloseLink)
     assert one.ha_status(str, 1).slaves == ()
 
 
@@ -211,18 +211,20 @@ def test_a_java_slave_that_was_refused_for_its_longer_log_is_refused_when_this_o
         one.log_grew(end, link_id)
         one.link_opened(link_id, outbound=False, now_ms=link_id, peer="j:5")
         effects = one.link_data(link_id, report(30), link_id)
-        assert [type(effect) for effect in effects] == [fx.CloseLink]
+        assert isinstance(effects[-1], fx.CloseLink)
+        told = [effect.data for effect in effects if isinstance(effect, fx.SendBytes)]
+        assert told == ([heartbeat(10)] if link_id == 1 else [])  # a Java slave closes upon it
     one.link_opened(3, outbound=False, now_ms=3, peer="j:6")
     assert not any(isinstance(e, fx.CloseLink) for e in one.link_data(3, report(20), 3))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(
     common=st.integers(0, 60),
     ahead=st.integers(0, 30),
     behind=st.integers(0, 30),
     partial=st.integers(0, RECORD_BYTES - 1),
-    piece=st.integers(1, 64),
+    piece=st.sampled_from([5, 12, 64, 700]),
     check=st.integers(1, 200),
 )
 def test_whatever_both_have_a_following_slave_has_the_masters_bytes(
@@ -232,7 +234,7 @@ def test_whatever_both_have_a_following_slave_has_the_masters_bytes(
     slave = text(*range(common), *range(2_000, 2_000 + behind))
     slave = slave[: len(slave) - partial] if partial and behind else slave
     pair = Pair(master, slave, check_bytes=check)
-    pair.run(350, ms=500, piece=piece)
+    pair.run(60, ms=1_000, piece=piece)
     pair.put(text(9))
     pair.run(3, piece=piece)
     if pair.master.acknowledged == len(pair.master.log):
