@@ -62,7 +62,7 @@ class FixedMembership:
         self._place, self._client, self._hooks = place, client, hooks
         self._asked = 0  # which name server, for as long as it answers
         self._master: str | None = None
-        self._said = ""
+        self._said: dict[str, str] = {}  # by name server, until it tells
         self._polling: asyncio.Task[None] | None = None
         self._failed: asyncio.Future[None] | None = None
 
@@ -129,13 +129,14 @@ class FixedMembership:
         try:
             return read_member_group(await self._client.call(address, question, CALL_TIMEOUT_MS))
         except (RemotingError, ValueError) as error:
-            if self._said != (said := f"{address}: {error}"):  # once for each reason
-                self._said = said
-                _log.warning("who of this set is registered is not known: %s", said)
+            if self._said.get(address) != (said := str(error)):  # once for each reason
+                self._said[address] = said
+                _log.warning("%s does not tell who of this set is registered: %s", address, said)
             return None
 
     def _heard(self, members: dict[int, str]) -> None:
-        place, self._said = self._place, ""
+        place = self._place
+        self._said.clear()
         other = members.get(place.broker_id)
         if (
             other is not None
