@@ -82,17 +82,20 @@ class FixedSet:
         self.name_server.start()
         self.brokers: dict[int, Replica] = {}
         for broker_id in (0, *SLAVES):
-            is_java = java_leads == (broker_id == 0)
-            made = self._java(broker_id) if is_java else self._ours(broker_id)
+            made = self.made(broker_id, is_java=java_leads == (broker_id == 0))
             self.brokers[broker_id] = made
             stack.callback(made.end)
             made.start()
 
-    def _java(self, broker_id: int) -> Replica:
+    def made(self, broker_id: int, *, is_java: bool, again: str = "") -> Replica:
+        """A broker of that kind, not started."""
+        return self._java(broker_id, again) if is_java else self._ours(broker_id, again)
+
+    def _java(self, broker_id: int, again: str) -> Replica:
         role = "SLAVE" if broker_id else "SYNC_MASTER"
         self.stage.configured(f"Java broker of a set without controllers: {OF_JAVA}")
         return self.stage.java.broker(
-            f"{self.name}-java-{broker_id}",
+            f"{self.name}-java-{broker_id}{again}",
             controllers=[],
             name_servers=[self.name_server.address],
             broker_set=self.name,
@@ -101,10 +104,10 @@ class FixedSet:
             start=False,
         )
 
-    def _ours(self, broker_id: int) -> Replica:
+    def _ours(self, broker_id: int, again: str) -> Replica:
         return RegentBroker(
             self.stage.java,
-            f"{self.name}-ours-{broker_id}",
+            f"{self.name}-ours-{broker_id}{again}",
             controllers=[],
             name_servers=[self.name_server.address],
             broker_set=self.name,
@@ -220,6 +223,7 @@ def _play(stage: Stage, name: str, *, java_leads: bool) -> list[Row]:
         if java_leads:
             rows.append(_read_from_slave(brokers, ledger, name))
         rows.append(_no_epochs(brokers))
+        rows.append(_opened_by_the_other_kind(brokers, stack, is_java=not java_leads))
         return rows
 
 
@@ -332,6 +336,19 @@ def _pulled(brokers: FixedSet, broker_id: int, topic: str, queue: int) -> int:
         if answer is None or answer.code or int(answer.ext["nextBeginOffset"]) <= offset:
             return offset
         offset = int(answer.ext["nextBeginOffset"])
+
+
+def _opened_by_the_other_kind(brokers: FixedSet, stack: ExitStack, *, is_java: bool) -> Row:
+    """`is_java`: what the slave is; a broker of the other kind takes its folder, and its place."""
+    before = brokers.brokers[1]
+    before.stop()
+    after = brokers.made(1, is_java=not is_java, again="-again")
+    after.store.symlink_to(before.store)
+    stack.callback(after.end)
+    after.start()
+    brokers.brokers[1] = after
+    brokers.whole()
+    return brokers.equal(f"the folder of {before.name} under {after.name}")
 
 
 def _no_epochs(brokers: FixedSet) -> Row:
