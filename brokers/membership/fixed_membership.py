@@ -59,7 +59,8 @@ class FixedMembership:
         self.broker_id: int | None = place.broker_id
         self.registered = asyncio.Event()
         self.replicas: dict[int, str] = {}
-        self._place, self._client, self._hooks = place, client, hooks
+        self._place, self._client = place, client
+        self._hooks = hooks
         self._asked = 0  # which name server, for as long as it answers
         self._master: str | None = None
         self._said: dict[str, str] = {}  # by name server, until it tells

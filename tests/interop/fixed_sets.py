@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import shutil
 import sys
 import time
 from contextlib import ExitStack
@@ -355,3 +356,102 @@ def _no_epochs(brokers: FixedSet) -> Row:
     """So that a broker of the other kind can open the folder."""
     written = [one.name for one in brokers.brokers.values() if one.epochs()]
     return Row("epoch files", ", ".join(written) or "none, on either kind", not written)
+
+
+def java_goes_back(stage: Stage) -> list[Row]:
+    """A Java master comes back with an older store, as after a loss of power: slaves of ours hold
+    more than it, and are cut to what it has.
+    """
+    with ExitStack() as stack:
+        brokers, ends = _gone_back(stage, stack, "older-java", java_leads=True)
+        brokers.wait(
+            lambda: all(log_end(one) == log_end(brokers.master) for one in _slaves(brokers)),
+            "both slaves are cut to their master",
+        )
+        cut = [path.stat().st_size for one in _slaves(brokers) for path in _cut_files(one)]
+        rows = [Row("kept of what slaves cut", f"{cut} bytes", cut == [ends[1] - ends[0]] * 2)]
+        rows.append(_goes_on(brokers))
+        return [*rows, brokers.equal("logs behind that")]
+
+
+def ours_goes_back(stage: Stage) -> list[Row]:
+    """The same with a master of ours: it refuses its Java slaves, which would mix two histories,
+    also when its log has grown past theirs; with an empty folder they are taken.
+    """
+    with ExitStack() as stack:
+        brokers, ends = _gone_back(stage, stack, "older-ours", java_leads=False)
+        refused = "beyond this one's end"
+        brokers.wait(lambda: brokers.master.log_lines(refused), "its slaves are refused")
+        settings = {**PATIENT, "threads": "16", "body": "4000"}  # each send waits in vain
+        producer = Producer(stage, brokers.name_server.address, brokers.name, settings=settings)
+        stack.callback(producer.end)
+        brokers.wait(lambda: log_end(brokers.master) > ends[1], "the log has grown past theirs")
+        never = "bytes that this master never had"
+        brokers.wait(lambda: brokers.master.log_lines(never), "they are refused again")
+        producer.stop()
+        untouched = [log_end(one) for one in _slaves(brokers)]
+        rows = [Row("refused Java slaves have", f"{untouched} bytes", untouched == [ends[1]] * 2)]
+        for one in _slaves(brokers):
+            one.stop()
+            one.wipe()
+            one.start()
+        brokers.whole()
+        rows.append(_goes_on(brokers))
+        return [*rows, brokers.equal("logs behind that")]
+
+
+def _gone_back(
+    stage: Stage, stack: ExitStack, name: str, *, java_leads: bool
+) -> tuple[FixedSet, tuple[int, int]]:
+    """A set whose master runs with the store that it had some messages ago; where its log ended
+    then, and where at last.
+    """
+    stage.drop_shared()
+    stage.say(f"starting set {name}: a master, two slaves, a name server of ours")
+    brokers = FixedSet(stage, stack, name, java_leads=java_leads)
+    brokers.whole()
+    _goes_on(brokers)
+    master = brokers.master
+    master.stop()
+    older = master.home / "older"
+    shutil.copytree(master.store, older)
+    first = log_end(master)
+    master.start()
+    brokers.whole()
+    _goes_on(brokers)
+    brokers.wait(
+        lambda: all(log_end(one) == log_end(master) for one in _slaves(brokers)), "all are equal"
+    )
+    master.kill()
+    last = log_end(master)
+    master.wipe()
+    shutil.copytree(older, master.store)
+    stage.say(f"the master comes back with {first} bytes of log, its slaves hold {last}")
+    master.start()
+    return brokers, (first, last)
+
+
+def _goes_on(brokers: FixedSet) -> Row:
+    """Messages are acknowledged, by the master and a slave."""
+    number = len(list((brokers.stage.work / "clients").glob(f"{brokers.name}-*-ledger.csv")))
+    producer = Producer(
+        brokers.stage,
+        brokers.name_server.address,
+        brokers.name,
+        settings=PATIENT,
+        name=f"{brokers.name}-{number}",
+    )
+    try:
+        producer.flows()
+        rows = producer.stop()
+    finally:
+        producer.end()
+    return Row("messages acknowledged then", str(len(acknowledged_of(rows))))
+
+
+def _slaves(brokers: FixedSet) -> list[Replica]:
+    return [brokers.brokers[one] for one in SLAVES]
+
+
+def _cut_files(one: Replica) -> list[Path]:
+    return sorted((one.store / "cutAtStart").glob("*"))
