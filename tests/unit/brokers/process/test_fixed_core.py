@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from brokers.clock import Clock
+from brokers.membership.fixed_membership import FixedMembership
+from brokers.membership.membership import Membership
 from brokers.process.broker import BrokerProcess
 from brokers.process.config import BrokerConfig
 from brokers.process.fixed_core import make_fixed_core
 from brokers.process.memberships import make_membership
+from brokers.process.replica import LocalReplica
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
@@ -186,11 +189,49 @@ async def test_name_servers_and_tools_see_a_set_of_rocketmqs_kind(
     status = await call(client, master, RemotingCommand.request(907))
     seen = fastjson.loads(status.body)
     assert seen["master"] is True and len(seen["haConnectionInfo"]) == 1
-    answer = await call(client, slave, RemotingCommand.request(1002))
-    assert answer.code != 0
+    settings = (await call(client, slave, RemotingCommand.request(26))).body.decode()
+    told = dict(line.split("=", 1) for line in settings.splitlines() if "=" in line)
+    assert (told["brokerRole"], told["brokerId"], told["enableControllerMode"]) == (
+        "SLAVE",
+        "1",
+        "false",
+    )
     for broker in (slave, master):
         await broker.stop("test")
 
 
-def test_what_makes_a_fixed_place_is_named() -> None:
-    assert make_fixed_core.__doc__ and make_membership.__doc__ and asyncio
+def test_settings_reach_the_core_and_a_folder_of_a_set_with_controllers_is_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = fixed(
+        tmp_path, 0, "", in_sync_replicas=3, ha_in_sync_gap_bytes=5, ha_flow_control=True
+    )
+    replica = LocalReplica(config)
+    core = make_fixed_core(config, replica.boot, replica.store)
+    rule = core.config.ack_rule
+    assert (rule.waits, rule.in_sync, rule.gap_bytes_max, rule.counts_in_sync) == (
+        True,
+        3,
+        5,
+        False,
+    )
+    assert core.config.ha_flow_bytes_per_s == config.ha_transfer_bytes_per_s
+    assert "nobody takes over" in caplog.text and "with controllers" not in caplog.text
+    (config.store_dir / "epochFileCheckpoint").write_text("")
+    make_fixed_core(config, replica.boot, replica.store)
+    assert "comes from a set with controllers" in caplog.text
+    replica.close()
+
+
+@pytest.mark.parametrize(("broker_id", "kind"), [(0, FixedMembership), (None, Membership)])
+async def test_the_configuration_says_who_gives_the_place(
+    tmp_path: Path, client: RemotingClient, broker_id: int | None, kind: type
+) -> None:
+    controllers = [] if broker_id is not None else ["127.0.0.1:1"]
+    config = broker_config(tmp_path, controllers, broker_id=broker_id)
+    replica = LocalReplica(config)
+    nothing = lambda *_: None
+    made = make_membership(config, replica, client, Clock(), nothing, nothing, nothing, nothing)
+    assert isinstance(made, kind)
+    await made.close()
+    replica.close()

@@ -9,12 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokers.ha.default_frames import heartbeat, report
+from brokers.ha.epochs import EpochHistory
 from brokers.replica import effects as fx
 from brokers.replica.fixed.ack_rule import FixedAckRule
 from brokers.replica.fixed.config import FixedConfig
 from brokers.replica.fixed.core import FixedCore
-from brokers.replica.fixed.master_role import FixedMaster
+from brokers.replica.fixed.master_role import REFUSED_MAX, FixedMaster
 from brokers.replica.fixed.slave_role import FixedSlave
+from brokers.replica.replica_log import ReplicaLog
 from brokers.replica.roles import Role, RoleNotice
 from tests.support.fixed_pair import FILE_BYTES, RECORD_BYTES, WORD, Pair, config, core
 
@@ -279,5 +281,46 @@ def test_an_unclean_slave_copies_again_what_may_be_torn_and_an_unclean_master_le
     assert master.is_master and master.log_end == 50 and master.clean
 
 
-def test_names() -> None:
-    assert FixedMaster.__doc__ and FixedSlave.__doc__ and FixedConfig().link_limits().file_bytes
+# -- the roles by themselves ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "window", "reported"),
+    [
+        (0, 0, 40, 0),  # empty: the master's last file
+        (0, 30, 40, 1),  # never 0, which would ask for that file
+        (0, 100, 40, 60),
+        (80, 100, 40, 80),
+        (100, 100, 40, 100),  # all files are gone: nothing to compare
+    ],
+)
+def test_from_where_a_slave_compares(begin: int, end: int, window: int, reported: int) -> None:
+    log = ReplicaLog(
+        epochs=EpochHistory(), end_offset=end, min_offset=begin, confirm_offset=end, epoch_seen=0
+    )
+    slave = FixedSlave(config(check_bytes=window), log, 0)
+    slave.told("m:1", "m:2", 0)
+    sent = [e.data for e in slave.link_opened(1, 0) if isinstance(e, fx.SendBytes)]
+    assert sent == [report(reported)]
+
+
+def test_a_master_forgets_the_oldest_of_too_many_ends_that_it_refused() -> None:
+    log = ReplicaLog(
+        epochs=EpochHistory(), end_offset=10, min_offset=0, confirm_offset=10, epoch_seen=0
+    )
+    master = FixedMaster(config(), log)
+    for number in range(REFUSED_MAX + 1):
+        master.link_opened(number, 0, f"h{number}:1")
+        master.link_data(number, report(500), 0)
+    master.log_grew(1_000, 0)
+    effects: list[fx.Effect] = []
+    for number in (0, 1):
+        master.link_opened(number, 0, f"h{number}:2")
+        effects += master.link_data(number, report(500), 0)
+    assert [one.link_id for one in effects if isinstance(one, fx.CloseLink)] == [1]
+
+
+def test_the_limits_of_a_link_are_those_of_the_replica() -> None:
+    limits = FixedConfig(file_bytes=5, ha_heartbeat_ms=6, ha_flow_bytes_per_s=7).link_limits()
+    assert (limits.file_bytes, limits.heartbeat_ms, limits.flow_bytes_per_s) == (5, 6, 7)
+    assert limits.housekeeping_ms == 20_000
