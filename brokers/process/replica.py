@@ -98,6 +98,7 @@ class LocalReplica:
         self.driver: ReplicaDriver | None = None
         self._failed: asyncio.Future[None] | None = None
         self._group_commit: GroupCommit | None = None
+        self._not_followed: object = ""
         report = self.store.recovery
         _log.info(
             "store recovered: end %d, confirm %d, cut %d bytes; the start is %s (%s)",
@@ -285,6 +286,10 @@ class LocalReplica:
                 fields["acknowledged_offset"],
                 fields["why"],
             )
+        if kind == "HandshakeResult" and fields["reason"] != self._not_followed:
+            self._not_followed = fields["reason"]
+            if self._not_followed:  # once for each reason
+                _log.error("the master is not followed: %s", self._not_followed)
         if kind == "EpochAppended":
             fields = {
                 **fields,

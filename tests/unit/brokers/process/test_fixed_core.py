@@ -169,6 +169,27 @@ async def test_a_slave_whose_log_went_its_own_way_is_cut_and_keeps_a_copy(
         await broker.stop("test")
 
 
+async def test_a_slave_with_nothing_in_common_with_its_master_says_so_once_and_what_to_do(
+    tmp_path: Path, name_server: str, client: RemotingClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = fixed(tmp_path, 1, name_server)
+    role = {"broker_id": 0, "broker_role": "ASYNC_MASTER"}
+    alone = await start_broker(other.model_copy(update=role))
+    await until(lambda: alone.roles.serving, "it leads")
+    assert (await call(client, alone, send_request("T", b"nobody else has it"))).code == 0
+    held = log_of(alone)
+    await alone.stop("test")
+    master = await start_broker(fixed(tmp_path, 0, name_server))
+    slave = await start_broker(other)
+    await until(lambda: "start this replica with an empty store" in caplog.text, "it is said")
+    asked = slave.replica.ha_status().master
+    assert asked is not None and asked.read_ms_ago is None
+    assert log_of(slave) == held and not (other.store_dir / "cutAtStart").exists()
+    assert caplog.text.count("the master is not followed") == 1
+    for broker in (slave, master):
+        await broker.stop("test")
+
+
 async def test_name_servers_and_tools_see_a_set_of_rocketmqs_kind(
     tmp_path: Path, name_server: str, client: RemotingClient
 ) -> None:
