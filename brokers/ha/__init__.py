@@ -1,1 +1,3 @@
-"""AutoSwitchHA: how a slave copies the commit log of its master."""
+"""How a slave copies the commit log of its master: AutoSwitchHA, and the default stream of sets
+without controllers (`default_*`).
+"""

@@ -41,9 +41,9 @@ class HaLookup:
         self._asking: asyncio.Task[None] | None = None
 
     def ask(self, master_address: str) -> None:
-        """Without waiting; one question at a time."""
+        """Without waiting; one question at a time. An empty address: only name servers may know."""
         self._register_anew()
-        if self._asking is None or self._asking.done():
+        if master_address and (self._asking is None or self._asking.done()):
             self._asking = asyncio.ensure_future(self._ask_master(master_address))
 
     def name_server_said(self, master_address: str, ha_address: str) -> None:

@@ -5,10 +5,11 @@ service.
 Refuses to know: what any of them decides.
 
 Start: store (recovered), tables, listening, registration, replica (FENCED); a role comes from the
-controller. Where another replica leads, sends are passed on to it before that (`opening`). Stop: a
-master that is asked to hands over first. Then out of the routes, waiting sends answered, links and
-ports closed, and only then away from the controllers: what they find when they look must be a
-broker that is gone. Last the store, flushed, and the mark of an orderly end.
+controller, or at once from the configuration. Where another replica leads, sends are passed on to
+it before that (`opening`). Stop: a master that is asked to hands over first. Then out of the
+routes, waiting sends answered, links and ports closed, and only then away from the controllers:
+what they find when they look must be a broker that is gone. Last the store, flushed, and the mark
+of an orderly end.
 """
 
 from __future__ import annotations
@@ -23,22 +24,18 @@ from brokers.clock import Clock
 from brokers.configuration.live import with_kept_changes
 from brokers.ha.epoch_file import EpochFileError
 from brokers.membership import ha_announce
-from brokers.membership.controller_messages import Introduction
 from brokers.membership.ha_lookup import HaLookup
-from brokers.membership.identity_file import IdentityFileError, IdentityFiles
-from brokers.membership.membership import (
-    Membership,
-    MembershipHooks,
-    MembershipTimers,
-    RegistrationRefused,
-)
+from brokers.membership.identity_file import IdentityFileError
+from brokers.membership.membership import RegistrationRefused
 from brokers.membership.namesrv_client import NameServers
+from brokers.membership.place import PlaceInSet
 from brokers.process.beats import Beats
 from brokers.process.config import BrokerConfig
 from brokers.process.disk_watch import DiskHandOver, DiskWatch
 from brokers.process.event_reporter import EventReporter
 from brokers.process.hand_over import MasterHandOver, StopLimits, longest_stop_ms
 from brokers.process.in_force import live_config
+from brokers.process.memberships import make_membership
 from brokers.process.opening import Opening
 from brokers.process.predecessor import forget_leaving, leaves_in_ms, note_leaving, once_free
 from brokers.process.replica import LocalReplica
@@ -153,7 +150,7 @@ class BrokerProcess:
         replica: LocalReplica | None = None,
         opening: Opening | None = None,
         clock: Clock | None = None,
-        membership: Membership | None = None,
+        membership: PlaceInSet | None = None,
         written: BrokerConfig | None = None,
     ) -> None:
         written, config = written or config, with_kept_changes(config, config.store_dir)
@@ -268,32 +265,16 @@ class BrokerProcess:
         )
         self.retention = make_retention(config, self.replica, self.clock, self.reporter.report)
 
-    def _membership(self) -> Membership:
-        config, replica = self.config, self.replica
-        me = Introduction(
-            config.cluster_name,
-            config.broker_name,
-            config.advertised,
-            config.ha_advertised,
-            replica.boot.incarnation,
-            config.min_in_sync_replicas if config.all_ack else 1,
-        )
-        timers = MembershipTimers(
-            config.heartbeat_interval_ms,
-            config.controller_heartbeat_timeout_ms,
-            config.replica_poll_ms,
-            config.election_priority,
-            asks_for_elections=not config.async_learner,
-        )
-        hooks = MembershipHooks(
-            self.identity_known,
-            lambda notice: replica.notice(notice, disk_hangs=self.disk_care.hangs),
-            replica.position,
-            replica.clean,
+    def _membership(self) -> PlaceInSet:
+        return make_membership(
+            self.config,
+            self.replica,
+            self.client,
+            self.clock,
             self.reporter.report,
-        )
-        return Membership(
-            me, config.controllers, IdentityFiles(config.store_dir), timers, hooks, self.clock
+            self.identity_known,
+            lambda notice: self.replica.notice(notice, disk_hangs=self.disk_care.hangs),
+            lambda master: self.lookup.ask(master),
         )
 
     def _hand_over(self) -> MasterHandOver:
@@ -382,7 +363,9 @@ class BrokerProcess:
             membership.ask,
             self.service.confirmed,
             self.reporter.report,
-            ask_ha_address=self.lookup.ask,
+            ask_ha_address=lambda master: self.lookup.ask(
+                master or membership.addresses().get(0, "")
+            ),
             register_again=self.membership.register_again,
         )
         try:

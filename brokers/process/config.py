@@ -20,6 +20,7 @@ from brokers.remoting.addresses import (
     split_address,
     written_address,
 )
+from brokers.replica.fixed.ack_rule import GAP_BYTES_MAX
 from brokers.replica.put_rules import PAGE_CACHE_BUSY_MS, QUEUE_WAIT_MS
 from brokers.service.sending.timed import PRECISIONS_MS, ROLL_WINDOW_MAX
 from brokers.store.log.delay_levels import DELAY_LEVELS, delay_levels
@@ -61,7 +62,25 @@ class BrokerConfig(BaseModel):
     # series (its metricsLabel).
     http_listen: str = ""
     metrics_labels: dict[str, str] = Field(default_factory=dict)
-    controllers: list[str] = Field(min_length=1)
+    controllers: list[str] = Field(
+        default_factory=list, description="they elect the master; none: see broker_id"
+    )
+    # RocketMQ's brokerId, brokerRole, haMasterAddress, haMaxGapNotInSync: a set without
+    # controllers, over RocketMQ's default HA stream (PROTOCOL 2.12).
+    broker_id: int | None = Field(
+        None, ge=0, le=(1 << 31) - 1, description="a set without controllers: 0 is its master"
+    )
+    broker_role: Literal["SYNC_MASTER", "ASYNC_MASTER", "SLAVE"] | None = Field(
+        None,
+        description="without controllers: SYNC_MASTER waits for in_sync_replicas, ASYNC_MASTER for "
+        "nobody; SYNC_MASTER for id 0, SLAVE for others",
+    )
+    ha_master_address: str | None = Field(
+        None,
+        description="a slave without controllers: where its master takes HA links; as name servers "
+        "say",
+    )
+    ha_in_sync_gap_bytes: int = Field(GAP_BYTES_MAX, ge=1)
     name_servers: list[str] = Field(default_factory=list)
     kafka: dict[str, str] | None = None
 
@@ -168,7 +187,7 @@ class BrokerConfig(BaseModel):
     ha_flow_control: bool = False
     ha_transfer_bytes_per_s: int = Field(100 << 20, ge=1 << 16)
 
-    @field_validator("listen", "advertise", "ha_listen", "ha_advertise")
+    @field_validator("listen", "advertise", "ha_listen", "ha_advertise", "ha_master_address")
     @classmethod
     def _address(cls, value: str | None) -> str | None:
         return value if value is None else written_address(value)
@@ -232,6 +251,22 @@ class BrokerConfig(BaseModel):
             return fields  # `listen` is refused by itself
         return {**fields, "ha_listen": join_address(host, port + 1)}
 
+    @model_validator(mode="before")
+    @classmethod
+    def _fixed_role(cls, fields: Any) -> Any:
+        """What holds where the configuration gives the role."""
+        if not isinstance(fields, dict) or fields.get("broker_id") is None:
+            return fields
+        role = "SYNC_MASTER" if str(fields["broker_id"]).strip() == "0" else "SLAVE"
+        return {"all_ack": False, **fields, "broker_role": fields.get("broker_role") or role}
+
+    @model_validator(mode="after")
+    def _one_place(self) -> BrokerConfig:
+        """Controllers give id and role, or this configuration does."""
+        if refusal := place_refusal(self):
+            raise ValueError(refusal)
+        return self
+
     @model_validator(mode="after")
     def _apart(self) -> BrokerConfig:
         """HA is bound once the broker has its id: a port that is taken twice would show late."""
@@ -271,6 +306,11 @@ class BrokerConfig(BaseModel):
         return self.advertise or self.listen
 
     @property
+    def copies_wanted(self) -> int:
+        """Replicas, this one included, that a send waits for where it does not wait for all."""
+        return 1 if self.broker_role == "ASYNC_MASTER" else self.in_sync_replicas
+
+    @property
     def ha_advertised(self) -> str:
         if self.ha_advertise:
             return self.ha_advertise
@@ -278,6 +318,44 @@ class BrokerConfig(BaseModel):
         if host not in ANY_HOSTS:
             return self.ha_listen
         return join_address(split_address(self.advertised)[0], port)
+
+
+def place_refusal(config: BrokerConfig) -> str | None:
+    """What contradicts itself in who gives this broker its id and its role, with the way out."""
+    if config.broker_id is None:
+        if not config.controllers:
+            return (
+                "controllers is missing: name them, or give broker_id for a set without any "
+                "(0 is its master)"
+            )
+        for name in ("broker_role", "ha_master_address"):
+            if getattr(config, name) is not None:
+                return f"{name} is for sets without controllers: remove it, or give broker_id"
+        return None
+    if config.controllers:
+        return (
+            "controllers give ids and elect the master, broker_id fixes both: remove one of the two"
+        )
+    is_master = config.broker_id == 0
+    if is_master and config.broker_role == "SLAVE":
+        return "broker_id 0 is the master: broker_role is SYNC_MASTER or ASYNC_MASTER"
+    if not is_master and config.broker_role != "SLAVE":
+        return f"broker_id {config.broker_id} is a slave: remove broker_role {config.broker_role}"
+    if is_master and config.ha_master_address is not None:
+        return "ha_master_address is for slaves, and broker_id 0 is the master: remove it"
+    if not is_master and not (config.name_servers or config.ha_master_address):
+        return (
+            "nobody tells this slave its master's address: give name_servers, or ha_master_address"
+        )
+    if config.all_ack:
+        return (
+            "all_ack waits for the SyncStateSet, which only controllers keep: remove it, and set "
+            "in_sync_replicas"
+        )
+    for name in ("async_learner", "sync_from_last_file"):
+        if getattr(config, name):
+            return f"{name} is for sets with controllers: remove it, or broker_id"
+    return None
 
 
 def load(path: str | Path | None, overrides: Mapping[str, Any] | None = None) -> BrokerConfig:

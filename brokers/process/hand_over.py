@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from brokers.clock import Clock
-from brokers.membership.membership import Membership
+from brokers.membership.place import PlaceInSet
 from brokers.process.replica import LocalReplica
 from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
@@ -79,7 +79,7 @@ class MasterHandOver:
         self,
         roles: RoleView,
         replica: LocalReplica,
-        membership: Membership,
+        membership: PlaceInSet,
         forwarder: Forwarder,
         client: RemotingClient,
         clock: Clock,

@@ -83,7 +83,11 @@ class Opening:
         self._waiting = self._waiting_bytes = 0
 
     def begin(self) -> None:
-        """Look for another master, and listen once there is one."""
+        """Look for another master, and listen once there is one. Without controllers nobody else
+        leads where this broker did.
+        """
+        if not self._config.controllers:
+            return
         self._seeking = asyncio.ensure_future(self._seek())
 
     async def over(self) -> None:

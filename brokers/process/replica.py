@@ -20,11 +20,14 @@ from brokers.ha.transport import HaTransport, LinkOwner, Resolve, host_and_port
 from brokers.membership.controller_messages import LogPosition
 from brokers.process.boot import Boot, BootMarker
 from brokers.process.config import BrokerConfig
+from brokers.process.fixed_core import make_fixed_core
 from brokers.process.held_position import Held, HeldPosition
 from brokers.remoting.addresses import split_address
 from brokers.replica.config import ReplicaConfig
 from brokers.replica.core import ReplicaCore
+from brokers.replica.core_port import Core
 from brokers.replica.driver import ReplicaDriver
+from brokers.replica.fixed.core import FixedCore
 from brokers.replica.ha_address import HaAddressSource
 from brokers.replica.ha_status import HaStatus
 from brokers.replica.hooks import ReplicaHooks
@@ -95,6 +98,7 @@ class LocalReplica:
         self.driver: ReplicaDriver | None = None
         self._failed: asyncio.Future[None] | None = None
         self._group_commit: GroupCommit | None = None
+        self._not_followed: object = ""
         report = self.store.recovery
         _log.info(
             "store recovered: end %d, confirm %d, cut %d bytes; the start is %s (%s)",
@@ -188,9 +192,13 @@ class LocalReplica:
             else limit
         )
 
-    def make(self, broker_id: int) -> ReplicaCore:
-        """The core for this id: FENCED until the controller has spoken. Call `run` with it next."""
+    def make(self, broker_id: int) -> Core:
+        """The core for this id: FENCED until the controller has spoken, or until its first tick
+        where the configuration says its role. Call `run` with it next.
+        """
         config, store = self._config, self.store
+        if config.broker_id is not None:
+            return make_fixed_core(config, self.boot, store)
         settings = ReplicaConfig(
             file_bytes=config.commit_log_file_bytes,
             ack_wait_shrink_ms=config.ack_wait_shrink_ms,
@@ -220,7 +228,7 @@ class LocalReplica:
             none_of_seen=self._epoch_file.none_of_seen,
         )
 
-    def run(self, core: ReplicaCore, hooks: ReplicaHooks) -> str:
+    def run(self, core: Core, hooks: ReplicaHooks) -> str:
         """Listen for HA links and begin to tick; the address bound. OSError when it is taken."""
         told = partial(self._report, hooks.report)
         hooks = replace(
@@ -245,9 +253,7 @@ class LocalReplica:
         self.driver.start()
         return host_and_port(host, bound)
 
-    def report_start(
-        self, core: ReplicaCore, report: Callable[[str, Mapping[str, object]], None]
-    ) -> None:
+    def report_start(self, core: Core, report: Callable[[str, Mapping[str, object]], None]) -> None:
         """What the start found, once there is an id to say it of."""
         found = self.store.recovery
         recovered = {
@@ -280,6 +286,10 @@ class LocalReplica:
                 fields["acknowledged_offset"],
                 fields["why"],
             )
+        if kind == "HandshakeResult" and fields["reason"] != self._not_followed:
+            self._not_followed = fields["reason"]
+            if self._not_followed:  # once for each reason
+                _log.error("the master is not followed: %s", self._not_followed)
         if kind == "EpochAppended":
             fields = {
                 **fields,
@@ -304,7 +314,7 @@ class LocalReplica:
     # -- what holds before and after the id is known -----------------------------------------------
 
     @property
-    def core(self) -> ReplicaCore | None:
+    def core(self) -> Core | None:
         return self.driver.core if self.driver else None
 
     @property
@@ -328,7 +338,7 @@ class LocalReplica:
         # and a start cuts a record which came in part.
         confirmed = min(core.confirm_offset, self.store.dispatched_offset)
         return LogPosition(
-            core.epochs.newest_epoch, core.log_end, confirmed, core.log.epoch_seen, set_epoch
+            core.epochs.newest_epoch, core.log_end, confirmed, core.epoch_seen, set_epoch
         )
 
     def clean(self) -> bool:
@@ -341,6 +351,11 @@ class LocalReplica:
     def ha_address_told(self, master_address: str, ha_address: str, word: HaAddressSource) -> None:
         if self.driver is not None:
             self.driver.ha_address_told(master_address, ha_address, word)
+
+    def alive_members(self, count: int | None) -> None:
+        """How many of a set without controllers are registered; None: nobody says."""
+        if isinstance(self.core, FixedCore):
+            self.core.alive_members(count)
 
     def leads(self) -> bool:
         return self.driver is not None and self.driver.core.is_master

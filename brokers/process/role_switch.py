@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from brokers.membership.ha_announce import Mastership
 from brokers.membership.namesrv_client import NameServers, RouteEntry
 from brokers.process.config import BrokerConfig
 from brokers.process.replica import LocalReplica
+from brokers.remoting.addresses import host_of
 from brokers.remoting.dispatcher import Dispatcher
-from brokers.replica.core import ReplicaCore
+from brokers.replica.core_port import Core
 from brokers.replica.effects import RoleChanged
+from brokers.replica.ha_status import SlaveSeen
 from brokers.service.client_service import ClientService
 from brokers.service.metadata.permission import BrokerPermission
 from brokers.service.metadata.topic_changes import TopicChanges
@@ -31,6 +33,15 @@ from brokers.store.files.errors import LogError
 WATCH_MS = 500
 
 _log = logging.getLogger("regent.broker.role")
+
+
+def linked_replicas(slaves: Collection[SlaveSeen], replicas: Mapping[int, str]) -> set[int]:
+    """Broker ids of those that copy from here. The stream of sets without controllers does not say
+    who is at its other end: whoever is registered from that host.
+    """
+    hosts = {host_of(one.address) for one in slaves if one.broker_id is None and one.acked >= 0}
+    told = {one.broker_id for one in slaves if one.broker_id is not None}
+    return told | {key for key, address in replicas.items() if host_of(address) in hosts}
 
 
 class RoleSwitch:
@@ -57,7 +68,7 @@ class RoleSwitch:
         self.permission = BrokerPermission(
             config.broker_permission, tables.topics, config.advertised
         )
-        self._core: ReplicaCore | None = None
+        self._core: Core | None = None
         self._addresses, self._report = addresses, report
 
     def wire(
@@ -72,7 +83,7 @@ class RoleSwitch:
         self._changes = changes
         self._name_servers = name_servers
 
-    def attach(self, core: ReplicaCore) -> None:
+    def attach(self, core: Core) -> None:
         """This broker has an identity, and `core` plays its replica."""
         self._core = core
 
@@ -159,11 +170,7 @@ class RoleSwitch:
             for key, address in self._addresses().items()
             if core is None or key != core.broker_id
         }
-        linked = {
-            slave.broker_id
-            for slave in self._replica.ha_status().slaves
-            if slave.broker_id is not None
-        }
+        linked = linked_replicas(self._replica.ha_status().slaves, replicas)
         return Mastership(epoch, config.advertised, config.ha_advertised, replicas, linked)
 
     def route_entry(self) -> RouteEntry | None:

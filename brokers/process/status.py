@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 
 from brokers.clock import Clock
-from brokers.membership.membership import Membership
+from brokers.membership.place import PlaceInSet
 from brokers.pages.broker_pages import BrokerPages
 from brokers.pages.figures import figures
 from brokers.process.config import BrokerConfig
@@ -32,7 +32,7 @@ from brokers.store.store import MessageStore
 def read_status(
     config: BrokerConfig,
     replica: LocalReplica,
-    membership: Membership,
+    membership: PlaceInSet,
     roles: RoleView,
     service: ClientService,
     forwarder: Forwarder,
@@ -66,7 +66,7 @@ def read_status(
         confirm_offset=core.confirm_offset if core else store.confirm_offset,
         dispatched_offset=store.dispatched_offset,
         controller=membership.leader,
-        ack_mode=AckMode(config.all_ack, config.in_sync_replicas).label,
+        ack_mode=AckMode(config.all_ack, config.copies_wanted).label,
         async_learner=config.async_learner,
         write_refusal=replica.write_refusal(),
         store_refusal=store.writable(),
@@ -87,11 +87,18 @@ def config_facts(config: BrokerConfig, status: BrokerStatus) -> dict[str, str]:
         "brokerId": str(status.role_id),
         "brokerIP1": host,
         "brokerIP2": ha_host,
-        "brokerRole": "ASYNC_MASTER" if status.role == "MASTER" else "SLAVE",
+        "brokerRole": _java_role(config, status),
+        "enableControllerMode": str(config.broker_id is None).lower(),
         "haListenPort": str(ha_port),
         "listenPort": str(port),
         "storePathCommitLog": str(config.store_dir / "commitlog"),
     }
+
+
+def _java_role(config: BrokerConfig, status: BrokerStatus) -> str:
+    if config.broker_role is not None:
+        return config.broker_role
+    return "ASYNC_MASTER" if status.role == "MASTER" else "SLAVE"
 
 
 def make_pages(

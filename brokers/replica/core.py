@@ -71,6 +71,11 @@ class ReplicaCore:
         return self._roles.role
 
     @property
+    def file_bytes(self) -> int:
+        """Size of a log file."""
+        return self.config.file_bytes
+
+    @property
     def is_master(self) -> bool:
         return self._roles.master is not None
 
@@ -115,6 +120,16 @@ class ReplicaCore:
     @property
     def confirm_offset(self) -> int:
         return self.log.confirm_offset
+
+    @property
+    def acknowledged_offset(self) -> int:
+        """Sends below it are answered: here what is confirmed."""
+        return self.log.confirm_offset
+
+    @property
+    def epoch_seen(self) -> int:
+        """The highest epoch ever heard of."""
+        return self.log.epoch_seen
 
     @property
     def log_end(self) -> int:
@@ -262,6 +277,10 @@ class ReplicaCore:
         self._now_ms = now_ms
         master = self._roles.master
         return [] if master is None else master.record_found(broker_id, offset, found, now_ms)
+
+    def compared(self, offset: int, equal_bytes: int, all_bytes: int, now_ms: int) -> list[Effect]:
+        """Nothing is compared: epochs say which bytes are the master's."""
+        return []
 
     def storage_failed(self, reason: str, end_offset: int, now_ms: int) -> list[Effect]:
         """The disk refused an effect; the log really ends at `end_offset`. Nothing here can be

@@ -35,13 +35,13 @@ from brokers.ha.epoch_file import EpochFile
 from brokers.ha.epochs import EpochHistory
 from brokers.ha.transport import HaTransport, LinkOwner, Resolve
 from brokers.replica import effects as fx
-from brokers.replica.core import ReplicaCore
+from brokers.replica.core_port import Core
 from brokers.replica.durable_acks import DurableAcks
 from brokers.replica.ha_address import HaAddressSource
 from brokers.replica.ha_status import HaStatus
 from brokers.replica.hooks import AlterResult, BrokerTeller, ReplicaHooks
 from brokers.replica.roles import RoleNotice
-from brokers.replica.store_port import ReplicaStore, cut, has_record
+from brokers.replica.store_port import ReplicaStore, cut, cut_diverged, equal_bytes, has_record
 from brokers.replica.waiters import Confirmation, ConfirmWaiters
 from brokers.store.files.errors import DiskFull, LogError
 
@@ -57,7 +57,7 @@ class ReplicaDriver:
 
     def __init__(
         self,
-        core: ReplicaCore,
+        core: Core,
         store: ReplicaStore,
         epoch_file: EpochFile,
         hooks: ReplicaHooks,
@@ -152,7 +152,7 @@ class ReplicaDriver:
         future: asyncio.Future[Confirmation] = self._loop.create_future()
         if self._stopped or not self.core.is_master:
             future.set_result(Confirmation.ABORTED)
-        elif end_offset <= self.core.confirm_offset:
+        elif end_offset <= self.core.acknowledged_offset:
             future.set_result(Confirmation.CONFIRMED)
         elif not self._waiters.add(end_offset, self._clock_ms() + timeout_ms, future):
             future.set_result(Confirmation.TOO_MANY)
@@ -268,12 +268,19 @@ class ReplicaDriver:
             case fx.ConfirmMoved(offset):
                 self._waiters.confirm(offset)
                 self._hooks.on_confirm(offset)
+            case fx.Readable(offset):
+                self._hooks.on_confirm(offset)
+            case fx.Acknowledged(offset):
+                self._waiters.confirm(offset)
             case fx.WriteEpochs(entries, epoch_seen, none_of_seen):
                 self._epoch_file.save(EpochHistory(entries), epoch_seen, none_of_seen)
-            case fx.TruncateLog() | fx.CutIncompleteTail():
+            case fx.TruncateLog() | fx.CutIncompleteTail() | fx.CutDiverged():
                 return self._cut(effect)
+            case fx.CompareLog(offset, compared):
+                equal = equal_bytes(self._store, effect)
+                return self.core.compared(offset, equal, len(compared), self._clock_ms())
             case fx.FindRecord(broker_id, offset):
-                found = has_record(self._store, effect, self.core.config.file_bytes)
+                found = has_record(self._store, effect, self.core.file_bytes)
                 return self.core.record_found(broker_id, offset, found, self._clock_ms())
             case fx.CloseLink(link_id, reason):
                 logger.info("HA link %d closed: %s", link_id, reason)
@@ -286,8 +293,13 @@ class ReplicaDriver:
                 self._tell_broker(effect)
         return None
 
-    def _cut(self, effect: fx.TruncateLog | fx.CutIncompleteTail) -> list[fx.Effect]:
-        ok, end_offset = cut(self._store, effect, self.core.config.file_bytes)
+    def _cut(
+        self, effect: fx.TruncateLog | fx.CutIncompleteTail | fx.CutDiverged
+    ) -> list[fx.Effect]:
+        if isinstance(effect, fx.CutDiverged):
+            ok, end_offset = cut_diverged(self._store, effect)
+        else:
+            ok, end_offset = cut(self._store, effect, self.core.file_bytes)
         return self.core.truncated(ok, end_offset, self._clock_ms())
 
     def _tell_broker(self, effect: fx.Effect) -> None:
@@ -322,7 +334,7 @@ class ReplicaDriver:
 
 
 _PARTINGS = (fx.CloseLink, fx.AbortWaiters, fx.ReportEvent)
-_HARMLESS = (*_PARTINGS, fx.WriteEpochs, fx.ConfirmMoved)
+_HARMLESS = (*_PARTINGS, fx.WriteEpochs, fx.ConfirmMoved, fx.Acknowledged)
 
 
 def _release(future: asyncio.Future[Confirmation], how: Confirmation) -> None:

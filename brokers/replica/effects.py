@@ -89,6 +89,27 @@ class FindRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class CompareLog:
+    """How many bytes of `data`, from the front, this log has at `offset`; answered by `compared`.
+    `data` is valid only now.
+    """
+
+    offset: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CutDiverged:
+    """Keep a copy of the bytes from `offset` on beside the log, then cut it at the last record
+    border in `above` to `offset`; answered by `truncated`, not ok when there is none.
+    """
+
+    offset: int
+    above: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class FlushLog:
     """Begin to make durable what is written, beside everything else; nothing waits for it, nothing
     is promised on it. Where a master is gone, what this log holds may be the last copy.
@@ -109,6 +130,22 @@ class WriteEpochs:
 @dataclass(frozen=True, slots=True)
 class ConfirmMoved:
     """Everything below `offset` is confirmed: release waiters, dispatch to queues."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """Everything below `offset` may be read: dispatch to queues. In a set without controllers that
+    does not wait for acknowledgements.
+    """
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """Everything below `offset` is on as many replicas as sends wait for: release waiters."""
 
     offset: int
 
@@ -187,9 +224,13 @@ Effect = (
     | TruncateLog
     | CutIncompleteTail
     | FindRecord
+    | CompareLog
+    | CutDiverged
     | FlushLog
     | WriteEpochs
     | ConfirmMoved
+    | Readable
+    | Acknowledged
     | ProposeSyncSet
     | AskController
     | RegisterAgain

@@ -9,9 +9,19 @@ from __future__ import annotations
 from typing import Protocol
 
 from brokers.ha.transport import FileRangeLike
-from brokers.replica.effects import CutIncompleteTail, FindRecord, TruncateLog
+from brokers.replica.effects import (
+    CompareLog,
+    CutDiverged,
+    CutIncompleteTail,
+    FindRecord,
+    TruncateLog,
+)
 from brokers.store.files.errors import LogError
+from brokers.store.log.records import MAGIC_V1, MAGIC_V2
 from brokers.store.log.scan import LogWalk
+
+_MAGICS = tuple(magic.to_bytes(4, "big") for magic in (MAGIC_V1, MAGIC_V2))
+_MAGIC_AT = 4
 
 
 class ReplicaStore(Protocol):
@@ -28,6 +38,7 @@ class ReplicaStore(Protocol):
     def is_message_start(self, offset: int) -> bool: ...
     def read_log(self, offset: int, max_bytes: int) -> bytes: ...
     def file_range(self, offset: int, max_bytes: int) -> FileRangeLike | None: ...
+    def keep_bytes(self, first: int, last: int) -> None: ...
 
 
 def cut(
@@ -41,6 +52,43 @@ def cut(
         if target > store.log_min and not _may_end_at(store, target, file_bytes):
             return False, store.log_end
     return True, store.truncate(target) if target < store.log_end else store.log_end
+
+
+def equal_bytes(store: ReplicaStore, effect: CompareLog) -> int:
+    """How many bytes of `effect.data`, from the front, the log has at its offset. OSError."""
+    data, done = effect.data, 0
+    while done < len(data):
+        here = store.read_log(effect.offset + done, len(data) - done)
+        there = data[done : done + len(here)]
+        if not here or here != there:
+            pairs = enumerate(zip(here, there, strict=False))
+            return done + next((at for at, (one, other) in pairs if one != other), len(here))
+        done += len(here)
+    return done
+
+
+def cut_diverged(store: ReplicaStore, effect: CutDiverged) -> tuple[bool, int]:
+    """(done, log end). Not done when no record begins between its offsets. OSError, LogError."""
+    border = _last_border(store, effect.above, effect.offset)
+    if border is None:
+        return False, store.log_end
+    store.keep_bytes(border, store.log_end)
+    return True, store.truncate(border)
+
+
+def _last_border(store: ReplicaStore, above: int, offset: int) -> int | None:
+    """The last place in (above, offset] at which a record begins, with its own position in it."""
+    data = b""
+    wanted = offset + _MAGIC_AT + len(_MAGICS[0]) - above
+    while len(data) < wanted and (more := store.read_log(above + len(data), wanted - len(data))):
+        data += more
+    at = len(data)
+    while (at := max(data.rfind(magic, 0, at) for magic in _MAGICS)) > _MAGIC_AT:
+        border = above + at - _MAGIC_AT
+        if border <= offset and store.is_message_start(border):
+            return border
+        at += len(_MAGICS[0]) - 1
+    return None
 
 
 def _may_end_at(store: ReplicaStore, offset: int, file_bytes: int) -> bool:

@@ -26,7 +26,7 @@ from brokers.store.files.errors import DiskFull, LogError, is_unreadable
 from brokers.store.files.open_files import OPEN_FILES_MAX, sync_files
 from brokers.store.index.index import ENTRIES_MAX_DEFAULT, SLOTS_DEFAULT, open_index
 from brokers.store.index.key_query import message_at
-from brokers.store.log import segments
+from brokers.store.log import cut_bytes, segments
 from brokers.store.log.commit_log import FILE_BYTES_DEFAULT, CommitLog, FileRange, store_ms_of
 from brokers.store.log.integrity import QueueCheck
 from brokers.store.log.records import MessageFields, RecordError
@@ -296,6 +296,12 @@ class MessageStore:
     def is_message_start(self, offset: int) -> bool:
         """Whether the log may be cut at `offset` (2.6, step 4)."""
         return self.log.is_record_boundary(offset)
+
+    def keep_bytes(self, first: int, last: int) -> None:
+        """Copies a part of the log that is about to be cut to a file beside it, as far as there is
+        room.
+        """
+        cut_bytes.keep(self.root, self.log.read, first, last)
 
     def repaired(self, offset: int, size: int) -> int:
         """The `size` bytes there are sound again. What lies there, and what begins on the same

@@ -30,6 +30,7 @@ LEVELS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("brokers/store",),
         ("brokers/ha",),
         ("brokers/replica",),
+        ("brokers/replica/fixed",),
         ("brokers/service/tables", "brokers/service/role", "brokers/service/filters"),
         ("brokers/service/statistics",),
         ("brokers/service/clients",),

@@ -110,6 +110,29 @@ SCENARIOS = (
         "other, also after kills",
     ),
     Scenario(
+        "fixed-sets-java",
+        "fixed_sets:java_leads",
+        "a set without controllers, a Java master with two slaves of ours: each is killed, paused, "
+        "wiped, comes back",
+    ),
+    Scenario(
+        "fixed-sets-ours",
+        "fixed_sets:ours_leads",
+        "a set without controllers, a master of ours with two Java slaves: the same",
+    ),
+    Scenario(
+        "fixed-older-java",
+        "fixed_sets:java_goes_back",
+        "a Java master without controllers comes back with an older store: slaves of ours are cut "
+        "to it",
+    ),
+    Scenario(
+        "fixed-older-ours",
+        "fixed_sets:ours_goes_back",
+        "a master of ours without controllers comes back with an older store: it refuses its Java "
+        "slaves until they begin anew",
+    ),
+    Scenario(
         "collision",
         "java_collision:collision",
         "an epoch that begins where the last one began: Java alone, then with ours in each role",

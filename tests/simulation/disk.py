@@ -201,6 +201,9 @@ class SimulatedDisk:
     def read_log(self, offset: int, max_bytes: int) -> bytes:
         return self.store_log.read(offset, max_bytes)
 
+    def keep_bytes(self, first: int, last: int) -> None:
+        """Only sets without controllers keep copies, and these worlds have none."""
+
     def write_epochs(self, text: str, epoch_seen: int) -> None:
         self._trouble()
         if epoch_seen != self.epoch_seen:

@@ -119,3 +119,52 @@ def test_where_replicas_link_follows_where_clients_come(fields: dict[str, object
 def test_an_address_that_nobody_reaches_is_refused(fields: dict[str, object], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         config_of(**fields)
+
+
+FIXED = {"store_dir": "s", "broker_id": 0}
+SLAVE = {"store_dir": "s", "broker_id": 1, "name_servers": ["n:1"]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "role", "copies"),
+    [
+        (FIXED, "SYNC_MASTER", 2),
+        ({**FIXED, "broker_role": "ASYNC_MASTER"}, "ASYNC_MASTER", 1),
+        ({**FIXED, "in_sync_replicas": 3}, "SYNC_MASTER", 3),
+        (SLAVE, "SLAVE", 2),
+        ({"store_dir": "s", "broker_id": 2, "ha_master_address": "m:2"}, "SLAVE", 2),
+    ],
+)
+def test_without_controllers_the_id_says_who_leads(
+    fields: dict[str, object], role: str, copies: int
+) -> None:
+    config = load(None, fields)
+    assert (config.broker_role, config.copies_wanted, config.all_ack) == (role, copies, False)
+    assert config.controllers == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"store_dir": "s"}, "controllers is missing"),
+        ({**FIXED, "controllers": ["c:1"]}, "remove one of the two"),
+        ({**FIXED, "broker_role": "SLAVE"}, "broker_id 0 is the master"),
+        ({**SLAVE, "broker_role": "SYNC_MASTER"}, "broker_id 1 is a slave"),
+        ({**FIXED, "ha_master_address": "m:2"}, "ha_master_address is for slaves"),
+        ({"store_dir": "s", "broker_id": 1}, "give name_servers, or ha_master_address"),
+        ({**FIXED, "all_ack": True}, "set in_sync_replicas"),
+        ({**FIXED, "async_learner": True}, "async_learner is for sets with controllers"),
+        ({**FIXED, "sync_from_last_file": True}, "sync_from_last_file is for sets with"),
+        ({**FIXED, "broker_id": -1}, "broker_id"),
+        ({**FIXED, "broker_role": "LEADER"}, "broker_role"),
+        ({**SLAVE, "ha_master_address": "m"}, "ha_master_address"),
+        ({"store_dir": "s", "controllers": ["c:1"], "broker_role": "SLAVE"}, "give broker_id"),
+        ({"store_dir": "s", "controllers": ["c:1"], "ha_master_address": "m:2"}, "give broker_id"),
+    ],
+)
+def test_a_place_that_contradicts_itself_is_refused_with_the_way_out(
+    fields: dict[str, object], said: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(None, fields)
+    assert said in str(caught.value) and "\n" not in str(caught.value)

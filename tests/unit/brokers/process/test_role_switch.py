@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from brokers.process.replica import LocalReplica
-from brokers.process.role_switch import RoleSwitch
+from brokers.process.role_switch import RoleSwitch, linked_replicas
 from brokers.remoting.client import RemotingClient
 from brokers.replica.effects import RoleChanged
+from brokers.replica.ha_status import SlaveSeen
 from brokers.service.role.forward import Forwarder
 from brokers.service.role.role_view import RoleView
 from brokers.service.tables.table_files import TableFiles
@@ -37,3 +38,12 @@ async def test_the_master_has_id_0_in_routes_and_a_slave_its_own(tmp_path: Path)
     entry = switch.route_entry()
     assert entry is not None and entry.broker_id == 2
     replica.close()
+
+
+def test_a_link_that_does_not_say_whose_it_is_counts_for_who_is_registered_at_its_host() -> None:
+    def seen(address: str, broker_id: int | None, acked: int) -> SlaveSeen:
+        return SlaveSeen(address, broker_id, True, acked, acked, 0)
+
+    replicas = {1: "a:10911", 2: "b:10911", 3: "c:10911"}
+    links = [seen("a:5", None, 7), seen("b:5", None, -1), seen("c:5", 3, 7)]
+    assert linked_replicas(links, replicas) == {1, 3}

@@ -13,6 +13,7 @@ import pytest
 from brokers.ha.epochs import EpochHistory
 from brokers.replica import effects as fx
 from brokers.replica.config import ReplicaConfig
+from brokers.replica.core_port import Core
 from brokers.replica.roles import Role, RoleNotice
 from tests.support.replica_world import RECORD_BYTES, World
 
@@ -923,3 +924,9 @@ def _accept_all(world: World, master: int) -> None:
         if leader.proposals and leader.proposals[-1].token not in answered:
             answered.add(leader.proposals[-1].token)
             world.accept(master)
+
+
+def test_a_core_under_controllers_has_all_that_a_driver_asks_of_one() -> None:
+    core: Core = trio().nodes[1].core
+    assert core.acknowledged_offset == core.confirm_offset and core.epoch_seen == 1
+    assert core.compared(0, 1, 2, 0) == [] and core.file_bytes > 0

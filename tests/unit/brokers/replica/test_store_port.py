@@ -7,8 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from brokers.replica.effects import CutIncompleteTail, FindRecord, TruncateLog
-from brokers.replica.store_port import complete_end, cut, has_record
+from brokers.replica.effects import (
+    CompareLog,
+    CutDiverged,
+    CutIncompleteTail,
+    FindRecord,
+    TruncateLog,
+)
+from brokers.replica.store_port import complete_end, cut, cut_diverged, equal_bytes, has_record
 from brokers.store.files.errors import LogError
 from brokers.store.store import MessageStore, StoreConfig
 from tests.support.replica_process import message
@@ -115,3 +121,34 @@ def test_the_blank_end_of_a_file_is_no_record(store: MessageStore) -> None:
     ends(store, 1, b"x" * 1000)  # begins the next file
     assert not has_record(store, FindRecord(2, end, FILE_BYTES), FILE_BYTES)
     assert has_record(store, FindRecord(2, end, store.log_end), FILE_BYTES)
+
+
+def test_bytes_are_compared_from_the_front(store: MessageStore) -> None:
+    end = ends(store, 5)[-1]
+    here = store.read_log(0, end)
+    assert equal_bytes(store, CompareLog(0, here)) == end
+    assert equal_bytes(store, CompareLog(7, here[7:40] + b"?")) == 33
+    assert equal_bytes(store, CompareLog(0, here + b"beyond")) == end
+    other = bytearray(here)
+    other[50] ^= 1
+    assert equal_bytes(store, CompareLog(0, bytes(other))) == 50
+
+
+def test_a_log_that_went_its_own_way_is_cut_at_a_record_and_the_rest_is_kept(
+    store: MessageStore, tmp_path: Path
+) -> None:
+    marks = ends(store, 6)
+    here = store.read_log(0, marks[-1])
+    above = marks[1] + 3  # within the third record
+    assert cut_diverged(store, CutDiverged(marks[2] - 1, above, "t")) == (False, marks[-1])
+    assert cut_diverged(store, CutDiverged(marks[4] - 1, above, "t")) == (True, marks[3])
+    assert store.read_log(0, marks[-1]) == here[: marks[3]]
+    (kept,) = (tmp_path / "cutAtStart").iterdir()
+    assert kept.read_bytes() == here[marks[3] :]
+    assert cut_diverged(store, CutDiverged(marks[2], above, "t")) == (True, marks[2])
+
+
+def test_what_looks_like_a_record_in_a_body_is_no_place_to_cut(store: MessageStore) -> None:
+    first = ends(store, 1)[0]
+    second = ends(store, 1, store.read_log(0, first))[0]
+    assert cut_diverged(store, CutDiverged(second - 1, first - 1, "t")) == (True, first)

@@ -1,0 +1,128 @@
+"""One slave as its master sees it on the default HA stream, without a socket (PROTOCOL 2.12).
+
+Responsible for: where sending starts, cutting packets, what the slave has reported, when it is too
+silent. Refuses to know: other slaves, roles, files, who the slave is: the stream does not say. Log
+bytes are named, not carried: the shell moves them with sendfile.
+
+Invariants:
+- nothing is sent before the first report;
+- a report after the first one lies between the last one and what was sent;
+- a packet lies within one file.
+"""
+
+from __future__ import annotations
+
+from brokers.ha.default_frames import ReportDecoder, header, heartbeat
+from brokers.ha.frames import ProtocolError
+from brokers.ha.master_link import LinkLimits, LogView, RangeToSend
+from brokers.ha.pace import FlowLimit, FlowMeter
+
+
+class DefaultMasterLink:
+    """Drive with `receive_data`; collect with `data_to_send` and `heartbeat_due`."""
+
+    def __init__(self, limits: LinkLimits, *, now_ms: int, peer: str = "") -> None:
+        self.peer = peer  # the address at the other end, where the shell knows it
+        self.acked: int | None = None
+        self.beyond: int | None = None  # an end reported that lies beyond this log's
+        self.next_offset = -1
+        self.flow = FlowMeter()
+        self.blocked = False  # the shell's queue for this link is full
+        self.held_back = False  # the flow limit let no more through: to be asked again in a moment
+        self._limits = limits
+        bytes_per_s = limits.flow_bytes_per_s
+        self._flow_limit = None if bytes_per_s is None else FlowLimit(bytes_per_s, now_ms)
+        self._decoder = ReportDecoder()
+        self._first_offset = -1
+        self.opened_ms = self._last_read_ms = self._last_write_ms = now_ms
+
+    def receive_data(self, data: bytes | memoryview, log: LogView, *, now_ms: int) -> None:
+        """Feed what the slave sent. ProtocolError when no correct slave sends it."""
+        self._last_read_ms = now_ms
+        for offset in self._decoder.feed(data):
+            if self.acked is None:
+                self.next_offset = self._first_offset = self._start_offset(offset, log)
+                self._last_write_ms = now_ms
+            elif not self.acked <= offset <= self.next_offset:
+                raise ProtocolError(
+                    f"report {offset} outside of {self.acked} to {self.next_offset}"
+                )
+            self.acked = offset
+
+    def _start_offset(self, reported: int, log: LogView) -> int:
+        """First byte to send: what the slave reports, or for an empty one where the last file
+        begins that has bytes (RocketMQ takes one that begins at the very end, too).
+        """
+        if reported > log.end_offset:
+            self.beyond = reported
+            raise ProtocolError(
+                f"the slave's log ends at {reported}, beyond this one's end {log.end_offset}: it "
+                "holds bytes that this master does not have",
+                # A heartbeat from before the slave's end: RocketMQ's close upon it, ours look
+                # further back.
+                heartbeat(log.end_offset),
+            )
+        if reported == 0:
+            last_byte = max(log.end_offset - 1, 0)
+            return max(last_byte - last_byte % self._limits.file_bytes, log.min_offset)
+        if reported < log.min_offset:
+            raise ProtocolError(
+                f"the slave's log ends at {reported}, this one begins at {log.min_offset}: the "
+                "slave needs an empty store folder"
+            )
+        return reported
+
+    def data_to_send(self, log: LogView, *, now_ms: int) -> list[RangeToSend]:
+        """Packets that may go now, bounded by the unreported bytes allowed."""
+        packets: list[RangeToSend] = []
+        if self.acked is None or self.blocked:
+            return packets
+        # An empty slave reports 0 until bytes arrive, wherever this log begins.
+        unacked_from = max(self.acked, self._first_offset)
+        self.held_back = False
+        while self.next_offset < log.end_offset:
+            allowed = self._limits.unacked_bytes_max - (self.next_offset - unacked_from)
+            if self._flow_limit is not None and allowed > (room := self._flow_limit.room(now_ms)):
+                allowed, self.held_back = room, room <= 0
+            if allowed <= 0:
+                break
+            packets.append(self._next_packet(log, allowed))
+            if self._flow_limit is not None:
+                self._flow_limit.take(packets[-1].count)
+        if packets:
+            self._last_write_ms = now_ms
+            self.flow.add(sum(len(one.header) + one.count for one in packets), now_ms)
+        return packets
+
+    def _next_packet(self, log: LogView, allowed: int) -> RangeToSend:
+        start = self.next_offset
+        if start < log.min_offset:
+            raise ProtocolError(
+                f"the log begins at {log.min_offset} by now, the slave is at {start}"
+            )
+        file_left = self._limits.file_bytes - start % self._limits.file_bytes
+        count = min(self._limits.batch_bytes, allowed, file_left, log.end_offset - start)
+        self.next_offset = start + count
+        return RangeToSend(header(start, count), start, count)
+
+    def heartbeat_due(self, *, now_ms: int) -> bytes | None:
+        """A heartbeat when nothing was written for the interval."""
+        if self.acked is None or self.blocked:
+            return None
+        if now_ms - self._last_write_ms < self._limits.heartbeat_ms:
+            return None
+        self._last_write_ms = now_ms
+        return heartbeat(self.next_offset)
+
+    def silent_too_long(self, *, now_ms: int) -> str | None:
+        """Reason to close: nothing read for the housekeeping interval. A Java slave may take its
+        heartbeat interval, 5 s, for its first report.
+        """
+        silent_ms = now_ms - self._last_read_ms
+        limit_ms = self._limits.housekeeping_ms
+        return f"nothing read for {silent_ms} ms" if silent_ms >= limit_ms else None
+
+    def forgive(self, stalled_ms: int) -> None:
+        """This process stood still: its own pause is not the slave's silence."""
+        self._last_read_ms += stalled_ms
+        self.opened_ms += stalled_ms

@@ -1,0 +1,158 @@
+"""A set without controllers in processes of its own: a master and a slave, killed and paused.
+
+The logs are compared byte by byte, as they lie on the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from brokers.remoting import fastjson
+from brokers.remoting.calls import RemotingError
+from brokers.remoting.client import RemotingClient
+from brokers.remoting.command import RemotingCommand
+from processors.nameserver.config import NameServerConfig
+from processors.nameserver.process import NameServer
+from tests.support.brokers import WAIT_S, free_port, send_request
+
+ROOT = Path(__file__).resolve().parents[2]
+SETTINGS = """
+cluster_name = "regent"
+broker_name = "fixed"
+broker_id = {broker_id}
+listen = "127.0.0.1:{port}"
+ha_listen = "127.0.0.1:{ha_port}"
+second_listen = false
+store_dir = "{folder}/store"
+name_servers = ["{name_server}"]
+commit_log_file_bytes = 1048576
+name_server_register_ms = 1000
+ack_timeout_ms = 20000
+disk_clean_forcibly_percent = 100
+disk_full_percent = 100
+"""
+
+
+class Broker:
+    """`regent broker` with a folder of its own."""
+
+    def __init__(self, folder: Path, broker_id: int, name_server: str) -> None:
+        self.folder, self.port = folder / f"b{broker_id}", free_port()
+        self.address = f"127.0.0.1:{self.port}"
+        self.folder.mkdir()
+        self.config = self.folder / "broker.toml"
+        self.config.write_text(
+            SETTINGS.format(
+                broker_id=broker_id,
+                port=self.port,
+                ha_port=free_port(),
+                folder=self.folder,
+                name_server=name_server,
+            )
+        )
+        self.process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        with (self.folder / "log").open("ab") as log:
+            self.process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *("-m", "infra", "broker", "--config", str(self.config)),
+                stderr=log,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+            )
+
+    def tell(self, number: int) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    async def end(self, number: int = signal.SIGKILL) -> int | None:
+        if self.process is None:
+            return None
+        if self.process.returncode is None:
+            self.tell(signal.SIGCONT)
+            self.tell(number)
+        return await asyncio.wait_for(self.process.wait(), WAIT_S)
+
+    def log(self) -> bytes:
+        files = sorted((self.folder / "store" / "commitlog").glob("*"))
+        return b"".join(path.read_bytes() for path in files).rstrip(b"\0")
+
+
+async def eventually(condition: Callable[[], object], what: str) -> None:
+    """Until it holds, also a coroutine's."""
+    deadline = asyncio.get_running_loop().time() + WAIT_S
+    while True:
+        found = condition()
+        if await found if asyncio.iscoroutine(found) else found:
+            return
+        assert asyncio.get_running_loop().time() < deadline, f"waited in vain until {what}"
+        await asyncio.sleep(0.02)
+
+
+@pytest.fixture
+async def name_server() -> AsyncIterator[str]:
+    server = NameServer(NameServerConfig(listen="127.0.0.1:0"))
+    await server.start()
+    yield f"127.0.0.1:{server.port}"
+    await server.close()
+
+
+async def test_each_of_two_is_killed_and_paused_and_both_hold_all_that_was_acknowledged(
+    tmp_path: Path, name_server: str, client: RemotingClient
+) -> None:
+    master, slave = (Broker(tmp_path, number, name_server) for number in (0, 1))
+    acknowledged: list[bytes] = []
+
+    async def send(to: Broker, count: int) -> None:
+        for _ in range(count):
+            body = b"body-%05d;" % len(acknowledged)
+            answer = await client.call(to.address, send_request("T", body), 30_000)
+            assert answer.code == 0, answer.remark
+            acknowledged.append(body)
+
+    async def linked() -> bool:
+        try:
+            answer = await client.call(master.address, RemotingCommand.request(907), 3_000)
+        except RemotingError:
+            return False
+        links = fastjson.loads(answer.body)["haConnectionInfo"]
+        return any(one["slaveAckOffset"] >= 0 for one in links)
+
+    async def equal() -> bool:
+        return master.log() == slave.log()
+
+    try:
+        for one in (master, slave):
+            await one.start()
+        await eventually(linked, "the slave is linked")
+        await send(master, 50)
+        await slave.end()
+        await slave.start()
+        await eventually(linked, "the killed slave is linked again")
+        await send(master, 50)
+        slave.tell(signal.SIGSTOP)
+        waiting = asyncio.ensure_future(send(master, 1))
+        done, _ = await asyncio.wait((waiting,), timeout=0.5)
+        assert not done, "nobody else had it"
+        slave.tell(signal.SIGCONT)
+        await waiting
+        await master.end()
+        await master.start()
+        await eventually(linked, "the slave found the killed master")
+        await send(master, 50)
+        await send(slave, 10)
+        await eventually(equal, "both logs are equal")
+        assert all(body in slave.log() for body in acknowledged) and len(acknowledged) == 161
+        assert not (master.folder / "store" / "epochFileCheckpoint").exists()
+        assert await slave.end(signal.SIGTERM) == 0 and await master.end(signal.SIGTERM) == 0
+        assert master.log() == slave.log()
+    finally:
+        for one in (slave, master):
+            await one.end()
