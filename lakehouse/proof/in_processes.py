@@ -23,7 +23,8 @@ from lakehouse.proof.worker import Begin, Failed
 from lakehouse.tables.bronze_files import BronzeFiles
 from lakehouse.tables.lake import Lake
 
-COMMAND = (sys.executable, "-m", "lakehouse.proof.worker")
+# Not with -m: what is defined in a module that is run so has another name for its parent.
+COMMAND = (sys.executable, "-c", "from lakehouse.proof.worker import serve; serve()")
 PROCESSES_MAX = 16
 """Each holds a range of commands with its outcomes, some hundred megabytes."""
 END_WAIT_S = 5.0

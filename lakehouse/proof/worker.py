@@ -62,7 +62,8 @@ def _answer(tasks: Tasks, name: str, arguments: Sequence[Any]) -> Any:
         return Failed(error)
 
 
-if __name__ == "__main__":
+def serve() -> None:
+    """Be such a process, of stdin and stdout."""
     # Whoever interrupts the proof interrupts its parent, which ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pa.set_cpu_count(1)
