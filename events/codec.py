@@ -1,8 +1,8 @@
 """Records and their bytes: Avro single-object encoding (marker, fingerprint, body).
 
 Responsible for turning each record class into bytes and back, and for refusing bytes that
-are not exactly one known record. Only this module, `avro_reader` and `avro_writer` know Avro; it
-knows no rule, and not which schemas a cluster has made active.
+are not exactly one known record. Only this module, `avro_reader`, `avro_writer` and `outcome_bytes`
+know Avro; it knows no rule, and not which schemas a cluster has made active.
 """
 
 from collections.abc import Callable
@@ -188,6 +188,11 @@ def command_decoders() -> dict[bytes, Callable[[bytes], Any]]:
     """
     codecs = [*(_BY_CLASS[cls] for cls in COMMANDS), *_FORMER_COMMANDS]
     return {codec.header: partial(_decode_as, codec) for codec in codecs}
+
+
+def outcome_forms() -> dict[bytes, Any]:
+    """Return header -> schema of every form of an outcome that was released."""
+    return {codec.header: codec.schema for codec in (*_EARLIER_OUTCOMES, _BY_CLASS[Outcome])}
 
 
 def _plain_writer(schema: Any) -> Callable[[Any], Any] | None:

@@ -38,6 +38,7 @@ from lakehouse.proof.kept import PROVEN
 from lakehouse.proof.known_names import KNOWN
 from lakehouse.tables.commit_lock import CommitLocks
 from lakehouse.tables.lake import Lake, open_delta
+from lakehouse.tables.left_states import LEFT_STATES
 from lakehouse.tables.specs import LANDING_TABLES, TableSpec
 
 CARED_FOR: tuple[TableSpec, ...] = (
@@ -49,6 +50,7 @@ CARED_FOR: tuple[TableSpec, ...] = (
     CHECKED,
     PROVEN,
     KNOWN,
+    LEFT_STATES,
 )
 LATE_LAYER = "silver"
 """Where landing makes tables of kinds that come later."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from lakehouse.errors import LakehouseError, NotLanded
@@ -22,9 +23,11 @@ from lakehouse.gold.progress import GOLD_PROGRESS, NOTHING_TAKEN, Mark, Progress
 from lakehouse.gold.rows import OUTAGE_TABLES, Carry, gold_rows
 from lakehouse.gold.spans import Row
 from lakehouse.gold.specs import GOLD_BY_NAME, GOLD_TABLES
+from lakehouse.tables import left_states
 from lakehouse.tables.commit_lock import CommitLocks
 from lakehouse.tables.delta import ensure_tables
 from lakehouse.tables.lake import Lake
+from lakehouse.tables.left_states import LEFT_STATES
 from processors.fold import snapshot_codec
 
 log = logging.getLogger("regent.lake.gold")
@@ -32,7 +35,7 @@ log = logging.getLogger("regent.lake.gold")
 PIECE_COMMANDS_MAX = 20_000
 BEGINNING = Mark(-1, 0, 0, NOTHING_TAKEN)
 """Where a cluster stands of which nothing has landed; no progress is kept of that."""
-WRITTEN = (*GOLD_TABLES, GOLD_PROGRESS)
+WRITTEN = (*GOLD_TABLES, GOLD_PROGRESS, LEFT_STATES)
 """What a gold job commits to; if Spark merges, its Java process must inherit the open files of
 these tables' locks.
 """
@@ -72,8 +75,16 @@ class GoldJob:
     only one run there.
     """
 
-    def __init__(self, lake: Lake, locks: CommitLocks, merge: Merge = merge_rows) -> None:
-        """Raises `LakehouseError` when it is not known whose gold it is."""
+    def __init__(
+        self,
+        lake: Lake,
+        locks: CommitLocks,
+        merge: Merge = merge_rows,
+        states_every: int = left_states.EVERY_COMMANDS,
+    ) -> None:
+        """Behind every `states_every` commands a state is left for proofs. Raises `LakehouseError`
+        when it is not known whose gold it is.
+        """
         if lake.cluster_id is None:
             raise LakehouseError(
                 f"no cluster has landed in {lake.root} yet: gold is made of what has landed"
@@ -81,6 +92,7 @@ class GoldJob:
         self._lake = lake
         self._locks = locks
         self._merge = merge
+        self._states_every = states_every
         self._run = f"gold/run {lake.cluster_id}"
         self._runs = CommitLocks(lake.folder, (self._run,))
         self._at: _Standing | None = None
@@ -124,7 +136,7 @@ class GoldJob:
         if at.events is None or event_rows != at.mark.event_rows:
             at.events = source.failover_events(self._lake)
         fold = at.fold.ahead()
-        changes = list(fold.changes(piece.records, piece.published))
+        changes, passed = self._folded(fold, piece)
         self._require_own(changes)
         rows, carry = gold_rows(changes, at.events, fold.at_ms, at.carry)
         merged = sum(self._put(at, name, found) for name, found in rows.items())
@@ -138,10 +150,38 @@ class GoldJob:
             snapshot=snapshot_codec.dump(fold.folder),
             carry=gold_progress.dump(carry),
         )
+        self._leave(passed)
         with self._locks.held(GOLD_PROGRESS.name):
             gold_progress.write_progress(self._lake, progress)
         after = replace(at, mark=progress.mark(), fold=fold, carry=carry)
         return after, Step(len(piece.records), merged, after.mark)
+
+    def _folded(
+        self, fold: GoldFold, piece: source.Piece
+    ) -> tuple[list[SetChange], dict[int, bytes]]:
+        """What the records did, and the states on the way that are left for proofs, by range."""
+        changes: list[SetChange] = []
+        passed: dict[int, bytes] = {}
+        every, done = self._states_every, 0
+        while done < len(piece.records):
+            to_boundary = every - fold.folder.next_offset % every
+            part = piece.records[done : done + to_boundary]
+            changes += fold.changes(part, piece.published)
+            done += len(part)
+            number, beyond = divmod(fold.folder.next_offset, every)
+            if not beyond:
+                passed[number - 1] = snapshot_codec.dump(fold.folder)
+        return changes, passed
+
+    def _leave(self, passed: Mapping[int, bytes]) -> None:
+        """A proof may begin with them, and needs none: gold goes on if they cannot be written."""
+        if not passed:
+            return
+        try:
+            with self._locks.held(LEFT_STATES.name):
+                left_states.leave(self._lake, self._states_every, passed, datetime.now(UTC))
+        except LakehouseError as error:
+            log.warning("states for proofs are not left: %s", error)
 
     def _require_own(self, changes: Sequence[SetChange]) -> None:
         """Rows of another cluster would be found by nobody, and added again by every run."""

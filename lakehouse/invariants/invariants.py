@@ -165,29 +165,36 @@ class Watch:
 
     invariants: tuple[Invariant, ...] = INVARIANTS
     carried: Carried = field(default_factory=dict)
+    _awake: dict[frozenset[type[Any]], tuple[Invariant, ...]] = field(default_factory=dict)
+    """Kinds of changes of a decision -> the invariants that look at it."""
 
     def note(self, row: Row) -> list[CounterExample]:
         """Go on by a row; what it breaks."""
         found: list[CounterExample] = []
         named = subjects(row)
-        changed = (
-            {type(change) for change in row.outcome.changes} if isinstance(row, Decided) else None
-        )
-        for invariant in self.invariants:
-            if (
-                changed is not None
-                and invariant.wakes is not None
-                and invariant.wakes.isdisjoint(changed)
-            ):
-                continue
+        for invariant in self._asked(row):
             known = self.carried.setdefault(invariant.name, {})
             for subject in (CLUSTER,) if invariant.of_cluster else named:
-                before = known[subject] if subject in known else invariant.known()
-                known[subject], breaches = invariant.step(before, subject, row)
-                found += [
-                    counter_example(invariant.name, subject, row, breach) for breach in breaches
-                ]
+                before = known.get(subject)
+                known[subject], breaches = invariant.step(
+                    invariant.known() if before is None else before, subject, row
+                )
+                for breach in breaches:
+                    found.append(counter_example(invariant.name, subject, row, breach))
         return found
+
+    def _asked(self, row: Row) -> tuple[Invariant, ...]:
+        if not isinstance(row, Decided):
+            return self.invariants
+        changed = frozenset(map(type, row.outcome.changes))
+        asked = self._awake.get(changed)
+        if asked is None:
+            asked = self._awake[changed] = tuple(
+                one
+                for one in self.invariants
+                if one.wakes is None or not one.wakes.isdisjoint(changed)
+            )
+        return asked
 
 
 def judge(

@@ -68,7 +68,11 @@ def subjects(row: Row) -> tuple[str, ...]:
     """The sets that a row concerns, ascending."""
     if isinstance(row, Reported):
         return (row.event.header.broker_name,)
-    named = {getattr(change, "broker_name", None) for change in row.outcome.changes}
+    changes = row.outcome.changes
+    if len(changes) == 1:
+        name = getattr(changes[0], "broker_name", None)
+        return (name,) if name else ()
+    named = {getattr(change, "broker_name", None) for change in changes}
     return tuple(sorted(name for name in named if name))
 
 

@@ -14,10 +14,10 @@ import numpy as np
 from lakehouse.errors import LakehouseError
 from lakehouse.invariants import lengths
 from lakehouse.proof.finding import Finding
-from lakehouse.proof.in_process import COMMANDS
 from lakehouse.proof.known_names import WHAT_TO_DO, KnownPiece, PieceKey, Sizes, known_names
 from lakehouse.proof.names import NAMING, older_name
 from lakehouse.proof.plan import Piece
+from lakehouse.proof.tasks import COMMANDS
 from lakehouse.proof.witnesses import LakeWitnesses
 from lakehouse.tables.bronze_files import BronzeFiles
 from lakehouse.tables.high_water import Partition

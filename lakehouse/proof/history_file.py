@@ -15,10 +15,12 @@ import gzip
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 
 from events import codec
@@ -26,10 +28,11 @@ from events.outcomes import Outcome
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
 from lakehouse.errors import LakehouseError, NotLanded
 from lakehouse.proof.anchors import Anchor, digests_held
+from lakehouse.proof.entries import COMMAND, SAID, Entries
 from lakehouse.proof.kept import RANGE_RECORDS
-from lakehouse.proof.pieces import outcome_hash
+from lakehouse.proof.own_pass import judged
 from lakehouse.proof.plan import Asked, Landed, plan, verdict
-from lakehouse.proof.refold import COMMAND, SAID, Entry, RangeTold, prove
+from lakehouse.proof.refold import prove
 from lakehouse.proof.verdict import Verdict
 from lakehouse.tables.bronze_log import BronzeLog
 from lakehouse.tables.lake import Lake
@@ -39,6 +42,7 @@ WHAT_TO_DO = (
     "export the history once more, or get the file anew from where it comes: its last digest is "
     "that of an anchor, or of a controller at that offset"
 )
+ENTRIES_AT_ONCE = 10_000
 LINE_BYTES_MAX = 16 * 1024 * 1024
 """A command and an outcome of a megabyte each fit in it."""
 
@@ -134,9 +138,10 @@ def verify_file(path: Path, anchors: Iterable[Anchor] = ()) -> Verdict:
         last = reading.head.commands - 1
         landed = Landed(RANGE_RECORDS, {}, {}, 0)
         made = plan(landed, Asked(0, last, everything=True), {})
-        told: dict[int, RangeTold] = {
-            one.first // RANGE_RECORDS: one for one, _ in prove(reading.entries(), RANGE_RECORDS)
+        folded = {
+            one.told.first // RANGE_RECORDS: one for one in prove(reading.entries(), RANGE_RECORDS)
         }
+        told, _ = judged(folded, {})
     own = [one for one in own if one.cluster_id == reading.head.cluster_id]
     found = verdict(landed, made, told, missing=reading.missing)
     beyond = max((one.end for one in own if one.topic == COMMANDS_TOPIC), default=0)
@@ -238,8 +243,16 @@ class _Reading:
                 f"{path} is a history of format {self.head.history}, this release reads {FORMAT}"
             )
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[Entries]:
         """For the fold, in the order of offsets."""
+        every = self._entries()
+        while rows := list(islice(every, ENTRIES_AT_ONCE)):
+            offset, what, value = zip(*rows, strict=True)
+            start, place = np.zeros(len(rows), np.int64), np.full(len(rows), -1)
+            yield Entries(start, np.array(offset), np.array(what), place, list(value))
+
+    def _entries(self) -> Iterator[tuple[int, int, bytes]]:
+        """Offset, what it is, value."""
         expected = 0
         while expected < self.head.commands:
             raw = self._next()
@@ -257,14 +270,14 @@ class _Reading:
             yield from self._of(line)
         self._tail()
 
-    def _of(self, line: Line) -> Iterator[Entry]:
+    def _of(self, line: Line) -> Iterator[tuple[int, int, bytes]]:
         try:
             command = base64.b64decode(line.command, validate=True)
             said = None if line.outcome is None else base64.b64decode(line.outcome, validate=True)
         except ValueError:
             self.problems.append(f"offset {line.offset}: its bytes are no base64")
             command, said = b"", None
-        yield 0, line.offset, COMMAND, command, None, None, None
+        yield line.offset, COMMAND, command
         if said is None:
             return
         outcome = _decoded(said)
@@ -276,7 +289,7 @@ class _Reading:
             self.problems.append(f"offset {line.offset}: its digest is not the published one")
         if line.offset in self._wanted:
             self.digests[line.offset] = digest
-        yield 0, line.offset, SAID, None, digest, outcome_hash(outcome), outcome.publisher
+        yield line.offset, SAID, said
 
     def _tail(self) -> None:
         name = self._name.hexdigest()

@@ -6,7 +6,7 @@ bytes in bronze's files.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ import msgspec
 import pyarrow as pa
 
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
+from lakehouse.proof.entries import BEGIN, COMMAND, SAID
 from lakehouse.proof.known_names import Sizes
 from lakehouse.proof.names import NAMED_COLUMNS, BlockName
 from lakehouse.proof.pieces import (
@@ -24,8 +25,8 @@ from lakehouse.proof.pieces import (
     publish_batches,
 )
 from lakehouse.proof.plan import PROBLEMS_SHOWN_MAX, Plan, Said
-from lakehouse.proof.refold import BEGIN, COMMAND, SAID, TOLD_COLUMNS, RangeTold, prove_batches
-from lakehouse.proof.work import Ends, Folded, Outcomes
+from lakehouse.proof.refold import TOLD_COLUMNS, RangeFolded, RangeTold, prove_batches
+from lakehouse.proof.work import Ends, Folded, Outcomes, unread_in
 from lakehouse.tables.bronze_files import BronzeFiles
 from lakehouse.tables.high_water import Partition
 from lakehouse.tables.lake import spark_path
@@ -34,7 +35,7 @@ BRONZE_FILE_COLUMNS = (
     "partition int, offset long, timestamp timestamp, timestamp_type int, key binary, "
     "value binary, landed_at timestamp, batch long"
 )
-ENTRY_COLUMNS = ("start", "offset", "what", "value", "digest", "outcome_hash", "publisher")
+UNREAD_COLUMNS = "log_offset long, problem string"
 PARTITIONS_PER_CORE = 4
 
 
@@ -47,6 +48,7 @@ class InSpark:
         self._records = {topic: self._read(files.uris(topic)) for topic in files.topics}
         self._partitions = PARTITIONS_PER_CORE * spark.sparkContext.defaultParallelism
         self._known: list[int] = []
+        self._ranges_said: frozenset[int] = frozenset()
         self._published: Any = None
 
     def names(
@@ -79,11 +81,13 @@ class InSpark:
     def outcomes(self, pieces: Sequence[int]) -> Outcomes:
         self._known = list(pieces)
         self._published = self._of(pieces).cache()
-        return Outcomes(self._said(), self._problems())
+        said = self._said()
+        self._ranges_said = frozenset(r for one in said.values() for r in one.ranges)
+        return Outcomes(said, self._problems())
 
     def fold(self, made: Plan, begins: Mapping[int, bytes]) -> Folded:
         if not made.folded:
-            return []
+            return Folded([], self._unread(made))
         more = sorted(made.pieces - set(self._known))
         published = self._published.unionAll(self._of(more)) if more else self._published
         entries = self._entries(made, published, begins)
@@ -93,13 +97,26 @@ class InSpark:
         )
         sorted_ = placed.sortWithinPartitions("start", "offset", "what")
         rows = sorted_.mapInArrow(partial(prove_batches, size=self._size), TOLD_COLUMNS).collect()
-        return [
-            (
+        ranges = [
+            RangeFolded(
                 msgspec.msgpack.decode(row["told"], type=RangeTold),
                 None if row["state"] is None else bytes(row["state"]),
+                bytes(row["decided"]),
             )
             for row in rows
         ]
+        return Folded(ranges, self._unread(made))
+
+    def _unread(self, made: Plan) -> list[tuple[int, str]]:
+        """Outcomes that nobody reads who folds."""
+        from pyspark.sql import functions as F
+
+        beside = sorted(self._ranges_said - set(made.starts))
+        if not beside:
+            return []
+        mine = self._published.where(F.expr(f"offset div {self._size}").isin(beside))
+        rows = mine.select("log_offset", "value").mapInArrow(unread_batches, UNREAD_COLUMNS)
+        return [(row["log_offset"], row["problem"]) for row in rows.collect()]
 
     def close(self) -> None:
         if self._published is not None:
@@ -173,11 +190,11 @@ class InSpark:
 
     def _entries(self, made: Plan, published: Any, begins: Mapping[int, bytes]) -> Any:
         """Commands, what was published of them, and the states that runs begin with
-        (`refold.Entry`).
+        (`entries.Entries`).
         """
         from pyspark.sql import functions as F
 
-        size, none = self._size, F.lit(None)
+        size = self._size
         first_of = F.create_map(
             *(F.lit(value).cast("long") for pair in made.starts.items() for value in pair)
         )
@@ -186,7 +203,6 @@ class InSpark:
             start = F.when(
                 F.col("offset") == made.boundary * size - 1, F.lit(made.boundary * size)
             ).otherwise(start)
-        text = none.cast("string")
         commands = (
             self._first(COMMANDS_TOPIC)
             .where(F.col("offset") <= made.asked.last)
@@ -194,10 +210,8 @@ class InSpark:
                 start.cast("long").alias("start"),
                 "offset",
                 F.lit(COMMAND).alias("what"),
+                F.lit(-1).cast("long").alias("place"),
                 "value",
-                text.alias("digest"),
-                text.alias("outcome_hash"),
-                text.alias("publisher"),
             )
         )
         if made.boundary is not None:
@@ -206,10 +220,8 @@ class InSpark:
             start.cast("long").alias("start"),
             "offset",
             F.lit(SAID).alias("what"),
-            none.cast("binary").alias("value"),
-            "digest",
-            "outcome_hash",
-            "publisher",
+            F.col("log_offset").alias("place"),
+            "value",
         )
         return commands.unionAll(outcomes).where("start is not null").unionAll(self._begins(begins))
 
@@ -219,7 +231,18 @@ class InSpark:
             "start": pa.array(first, pa.int64()),
             "offset": pa.array([one - 1 for one in first], pa.int64()),
             "what": pa.array([BEGIN] * count, pa.int32()),
+            "place": pa.array([-1] * count, pa.int64()),
             "value": pa.array(begins.values(), pa.binary()),
-            **{name: pa.nulls(count, pa.string()) for name in ENTRY_COLUMNS[4:]},
         }
         return self._spark.createDataFrame(pa.table(columns))
+
+
+def unread_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """`unread_in` for `mapInArrow`: log_offset and value in, `UNREAD_COLUMNS` out."""
+    for batch in batches:
+        found = unread_in(*(batch.column(at).to_pylist() for at in range(2)))
+        columns = list(zip(*found, strict=True)) or [(), ()]
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(columns[0], pa.int64()), pa.array(columns[1], pa.string())],
+            names=["log_offset", "problem"],
+        )

@@ -14,11 +14,12 @@ import pyarrow as pa
 
 from events.topics import COMMANDS_TOPIC
 from lakehouse.errors import LakehouseError, NotLanded
+from lakehouse.proof.kept_state import kept_name, unpacked
 from lakehouse.proof.plan import Piece
-from lakehouse.proof.refold import unpacked
 from lakehouse.tables.columns import Column
 from lakehouse.tables.delta import append_rows, arrow_schema, ensure_tables, open_table, read
 from lakehouse.tables.lake import Lake
+from lakehouse.tables.left_states import EVERY_COMMANDS
 from lakehouse.tables.specs import CLUSTER, CLUSTER_ID, TIMESTAMP, TableSpec
 from processors.fold.folder import Folder
 
@@ -40,8 +41,8 @@ PROVEN = TableSpec(
             pa.string(),
             "SHA-256 over the names of its blocks (`proof/names`), in hex.",
         ),
-        Column("before", pa.string(), "Of commands: names the state before them."),
-        Column("after", pa.string(), "Of commands: names the state behind them."),
+        Column("before", pa.string(), "Of commands: names the state of the fold before them."),
+        Column("after", pa.string(), "Of commands: names `state`, as it is kept."),
         Column(
             "digest",
             pa.string(),
@@ -56,7 +57,7 @@ PROVEN = TableSpec(
         Column(
             "state",
             pa.binary(),
-            "Of commands: the state behind them, packed (`refold.packed`, zlib).",
+            "Of commands: the state behind them (`proof/kept_state`).",
             nullable=True,
         ),
         Column(
@@ -70,8 +71,8 @@ PROVEN = TableSpec(
     partition_column="size",
     offset_column="number",
 )
-RANGE_RECORDS = 100_000
-"""Some seconds of folding; a state is kept behind each range of this many commands."""
+RANGE_RECORDS = EVERY_COMMANDS
+"""A state is kept behind each range of this many commands."""
 _PIECE = (
     "topic",
     "number",
@@ -135,7 +136,7 @@ def newest_state(lake: Lake, below: int, size: int = RANGE_RECORDS) -> Folder | 
     for piece in ranges:
         packed = states(lake, size, COMMANDS_TOPIC, (piece.number,)).get(piece.number, b"")
         found = unpacked(packed)
-        if found is not None and (found.name, found.folder.digest.hex()) == (
+        if found is not None and (kept_name(packed), found.folder.digest.hex()) == (
             piece.after,
             piece.digest,
         ):

@@ -152,12 +152,23 @@ def _column(column: pa.ChunkedArray) -> _Column:
     valid = np.asarray(column.is_valid(), dtype=np.uint8)
     if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
         lengths = np.asarray(pc.fill_null(pc.binary_length(column), 0), dtype=">i8")
-        data = b"".join(filter(None, column.to_pylist()))
+        data = b"".join(map(_bytes_in, column.chunks))
         return _Column(valid, lengths, data, np.concatenate(([0], np.cumsum(lengths))))
     if pa.types.is_timestamp(column.type):
         column = pc.cast(column, pa.timestamp("us", tz=column.type.tz), safe=False)
     numbers = pc.fill_null(pc.cast(column, pa.int64()), 0)
     return _Column(valid, np.asarray(numbers, dtype=">i8"), b"", np.zeros(len(numbers) + 1, int))
+
+
+def _bytes_in(chunk: pa.Array) -> bytes:
+    """The bytes of all values, one behind the other."""
+    if not len(chunk) or chunk.null_count or not pa.types.is_binary(chunk.type):
+        return b"".join(filter(None, chunk.to_pylist()))
+    _, ends, data = chunk.buffers()
+    if data is None:
+        return b""
+    first, last = np.frombuffer(ends, np.int32)[[chunk.offset, chunk.offset + len(chunk)]].tolist()
+    return bytes(data[first:last])
 
 
 def _hash(columns: Sequence[_Column], start: int, stop: int) -> bytes:

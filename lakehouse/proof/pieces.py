@@ -1,41 +1,45 @@
 """Landed records by pieces of their log, before anything is folded (P apart from its Arrow types).
 
 Responsible for two functions that Spark runs in its workers, or the verb in its own process: one
-names blocks, so that what was proven once is known again; one reads outcomes. Refuses to know what
-they prove.
+names blocks, so that what was proven once is known again; one says which commands outcomes are
+about. What else an outcome says is read where its command is folded: mostly its bytes tell enough
+(`events.outcome_bytes`). Refuses to know what they prove.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from hashlib import sha256
 from itertools import groupby
-from typing import Any
+from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from events import codec
+from events.outcome_bytes import HEADERS
 from events.outcomes import Outcome
 from lakehouse.proof.names import block_names
 from lakehouse.tables.high_water import Partition
 from processors.fold import canonical
 
 ROWS_PER_ARROW_BATCH = 2_000
+OTHER_BYTES = "landed twice, with other bytes"
+PEEKED_BYTES = 5
+"""Of an offset in Avro; a longer one is read as a whole."""
 
 PUBLISHED_SCHEMA = pa.schema(
     [
         pa.field("log_offset", pa.int64(), nullable=False),
         pa.field("offset", pa.int64()),
-        pa.field("digest", pa.string()),
-        pa.field("outcome_hash", pa.string()),
-        pa.field("publisher", pa.string()),
+        pa.field("value", pa.binary()),
         pa.field("problem", pa.string()),
     ]
 )
-PUBLISHED_COLUMNS = (
-    "log_offset long, offset long, digest string, outcome_hash string, publisher string, "
-    "problem string"
-)
+PUBLISHED_COLUMNS = "log_offset long, offset long, value binary, problem string"
+"""Of each outcome: its own offset, that of its command (null when it cannot be read), its bytes,
+what is wrong with it.
+"""
 NAME_SCHEMA = pa.schema(
     [
         pa.field("topic", pa.string(), nullable=False),
@@ -86,66 +90,96 @@ def _by_piece(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, int, pa.
         yield own[0], own[1], pa.Table.from_batches(gathered)
 
 
-def publish_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Outcomes for `mapInArrow`: offset and value in, ascending, `PUBLISHED_SCHEMA` out."""
-    return _in_batches(_all_published(_rows(batches)), PUBLISHED_SCHEMA)
+class Unread(NamedTuple):
+    """Bytes that are no outcome to this release."""
+
+    why: str
 
 
-def _all_published(records: Iterable[tuple[Any, ...]]) -> Iterator[list[object]]:
-    last, taken = None, None
-    for offset, value in records:
-        if offset == last and value != taken:
-            yield [offset, None, None, None, None, "landed twice, with other bytes"]
-        last, taken = offset, value
-        yield _published(offset, value)
-
-
-def _published(log_offset: int, value: bytes | None) -> list[object]:
+def outcome_in(value: bytes | None) -> Outcome | Unread:
+    """What a record of the outcomes says."""
     try:
         outcome = codec.decode(value or b"")
     except codec.CodecError as error:
-        return [log_offset, None, None, None, None, f"unreadable: {type(error).__name__}: {error}"]
+        return Unread(f"unreadable: {type(error).__name__}: {error}")
     if not isinstance(outcome, Outcome):
-        return [
-            log_offset,
-            None,
-            None,
-            None,
-            None,
-            f"unreadable: a {type(outcome).__name__}, no outcome",
-        ]
-    return [
-        log_offset,
-        outcome.command_offset,
-        outcome.digest.hex(),
-        outcome_hash(outcome),
-        outcome.publisher,
-        None,
-    ]
+        return Unread(f"unreadable: a {type(outcome).__name__}, no outcome")
+    return outcome
 
 
-def outcome_hash(outcome: Outcome) -> str:
-    """Names the content of an outcome, published or folded: what it says before its digest.
-
-    Behind a `+` stands the digest of the state, where the outcome carries one: earlier releases
-    published none.
+def says_the_same(published: Outcome, folded: Outcome) -> bool:
+    """Whether two outcomes agree in what the fold gives; a state of which nothing was published, as
+    by earlier releases, is not compared.
     """
-    content = sha256(canonical.outcome_text(outcome).encode("ascii")).hexdigest()[:32]
-    return f"{content}+{outcome.state_digest.hex()}" if outcome.state_digest else content
+    return (
+        published.digest == folded.digest
+        and published.state_digest in (b"", folded.state_digest)
+        and canonical.outcome_text(published) == canonical.outcome_text(folded)
+    )
 
 
-def says_the_same(published: str, folded: str) -> bool:
-    """Whether two names of outcomes agree; a state of which nothing was published is not
-    compared.
-    """
-    return published in (folded, folded.partition("+")[0])
-
-
-def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
+def publish_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Outcomes for `mapInArrow`: offset and value in, ascending, `PUBLISHED_SCHEMA` out."""
+    last: tuple[int, bytes | None] | None = None
     for batch in batches:
-        yield from zip(
-            *(batch.column(place).to_pylist() for place in range(batch.num_columns)), strict=True
-        )
+        if not batch.num_rows:
+            continue
+        offsets, values = np.asarray(batch.column(0)), batch.column(1)
+        about, known = _peeked(values)
+        problems: list[str | None] = [None] * batch.num_rows
+        for at in np.flatnonzero(~known).tolist():
+            found = outcome_in(values[at].as_py())
+            if isinstance(found, Unread):
+                problems[at] = found.why
+            else:
+                about[at], known[at] = found.command_offset, True
+        columns = [
+            pa.array(offsets, pa.int64()),
+            pa.array(about, pa.int64(), mask=~known),
+            pc.cast(values, pa.binary()),
+            pa.array(problems, pa.string()),
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=PUBLISHED_SCHEMA)
+        twice = _with_other_bytes(offsets, values, last)
+        if twice:
+            rows: list[list[object]] = [[one, None, None, OTHER_BYTES] for one in twice]
+            yield _batch(rows, PUBLISHED_SCHEMA)
+        last = (int(offsets[-1]), values[-1].as_py())
+
+
+def _with_other_bytes(
+    offsets: np.ndarray, values: pa.Array, last: tuple[int, bytes | None] | None
+) -> list[int]:
+    """Offsets that stand there again, with another value than before; `last` is what came before
+    these.
+    """
+    again = (np.flatnonzero(np.diff(offsets) == 0) + 1).tolist()
+    found = [int(offsets[at]) for at in again if values[at].as_py() != values[at - 1].as_py()]
+    if last is not None and last[0] == offsets[0] and last[1] != values[0].as_py():
+        found.append(last[0])
+    return sorted(found)
+
+
+def _peeked(values: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """The command offsets of outcomes, and of which that can be said from their first bytes."""
+    header, width = len(HEADERS[0]), len(HEADERS[0]) + PEEKED_BYTES
+    lengths = np.asarray(pc.fill_null(pc.binary_length(values), 0))
+    about, known = np.zeros(len(values), np.int64), lengths >= width
+    first = np.frombuffer(
+        b"".join(pc.binary_slice(values.filter(pa.array(known)), 0, width).to_pylist()), np.uint8
+    ).reshape(-1, width)
+    ours = np.zeros(len(first), bool)
+    for one in HEADERS:
+        ours |= (first[:, :header] == np.frombuffer(one, np.uint8)).all(axis=1)
+    number = first[:, header:].astype(np.int64)
+    ends = number < 0x80
+    ours &= ends.any(axis=1)
+    last = ends.argmax(axis=1)
+    within = np.arange(PEEKED_BYTES) <= last[:, None]
+    raw = (((number & 0x7F) * within) << (7 * np.arange(PEEKED_BYTES))).sum(axis=1)
+    about[known] = (raw >> 1) ^ -(raw & 1)
+    known[known] = ours
+    return about, known
 
 
 def _in_batches(rows: Iterable[list[object]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -31,9 +31,11 @@ class Piece:
     number: int
     bytes_name: str
     before: str = ""
-    """Of commands: names the state before the range."""
+    """Of commands: names the state of the fold before the range."""
     after: str = ""
-    """Of commands: names the state behind it, which is kept."""
+    """Of commands: names the bytes of the state behind it that are kept
+    (`kept_state.kept_name`).
+    """
     digest: str = ""
     """Of commands: the published digest at its last offset."""
     lowest: int = -1
@@ -68,7 +70,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Landed:
-    """What lies in bronze, and what was kept of earlier proofs."""
+    """What lies in bronze, what was kept of earlier proofs, and which states others left."""
 
     size: int
     """Records of a range, and of a piece."""
@@ -77,6 +79,10 @@ class Landed:
     kept: Mapping[tuple[str, int], Piece]
     outcome_pieces: int
     """How many pieces the outcomes have, the last one perhaps not whole."""
+    left: frozenset[int] = frozenset()
+    """Ranges behind which somebody left a state of the fold, without a proof: one to begin with
+    while the range itself is folded beside.
+    """
 
     def same(self, topic: str, number: int) -> bool:
         """Whether its bytes are those that were proven."""
@@ -114,6 +120,10 @@ class Plan:
     folded: tuple[int, ...]
     starts: Mapping[int, int]
     pieces: frozenset[int]
+    spoken: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """Range -> those of the pieces that speak of it, ascending: of the folded ranges, and of the
+    one before the first.
+    """
 
     @property
     def begins(self) -> tuple[int, ...]:
@@ -135,9 +145,10 @@ def plan(
     ranges do not count.
     """
     size = landed.size
-    stated = {n for topic, n in landed.kept if topic == COMMANDS_TOPIC} - set(distrusted)
+    proven = {n for topic, n in landed.kept if topic == COMMANDS_TOPIC} - set(distrusted)
+    stated = proven | (landed.left - set(distrusted))
     first = asked.first // size
-    while first > 0 and first - 1 not in stated:
+    while first > 0 and first - 1 not in proven:
         first -= 1
     wanted = tuple(range(first, asked.last // size + 1))
     spoken = {
@@ -154,12 +165,18 @@ def plan(
     for r in sorted(dirty):
         starts[r] = starts[r - 1] if r - 1 in starts and r - 1 not in stated else r
     near = dirty | ({first - 1} if first > 0 else set())
-    pieces = frozenset(
-        p
-        for p in range(landed.outcome_pieces)
-        if p in landed.unknown_pieces or not near.isdisjoint(landed.ranges_of(p))
-    )
-    return Plan(asked, wanted, tuple(sorted(dirty)), starts, pieces)
+    spoken_of: dict[int, list[int]] = {}
+    pieces = set()
+    unknown = landed.unknown_pieces
+    for p in range(landed.outcome_pieces):
+        about = (said[p].ranges if p in said else ()) if p in unknown else landed.ranges_of(p)
+        mine = near.intersection(about)
+        if p in unknown or mine:
+            pieces.add(p)
+        for r in mine:
+            spoken_of.setdefault(r, []).append(p)
+    spoken_by = {r: tuple(found) for r, found in spoken_of.items()}
+    return Plan(asked, wanted, tuple(sorted(dirty)), starts, frozenset(pieces), spoken_by)
 
 
 def misbegun(landed: Landed, made: Plan, told: Mapping[int, RangeTold]) -> set[int]:
@@ -174,9 +191,13 @@ def misbegun(landed: Landed, made: Plan, told: Mapping[int, RangeTold]) -> set[i
             before is None or not before.after or before.first_mismatch is not None
         ):
             break
-        kept = landed.kept[COMMANDS_TOPIC, r - 1]
-        after = before.after if before is not None else kept.after
-        if r not in told or told[r].before != after:
+        one = told.get(r)
+        if one is None:
+            found.add(r - 1)
+        elif before is not None:
+            # Whoever kept the state: the fold below ended in it, or did not.
+            found |= {r - 1} if one.before != before.after else set()
+        elif one.begun != landed.kept[COMMANDS_TOPIC, r - 1].after:
             found.add(r - 1)
     return found
 
@@ -254,17 +275,18 @@ def to_keep(
     made: Plan,
     told: Mapping[int, RangeTold],
     said: Mapping[int, Said],
+    states: Mapping[int, str],
     found: Collection[tuple[str, int]] = (),
 ) -> list[Piece]:
     """What was proven now and is not kept yet, or was kept otherwise; without the pieces (topic,
-    number) that something was `found` wrong with.
+    number) that something was `found` wrong with. `states` names those that are kept behind ranges.
     """
     pieces: list[Piece] = []
     proven = chained(landed, made, told).proven
     for r in sorted(proven & set(made.starts)):
         one, name = told[r], landed.names.get((COMMANDS_TOPIC, r))
-        if name is not None:
-            pieces.append(Piece(COMMANDS_TOPIC, r, name, one.before, one.after, one.digest or ""))
+        if name is not None and r in states:
+            pieces.append(Piece(COMMANDS_TOPIC, r, name, one.before, states[r], one.digest or ""))
     known = proven | {
         n for topic, n in landed.kept if topic == COMMANDS_TOPIC and landed.same(topic, n)
     }

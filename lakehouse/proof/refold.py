@@ -1,54 +1,42 @@
 """History folded once more, range by range, and compared with what was published (P apart from its
 Arrow types).
 
-Responsible for the function that Spark runs in its workers over Arrow batches: it folds commands in
-the order of offsets from a state that was kept, beside what was published about them. Trouble is
+Responsible for the function that a worker, here or of Spark, runs over columns: it folds commands
+in the order of offsets from a state that was kept, beside what was published about them. Trouble is
 told with its offset. Refuses to hold a rule: it uses the fold of the controllers.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from hashlib import sha256
-from itertools import groupby, takewhile
-from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
-from lakehouse.invariants.invariants import (
-    OF_DECISIONS,
-    Carried,
-    Watch,
-    carried_from_json,
-    carried_to_json,
-)
-from lakehouse.invariants.rows import Decided
-from lakehouse.proof.pieces import outcome_hash, says_the_same
-from processors.fold import snapshot_codec
+from events.outcome_bytes import stamps_behind, unstamped
+from lakehouse.proof import kept_state
+from lakehouse.proof.entries import BEGIN, COMMAND, SAID, Entries, cut_up, entries_of
+from lakehouse.proof.own_pass import Gathered
+from lakehouse.proof.pieces import Unread, outcome_in, says_the_same
 from processors.fold.folder import READ_AHEAD, Applied, Folder, ReleaseTooOld
 
 PROBLEMS_TOLD_MAX = 20
 """Of one range; more of them say nothing new."""
 REFUSED_UNREAD = frozenset({"UNREADABLE", "UNKNOWN_SCHEMA"})
 
-# What an entry is, in the order in which those of one offset are taken.
-BEGIN, COMMAND, SAID = 0, 1, 2
-
 TOLD_SCHEMA = pa.schema(
-    [pa.field("told", pa.binary(), nullable=False), pa.field("state", pa.binary())]
+    [
+        pa.field("told", pa.binary(), nullable=False),
+        pa.field("state", pa.binary()),
+        pa.field("decided", pa.binary(), nullable=False),
+    ]
 )
-TOLD_COLUMNS = "told binary, state binary"
-
-Entry = tuple[int, int, int, bytes | None, str | None, str | None, str | None]
-"""First offset of the run of ranges that are folded in one go, offset, what it is, value, digest,
-outcome hash, publisher.
-"""
+TOLD_COLUMNS = "told binary, state binary, decided binary"
 
 
 class RangeTold(Struct):
@@ -61,6 +49,10 @@ class RangeTold(Struct):
     """Names the state in which it began; empty when that could not be read."""
     after: str = ""
     """Names the state behind its last command; empty unless the whole range was folded."""
+    begun: str = ""
+    """Names the kept bytes that it began with (`kept_state.kept_name`); empty when it went on from
+    the range before.
+    """
     commands: int = 0
     compared: int = 0
     unreadable: int = 0
@@ -78,6 +70,10 @@ class RangeTold(Struct):
     """The same, above `proven`."""
     publishers: tuple[str, ...] = ()
     problems: tuple[tuple[int, str], ...] = ()
+    unread: tuple[tuple[int, str], ...] = ()
+    """Outcomes about it that cannot be read: their own offsets, and why."""
+    unread_pieces: tuple[int, ...] = ()
+    """The pieces of the outcomes in which all of these are."""
 
     @property
     def is_sound(self) -> bool:
@@ -89,127 +85,149 @@ class RangeTold(Struct):
             and not self.problems
         )
 
-
-class KeptState(Struct, array_like=True):
-    """What a fold goes on from: the folder, and what the invariants know."""
-
-    snapshot: bytes
-    carried: bytes
+    def with_problems(self, more: Iterable[tuple[int, str]]) -> RangeTold:
+        """With what else is wrong, by offset; the first ones."""
+        every = sorted([*self.problems, *more], key=lambda one: one[0])
+        return replace(self, problems=tuple(every[:PROBLEMS_TOLD_MAX]))
 
 
-def prove(entries: Iterable[Entry], size: int) -> Iterator[tuple[RangeTold, bytes | None]]:
-    """Fold runs of ranges of `size` commands each; entries ascend by start, offset and what they
-    are.
+class RangeFolded(NamedTuple):
+    """What folding a range gave."""
+
+    told: RangeTold
+    state: bytes | None
+    """Of the fold behind it, compressed; None unless the range is sound."""
+    decided: bytes
+    """What the invariants are asked about (`own_pass.Gathered`)."""
+
+
+def prove(batches: Iterable[Entries], size: int) -> Iterator[RangeFolded]:
+    """Fold runs of ranges of `size` commands each.
 
     A run that does not start at 0 begins with a kept state (`BEGIN`), and its first range is told
-    to have begun in no state when there is none or it cannot be read. Each range is told with the
-    state behind it, None unless it is sound.
+    to have begun in no state when there is none or it cannot be read.
     """
-    for start, own in groupby(entries, itemgetter(0)):
-        yield from _Run(start, size).told(own)
+    run: _Run | None = None
+    for part in cut_up(batches, size):
+        if run is None or run.start != part.start[0]:
+            if run is not None:
+                yield from run.ended()
+            run = _Run(int(part.start[0]), size)
+        yield from run.told(part)
+    if run is not None:
+        yield from run.ended()
 
 
 class _Run:
     """Consecutive ranges, folded in one go."""
 
     def __init__(self, start: int, size: int) -> None:
+        self.start = start
         self._size = size
         self._folder: Folder | None = None
-        self._ahead: list[tuple[int, list[Entry]]] = []
-        """What is to be folded next: a command each, and what was published about it."""
-        self._watch = Watch(OF_DECISIONS)
+        self._gathered = Gathered()
         if start == 0:
             self._folder = Folder()
         self._range = RangeTold(
-            start, start - 1, "" if start else state_name(packed(Folder(), self._watch))
+            start, start - 1, "" if start else kept_state.snapshot_of(Folder())[0]
         )
 
-    def told(self, entries: Iterable[Entry]) -> Iterator[tuple[RangeTold, bytes | None]]:
-        for offset, same in groupby(entries, itemgetter(1)):
-            if offset >= self._range.first + self._size:
-                self._fold_ahead()
-                yield self._closed(offset // self._size * self._size)
-            own = list(same)
-            if _is_plain(own):
-                self._ahead.append((offset, own))
-            else:
-                self._fold_ahead()
+    def told(self, part: Entries) -> Iterator[RangeFolded]:
+        """Fold a part of one range; what a range gave that ended with it, or before it."""
+        first, last = int(part.offset[0]), int(part.offset[-1])
+        if first >= self._range.first + self._size:
+            yield self._closed(first // self._size * self._size)
+        if not self._is_plain(part):
+            for offset, own in part.by_offset():
                 self._take(offset, own)
-            if len(self._ahead) == READ_AHEAD or (offset + 1) % self._size == 0:
-                self._fold_ahead()
-            if (
-                (offset + 1) % self._size == 0
-                and self._range.commands
-                and self._range.last == offset
-            ):
-                yield self._closed(offset + 1)
-        self._fold_ahead()
-        if self._range.commands or self._range.problems or self._range.first_mismatch is not None:
-            yield self._range, None
+        else:
+            self._take_many(part)
+        if (last + 1) % self._size == 0 and self._range.commands and self._range.last == last:
+            yield self._closed(last + 1)
 
-    def _fold_ahead(self) -> None:
-        """Fold what waits, in one go, and one by one from the first that cannot be folded on."""
-        ahead, self._ahead = self._ahead, []
-        applied: list[Applied] = []
-        if ahead and self._folder is not None and ahead[0][0] == self._folder.next_offset:
-            first = ahead[0][0]
-            whole = takewhile(lambda one: one[1][0] == first + one[0], enumerate(ahead))
-            values = [own[0][3] or b"" for _, (_, own) in whole]
+    def ended(self) -> Iterator[RangeFolded]:
+        """The range that is not at its end, if there is something to say of it."""
+        told = self._range
+        if told.commands or told.problems or told.unread or told.first_mismatch is not None:
+            yield RangeFolded(told, None, self._gathered.packed())
+
+    def _is_plain(self, part: Entries) -> bool:
+        """Whether each of its commands stands there once, and goes on where the fold is."""
+        folder = self._folder
+        if folder is None or folder.next_offset != part.offset[0] or part.what[0] != COMMAND:
+            return False
+        commands = part.offset[part.what == COMMAND]
+        return len(commands) == part.offset[-1] - part.offset[0] + 1 and bool(
+            (np.diff(commands) == 1).all() and (part.what != BEGIN).all()
+        )
+
+    def _take_many(self, part: Entries) -> None:
+        """Fold in bulk, and one by one from the first that cannot be folded on."""
+        assert self._folder is not None
+        at = np.flatnonzero(part.what == COMMAND).tolist()
+        first, ends = int(part.offset[0]), [*at[1:], len(part)]
+        values = part.value
+        for done in range(0, len(at), READ_AHEAD):
+            applied: list[Applied] = []
+            ahead = at[done : done + READ_AHEAD]
             with suppress(ReleaseTooOld):
-                self._folder.apply_each(first, values, applied)
-        for (offset, own), one in zip(ahead, applied, strict=False):
-            self._compare(offset, self._noted(one), own[1:])
-        for offset, own in ahead[len(applied) :]:
-            self._take(offset, own)
+                self._folder.apply_each(first + done, [values[i] or b"" for i in ahead], applied)
+            for place, end, one in zip(
+                ahead, ends[done : done + READ_AHEAD], applied, strict=False
+            ):
+                self._noted(one)
+                self._compare(one, part, place + 1, end)
+            if len(applied) < len(ahead):
+                for offset, own in part.part(at[done + len(applied)], len(part)).by_offset():
+                    self._take(offset, own)
+                return
 
-    def _take(self, offset: int, entries: list[Entry]) -> None:
-        folded: tuple[str, str] | None = None
-        taken = None
-        for entry in entries:
-            if entry[2] == BEGIN:
-                self._begin(offset, entry[3] or b"")
-            elif entry[2] == COMMAND and taken is None:
-                taken = entry
-                folded = self._folded(offset, entry[3] or b"")
-            elif entry[2] == COMMAND and taken is not None:
-                self._problem(
-                    offset,
-                    "landed twice" if entry[3] == taken[3] else ("landed twice, with other bytes"),
-                )
-        said = [entry for entry in entries if entry[2] == SAID]
-        if folded is not None:
-            self._compare(offset, folded, said)
-        elif taken is None and self._folder is not None and offset == self._folder.offset:
+    def _take(self, offset: int, own: Entries) -> None:
+        """Whatever is of one offset."""
+        applied: Applied | None = None
+        taken: list[bytes | None] = []
+        for what, value in zip(own.what.tolist(), own.value, strict=True):
+            if what == BEGIN:
+                self._begin(offset, value or b"")
+            elif what == COMMAND and not taken:
+                taken.append(value)
+                applied = self._folded(offset, value or b"")
+            elif what == COMMAND:
+                same = value == taken[0]
+                self._problem(offset, "landed twice" if same else "landed twice, with other bytes")
+        said = int(np.searchsorted(own.what, SAID))
+        if applied is not None:
+            self._noted(applied)
+            self._compare(applied, own, said, len(own))
+            return
+        told = [self._outcome(own, at) for at in range(said, len(own))]
+        if not taken and self._folder is not None and offset == self._folder.offset:
             # What was published for the very state in which the run begins.
-            self._note_difference(offset, any(one[4] != self._folder.digest.hex() for one in said))
+            digest = self._folder.digest
+            self._note_difference(offset, any(one and one.digest != digest for one in told))
 
     def _begin(self, offset: int, state: bytes) -> None:
-        found = unpacked(state)
+        found = kept_state.unpacked(state)
         if found is not None and found.folder.offset == offset:
-            self._folder, self._range.before = found.folder, found.name
-            self._watch = Watch(OF_DECISIONS, found.carried)
+            self._folder, self._range.before = found.folder, found.state
+            self._range.begun = kept_state.kept_name(state)
 
-    def _folded(self, offset: int, value: bytes) -> tuple[str, str] | None:
-        """As `_noted`; None when it could not be folded: after a hole nothing is folded any
-        more.
-        """
+    def _folded(self, offset: int, value: bytes) -> Applied | None:
+        """None when it could not be folded: after a hole nothing is folded any more."""
         folder = self._folder
         if folder is None or offset != folder.next_offset:
             self._folder = None
             return None
         try:
-            applied = folder.apply(offset, value)
+            return folder.apply(offset, value)
         except ReleaseTooOld as error:
             self._folder = None
             self._problem(offset, str(error))
             return None
-        return self._noted(applied)
 
-    def _noted(self, applied: Applied) -> tuple[str, str]:
-        """Digest and outcome hash of a command that was folded."""
-        offset, outcome, tally = applied.offset, applied.outcome, self._range
-        for one in self._watch.note(Decided(offset, applied.record, outcome)):
-            self._problem(offset, ": ".join(filter(None, (one.broker_name, one.said))))
+    def _noted(self, applied: Applied) -> None:
+        offset, tally = applied.offset, self._range
+        self._gathered.note(applied)
         if applied.digest_agrees is False:
             assert applied.record is not None
             self._problem(
@@ -217,28 +235,61 @@ class _Run:
                 "its issuer had another digest after offset "
                 f"{applied.record.envelope.applied_offset}",
             )
-        tally.last, tally.commands = offset, tally.commands + 1
-        tally.unreadable += outcome.refusal in REFUSED_UNREAD
-        return outcome.digest.hex(), outcome_hash(outcome)
+        tally.last = offset
+        tally.commands += 1
+        if applied.outcome.refusal in REFUSED_UNREAD:
+            tally.unreadable += 1
 
-    def _compare(self, offset: int, folded: tuple[str, str], said: list[Entry]) -> None:
-        """Readers drop repeats by offset, but a repeat that says something else differs too."""
-        tally = self._range
-        if not said:
-            tally.unsaid, tally.unsaid_after = tally.unsaid + 1, tally.unsaid_after + 1
+    def _compare(self, applied: Applied, entries: Entries, first: int, end: int) -> None:
+        """With the outcomes that stand at these places. Readers drop repeats by offset, but a
+        repeat that says something else differs too.
+        """
+        tally, offset, outcome = self._range, applied.offset, applied.outcome
+        differs, compared = False, False
+        if first < end:
+            head = unstamped(outcome)
+            for at in range(first, end):
+                value = entries.value[at]
+                stamps = None
+                if value is not None and value.startswith(head):
+                    stamps = stamps_behind(value, len(head))
+                if stamps is not None:
+                    said_of_state = stamps.state_digest
+                    differs |= bool(said_of_state) and said_of_state != outcome.state_digest
+                    publisher = stamps.publisher
+                else:
+                    said = self._outcome(entries, at)
+                    if said is None:
+                        continue
+                    differs |= not says_the_same(said, outcome)
+                    publisher = said.publisher
+                compared = True
+                if publisher not in tally.publishers:
+                    tally.publishers = tuple(sorted((*tally.publishers, publisher)))
+        if not compared:
+            tally.unsaid += 1
+            tally.unsaid_after += 1
             return
         tally.compared += 1
-        for one in said:
-            if one[6] not in tally.publishers:
-                tally.publishers = tuple(sorted((*tally.publishers, one[6] or "")))
-        differs = any(
-            one[4] != folded[0] or not says_the_same(one[5] or "", folded[1]) for one in said
-        )
-        self._note_difference(offset, differs)
+        if differs:
+            self._note_difference(offset, differs)
         if tally.first_mismatch is None:
             tally.proven = offset
-            tally.digest = folded[0]
+            tally.digest = outcome.digest.hex()
             tally.unsaid_after = 0
+
+    def _outcome(self, entries: Entries, at: int) -> Any:
+        """The outcome at a place; None when it cannot be read, which is told."""
+        place = int(entries.place[at])
+        found = outcome_in(entries.value[at])
+        if not isinstance(found, Unread):
+            return found
+        tally = self._range
+        if len(tally.unread) < PROBLEMS_TOLD_MAX:
+            tally.unread = (*tally.unread, (place, found.why))
+        if place // self._size not in tally.unread_pieces:
+            tally.unread_pieces = (*tally.unread_pieces, place // self._size)
+        return None
 
     def _note_difference(self, offset: int, differs: bool) -> None:
         tally = self._range
@@ -250,65 +301,20 @@ class _Run:
         if len(self._range.problems) < PROBLEMS_TOLD_MAX:
             self._range.problems = (*self._range.problems, (offset, text))
 
-    def _closed(self, next_first: int) -> tuple[RangeTold, bytes | None]:
+    def _closed(self, next_first: int) -> RangeFolded:
         """The range that is at its end; the next one begins where it ended."""
-        tally, state = self._range, None
-        if self._folder is not None and self._folder.next_offset == tally.first + self._size:
-            plain = packed(self._folder, self._watch)
-            tally.after = state_name(plain)
-            state = zlib.compress(plain) if tally.is_sound else None
-        self._range = RangeTold(next_first, next_first - 1, tally.after)
-        return tally, state
-
-
-def _is_plain(entries: Sequence[Entry]) -> bool:
-    """Whether it is one command and what was published about it."""
-    return entries[0][2] == COMMAND and (len(entries) == 1 or entries[1][2] == SAID)
-
-
-def packed(folder: Folder, watch: Watch) -> bytes:
-    """A state to go on from, as bytes; equal states give equal bytes."""
-    kept = KeptState(snapshot_codec.dump(folder), carried_to_json(watch.carried))
-    return msgspec.msgpack.encode(kept)
-
-
-@dataclass(frozen=True, slots=True)
-class Unpacked:
-    """A kept state, ready to go on from."""
-
-    name: str
-    folder: Folder
-    carried: Carried
-
-
-def unpacked(state: bytes) -> Unpacked | None:
-    """A state as it was kept, compressed; None when this release cannot read it."""
-    try:
-        plain = zlib.decompress(state)
-        kept = msgspec.msgpack.decode(plain, type=KeptState)
-        return Unpacked(
-            state_name(plain), snapshot_codec.load(kept.snapshot), carried_from_json(kept.carried)
-        )
-    except (zlib.error, msgspec.MsgspecError, snapshot_codec.SnapshotError):
-        return None
-
-
-def state_name(plain: bytes) -> str:
-    """Names a packed state."""
-    return sha256(plain).hexdigest()
+        told, state, decided = self._range, None, self._gathered.packed()
+        if self._folder is not None and self._folder.next_offset == told.first + self._size:
+            told.after, snapshot = kept_state.snapshot_of(self._folder)
+            state = snapshot if told.is_sound else None
+        self._range = RangeTold(next_first, next_first - 1, told.after)
+        self._gathered = Gathered()
+        return RangeFolded(told, state, decided)
 
 
 def prove_batches(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
-    """`prove` for `mapInArrow`: the columns of an `Entry` in, `TOLD_SCHEMA` out."""
-    for told, state in prove(_entries(batches), size):
-        columns = [
-            pa.array([value], pa.binary()) for value in (msgspec.msgpack.encode(told), state)
-        ]
+    """`prove` for `mapInArrow`: `entries.ENTRY_COLUMNS` in, `TOLD_SCHEMA` out."""
+    for told, state, decided in prove(map(entries_of, batches), size):
+        values: Sequence[bytes | None] = (msgspec.msgpack.encode(told), state, decided)
+        columns = [pa.array([value], pa.binary()) for value in values]
         yield pa.RecordBatch.from_arrays(columns, schema=TOLD_SCHEMA)
-
-
-def _entries(batches: Iterable[pa.RecordBatch]) -> Iterator[Any]:
-    for batch in batches:
-        yield from zip(
-            *(batch.column(place).to_pylist() for place in range(batch.num_columns)), strict=True
-        )

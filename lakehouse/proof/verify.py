@@ -9,7 +9,7 @@ Spark. Refuses to hold a rule and to believe a table: it starts from the bytes i
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,7 +20,9 @@ from lakehouse.errors import LakehouseError, NotLanded
 from lakehouse.proof import as_it_was
 from lakehouse.proof import kept as proof_store
 from lakehouse.proof.finding import Finding, offsets
-from lakehouse.proof.in_process import COMMANDS, OUTCOMES, InProcess
+from lakehouse.proof.in_process import InProcess
+from lakehouse.proof.in_processes import InProcesses
+from lakehouse.proof.kept_state import kept_name, packed
 from lakehouse.proof.known_names import (
     KnownPiece,
     PieceKey,
@@ -31,6 +33,7 @@ from lakehouse.proof.known_names import (
 )
 from lakehouse.proof.names import BLOCK_RECORDS, NAMING, Names, block_names, piece_name
 from lakehouse.proof.names import NAMED_COLUMNS as ALL_COLUMNS
+from lakehouse.proof.own_pass import can_begin, judged
 from lakehouse.proof.plan import (
     PROBLEMS_SHOWN_MAX,
     Asked,
@@ -44,10 +47,12 @@ from lakehouse.proof.plan import (
     verdict,
 )
 from lakehouse.proof.refold import RangeTold
+from lakehouse.proof.tasks import COMMANDS, OUTCOMES
 from lakehouse.proof.verdict import Verdict
 from lakehouse.proof.witnesses import LakeWitnesses, witnesses
-from lakehouse.proof.work import Outcomes, Work
+from lakehouse.proof.work import Unreadable, Work, unreadable
 from lakehouse.spark_session import SparkSettings, build_session, stop_session
+from lakehouse.tables import left_states
 from lakehouse.tables.bronze_files import BronzeFiles
 from lakehouse.tables.delta import read
 from lakehouse.tables.high_water import Partition
@@ -58,10 +63,12 @@ from lakehouse.tables.specs import BY_NAME
 from lakehouse.tables.table_files import UNREADABLE
 
 MASTER_ROLE = "MASTER"
-SPARK_FROM_COMMANDS = 200_000
-"""From so many unproven commands on Spark is worth its start: this process folds some 10,000 a
-second.
+BESIDE_FROM_COMMANDS = 100_000
+"""From so many unproven commands on processes beside this one are worth their start: it folds some
+ten thousands a second.
 """
+SPARK_FROM_COMMANDS = 200_000
+"""On an object store from so many on Spark is worth its start."""
 HISTORY = (COMMANDS_TOPIC, OUTCOMES_TOPIC)
 
 
@@ -153,6 +160,13 @@ def verify_here(lake: Lake, scope: Scope = Scope()) -> Verdict:
     return _verified(lake, scope, lambda files: InProcess(files, scope.sizes), UNREADABLE)
 
 
+def verify_beside(lake: Lake, scope: Scope = Scope(), processes: int = 2) -> Verdict:
+    """The same in so many processes beside this one, for a lake on a local disk."""
+    return _verified(
+        lake, scope, lambda files: InProcesses(lake, files, scope.sizes, processes), UNREADABLE
+    )
+
+
 def _verified(
     lake: Lake,
     scope: Scope,
@@ -212,18 +226,23 @@ class _Proof:
         ]
         landed = self._landed(names, kept)
         outcomes = self._work.outcomes(sorted(landed.unknown_pieces))
-        told, states, made = self._folded(landed, asked, outcomes.said)
+        told, states, made, unread = self._folded(landed, asked, outcomes.said)
         found = verdict(
             landed, made, told, missing=self._missing(made.wanted[0] * self._size, asked.last)
         )
-        problems += [*self._files.unlike_the_log(), *self._troubles(outcomes)]
+        problems += [
+            *self._files.unlike_the_log(),
+            *self._troubles([*outcomes.problems, *unread.told]),
+        ]
         found = dataclasses.replace(
             found,
             problems=[*problems, *found.problems, *two_masters(self._lake)][:PROBLEMS_SHOWN_MAX],
             findings=findings,
         )
         found = self._with_changed(found)
-        pieces = to_keep(landed, made, told, outcomes.said, self._changed_history())
+        names_of_states = {r: kept_name(state) for r, state in states.items()}
+        wrong = self._changed_history() | unread.pieces
+        pieces = to_keep(landed, made, told, outcomes.said, names_of_states, wrong)
         return dataclasses.replace(found, not_kept=self._keep(pieces, states, known, names, found))
 
     def _lost(self) -> list[str]:
@@ -258,7 +277,8 @@ class _Proof:
         # States may be begun with, for each is proven again; what outcomes are about is read.
         if self._scope.from_start:
             kept = {key: piece for key, piece in kept.items() if piece.topic == COMMANDS_TOPIC}
-        return Landed(self._size, whole, kept, -(-self._ends.get(OUTCOMES, 0) // self._size))
+        pieces = -(-self._ends.get(OUTCOMES, 0) // self._size)
+        return Landed(self._size, whole, kept, pieces, left_states.ranges(self._lake, self._size))
 
     def _whole(self, topic: str) -> Iterator[int]:
         """Pieces of which every offset landed once."""
@@ -270,30 +290,38 @@ class _Proof:
 
     def _folded(
         self, landed: Landed, asked: Asked, said: Mapping[int, Said]
-    ) -> tuple[dict[int, RangeTold], dict[int, bytes], Plan]:
+    ) -> tuple[dict[int, RangeTold], dict[int, bytes], Plan, Unreadable]:
         """Fold; again from further below as long as a kept state turns out to be of another
-        history.
+        history. What each range gave, states to be kept, what was folded, outcomes that nobody can
+        read.
         """
         distrusted: set[int] = set()
         while True:
             made = plan(landed, asked, said, distrusted)
-            begins = proof_store.states(
-                self._lake, self._size, COMMANDS_TOPIC, (r - 1 for r in made.begins)
-            )
-            folded = self._work.fold(made, {r + 1: state for r, state in begins.items()})
-            told = {one.first // self._size: one for one, _ in folded}
-            wrong = misbegun(landed, made, told)
+            begins = self._states(landed, made)
+            folded = self._work.fold(made, begins)
+            by_range = {one.told.first // self._size: one for one in folded.ranges}
+            wrong = misbegun(landed, made, {r: one.told for r, one in by_range.items()})
             if not wrong:
-                states = {one.first // self._size: s for one, s in folded if s is not None}
-                return told, states, made
+                told, states = judged(by_range, begins)
+                return told, states, made, unreadable(folded, self._size)
             distrusted |= wrong
+
+    def _states(self, landed: Landed, made: Plan) -> dict[int, bytes]:
+        """What runs begin with, by their first range: what proofs kept, else what others left."""
+        before = [r - 1 for r in made.begins]
+        proven = [r for r in before if (COMMANDS_TOPIC, r) in landed.kept]
+        found = proof_store.states(self._lake, self._size, COMMANDS_TOPIC, proven)
+        kept = {r + 1: state for r, state in found.items() if can_begin(state)}
+        left = left_states.states(self._lake, self._size, set(before) - set(proven))
+        return kept | {r + 1: packed(snapshot, b"") for r, snapshot in left.items()}
 
     def _missing(self, first: int, last: int) -> list[tuple[int, int]]:
         """Ranges of commands, both ends included, that are missing from `first` on."""
         there = self._files.offsets[COMMANDS]
         return [(a, b) for a, b in _holes(there, first) if a <= last]
 
-    def _troubles(self, outcomes: Outcomes) -> list[str]:
+    def _troubles(self, unread: Sequence[tuple[int, str]]) -> list[str]:
         """What is wrong with the outcomes topic itself; it may begin anywhere, its first records
         being gone.
         """
@@ -305,7 +333,7 @@ class _Proof:
         ]
         return [
             f"{OUTCOMES_TOPIC} offset {offset}: {text}"
-            for offset, text in sorted([*found, *outcomes.problems])[:PROBLEMS_SHOWN_MAX]
+            for offset, text in sorted([*found, *unread])[:PROBLEMS_SHOWN_MAX]
         ]
 
     def _with_changed(self, found: Verdict) -> Verdict:
@@ -321,7 +349,7 @@ class _Proof:
         renewed = [f"taken for proven as it is now: {one.text()}" for one in changed]
         return dataclasses.replace(found, notices=[*self._notices, *renewed])
 
-    def _changed_history(self) -> Collection[tuple[str, int]]:
+    def _changed_history(self) -> set[tuple[str, int]]:
         return {(topic, number) for topic, _, number in self._changed if topic in HISTORY}
 
     def _keep(

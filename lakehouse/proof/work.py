@@ -13,15 +13,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from events.topics import OUTCOMES_TOPIC
 from lakehouse.proof.names import BlockName
+from lakehouse.proof.pieces import Unread, outcome_in
 from lakehouse.proof.plan import PROBLEMS_SHOWN_MAX, Plan, Said
-from lakehouse.proof.refold import RangeTold
+from lakehouse.proof.refold import RangeFolded
 from lakehouse.tables.high_water import Partition
 
 Ends = Mapping[Partition, int]
 """Offset behind the last record of a partition."""
-Folded = list[tuple[RangeTold, bytes | None]]
-"""What each folded range gave, with the state behind it where that is to be kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What folding gave."""
+
+    ranges: Sequence[RangeFolded]
+    unread: Sequence[tuple[int, str]] = ()
+    """Outcomes of pieces that were asked for which are about no folded range and cannot be read:
+    their offsets, and why.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +41,27 @@ class Outcomes:
 
     said: Mapping[int, Said]
     problems: list[tuple[int, str]]
-    """Offset in the outcomes and what is wrong with the record there, the first ones."""
+    """Offset in the outcomes and what is wrong with the record there, the first ones. Those that
+    only whoever folds their commands finds unreadable are not among them.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Outcomes that can be read by nobody: the first ones, and the pieces (topic, number) that have
+    such ones.
+    """
+
+    told: list[tuple[int, str]]
+    pieces: frozenset[tuple[str, int]]
+
+
+def unreadable(folded: Folded, size: int) -> Unreadable:
+    """Those that folding found."""
+    told = [*folded.unread, *(one for each in folded.ranges for one in each.told.unread)]
+    numbers = {place // size for place, _ in told}
+    numbers.update(n for each in folded.ranges for n in each.told.unread_pieces)
+    return Unreadable(sorted(told), frozenset((OUTCOMES_TOPIC, n) for n in numbers))
 
 
 class Work(Protocol):
@@ -69,3 +100,9 @@ def outcomes_of(published: pa.Table, size: int) -> Outcomes:
     wrong = published.filter(pc.is_valid(published["problem"])).slice(0, PROBLEMS_SHOWN_MAX)
     problems = zip(wrong["log_offset"].to_pylist(), wrong["problem"].to_pylist(), strict=True)
     return Outcomes(said, list(problems))
+
+
+def unread_in(places: Sequence[int], values: Sequence[bytes | None]) -> list[tuple[int, str]]:
+    """Of outcomes, by their offsets: those that cannot be read, and why."""
+    found = ((place, outcome_in(value)) for place, value in zip(places, values, strict=True))
+    return [(place, one.why) for place, one in found if isinstance(one, Unread)]

@@ -35,6 +35,15 @@ class BronzeFiles:
         """Where the files of a topic are, as a path or a URI each."""
         return [self._files.uri(one) for one in self._by_topic().get(topic, ())]
 
+    @property
+    def files(self) -> list[TableFile]:
+        """Those that are read."""
+        return list(self._files.files)
+
+    def read_only(self, files: Sequence[TableFile]) -> None:
+        """Read these, whatever has been committed since they were named."""
+        self._files.files = list(files)
+
     def leave_out_damaged(self) -> list[str]:
         """Read every file to its end, and go on without those that cannot be; why, in words."""
         told = self._files.leave_out_damaged()

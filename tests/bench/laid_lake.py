@@ -17,10 +17,12 @@ from msgspec.structs import replace
 from events.codec import encode
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
 from lakehouse.landing import batches
-from lakehouse.tables import delta
+from lakehouse.tables import delta, left_states
 from lakehouse.tables.high_water import HighWater
 from lakehouse.tables.lake import lake_at
+from lakehouse.tables.left_states import LEFT_STATES
 from lakehouse.tables.specs import BRONZE
+from processors.fold import snapshot_codec
 from processors.fold.folder import Folder
 from processors.log.start import RECORDS_TOGETHER
 from tests.bench.control_log import ControlLog
@@ -29,6 +31,7 @@ from tests.support.generated_lake import batch_of, land_batch
 CLUSTER_ID, SETS = "cluster-1", 300
 BEGAN_MS, EVERY_MS = 1_767_225_600_000, 100
 AT_ONCE = 50_000
+"""States are left where a batch ends: a whole number of batches lies between two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +43,15 @@ class Laid:
     fold_s: float
 
 
-def lay(root: Path, commands: int, silver: bool) -> Laid:
-    """Commands and outcomes of so many commands; without silver only what a proof reads."""
+def lay(root: Path, commands: int, silver: bool, states: bool = False) -> Laid:
+    """Commands and outcomes of so many commands; without silver only what a proof reads. With
+    states also what the gold job leaves for proofs.
+    """
     log, folder = ControlLog(), Folder()
     log.grow(commands, SETS)
     lake = lake_at(root, CLUSTER_ID)
     delta.ensure_tables(lake)
+    delta.ensure_tables(lake, (LEFT_STATES,))
     for first in range(0, commands, AT_ONCE):
         values = log.records[first : first + AT_ONCE]
         outcomes = [_published(folder, offset, value) for offset, value in enumerate(values, first)]
@@ -64,6 +70,12 @@ def lay(root: Path, commands: int, silver: bool) -> Laid:
                     CLUSTER_ID, batch, mark, first // AT_ONCE, datetime.now(UTC)
                 )
                 deltalake.write_deltalake(lake.uri(BRONZE), rows, mode="append")
+        number, beyond = divmod(folder.next_offset, left_states.EVERY_COMMANDS)
+        if states and not beyond:
+            snapshot = snapshot_codec.dump(folder)
+            left_states.leave(
+                lake, left_states.EVERY_COMMANDS, {number - 1: snapshot}, datetime.now(UTC)
+            )
     return Laid(str(root), commands, _folding(log.records))
 
 

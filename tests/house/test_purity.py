@@ -98,7 +98,9 @@ SHELLS: dict[str, tuple[str, ...]] = {
     "lakehouse/tables": ("commit_lock", "file_locks", "lake", "landed_end", "listed_files"),
     "lakehouse/gold": ("aggregates", "aggregates_job", "job", "merge_spark"),
     "lakehouse/invariants": ("check",),
-    "lakehouse/proof": ("as_it_was", "history_file", "in_spark", "verify", "witnesses"),
+    "lakehouse/proof": (
+        "as_it_was", "history_file", "in_processes", "in_spark", "verify", "witnesses", "worker",
+    ),
     "lakehouse/sql": ("query_spark",),
     "lakehouse/answers": ("snapshot",),
     "lakehouse/care": ("maintain", "restate"),

@@ -14,13 +14,15 @@ from lakehouse.gold.specs import GOLD_TABLES, GoldTableSpec
 from lakehouse.tables.commit_lock import CommitLocks
 from lakehouse.tables.delta import read
 from lakehouse.tables.lake import Lake
+from lakehouse.tables.left_states import EVERY_COMMANDS
 
 Row = Mapping[str, Any]
 
 
-def job_of(lake: Lake, merge: Merge = merge_rows) -> GoldJob:
+def job_of(lake: Lake, merge: Merge = merge_rows, states_every: int = EVERY_COMMANDS) -> GoldJob:
     """A gold job with locks of its own."""
-    return GoldJob(lake, CommitLocks(lake.folder, [table.name for table in WRITTEN]), merge)
+    locks = CommitLocks(lake.folder, [table.name for table in WRITTEN])
+    return GoldJob(lake, locks, merge, states_every)
 
 
 def bring_up(job: GoldJob) -> int:

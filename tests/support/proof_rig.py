@@ -9,17 +9,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
+from lakehouse.proof.entries import BEGIN, COMMAND, SAID, Entries
+from lakehouse.proof.kept_state import kept_name, packed
 from lakehouse.proof.names import NAMED_COLUMNS, block_names, piece_name
+from lakehouse.proof.own_pass import judged
 from lakehouse.proof.pieces import publish_batches
 from lakehouse.proof.plan import Asked, Landed, Piece, Plan, Said, misbegun, plan, to_keep, verdict
-from lakehouse.proof.refold import BEGIN, COMMAND, SAID, Entry, RangeTold, prove
+from lakehouse.proof.refold import RangeFolded, prove
 from lakehouse.proof.verdict import Verdict
 from lakehouse.tables.specs import BRONZE
 
 Log = Sequence[tuple[int, bytes | None]]
+Entry = tuple[int, int, int, int, bytes | None]
+"""Start, offset, what it is, place, value (`proof.entries`)."""
 
 
 class ProofRig:
@@ -29,6 +35,8 @@ class ProofRig:
         self.size = size
         self.kept: dict[tuple[str, int], Piece] = {}
         self.states: dict[int, bytes] = {}
+        self.left: dict[int, bytes] = {}
+        """Compressed snapshots behind ranges that nobody proved."""
         self.folded: tuple[int, ...] = ()
         """Ranges that the last proof folded."""
 
@@ -41,7 +49,7 @@ class ProofRig:
         pieces = -(-(outcomes[-1][0] + 1) // self.size) if outcomes else 0
         names = {(COMMANDS_TOPIC, n): name for n, name in self._names(commands).items()}
         names |= {(OUTCOMES_TOPIC, n): name for n, name in self._names(outcomes).items()}
-        landed = Landed(self.size, names, self.kept, pieces)
+        landed = Landed(self.size, names, self.kept, pieces, frozenset(self.left))
         published = pa.Table.from_batches(publish_batches([arrow(outcomes)])).to_pylist()
         said = {
             n: self._said([row for row in published if row["log_offset"] // self.size == n])
@@ -50,16 +58,19 @@ class ProofRig:
         distrusted: set[int] = set()
         while True:
             made = plan(landed, asked, said, distrusted)
-            found = [*prove(self._entries(made, commands, published), self.size)]
-            told: dict[int, RangeTold] = {one.first // self.size: one for one, _ in found}
-            wrong = misbegun(landed, made, told)
+            begins = self._begins(made)
+            entries = self._entries(made, commands, published, begins)
+            found = {one.told.first // self.size: one for one in proven_in(entries, self.size)}
+            wrong = misbegun(landed, made, {r: one.told for r, one in found.items()})
             if not wrong:
                 break
             distrusted |= wrong
         self.folded = made.folded
-        for piece in to_keep(landed, made, told, said):
+        told, states = judged(found, begins)
+        names_of_states = {r: kept_name(state) for r, state in states.items()}
+        for piece in to_keep(landed, made, told, said, names_of_states):
             self.kept[piece.topic, piece.number] = piece
-        self.states |= {one.first // self.size: state for one, state in found if state is not None}
+        self.states |= states
         there = {offset for offset, _ in commands}
         missing = [(n, n) for n in range(made.wanted[0] * self.size, asked.last) if n not in there]
         return verdict(landed, made, told, missing=missing)
@@ -96,27 +107,47 @@ class ProofRig:
             sum(row["problem"] is not None for row in rows),
         )
 
-    def _entries(self, made: Plan, commands: Log, published: list[dict]) -> list[Entry]:  # type: ignore[type-arg]
+    def _begins(self, made: Plan) -> dict[int, bytes]:
+        left = {r: packed(state, b"") for r, state in self.left.items()}
+        known = left | self.states
+        return {r: known[r - 1] for r in made.begins if r - 1 in known}
+
+    def _entries(
+        self,
+        made: Plan,
+        commands: Log,
+        published: list[dict],  # type: ignore[type-arg]
+        begins: dict[int, bytes],
+    ) -> list[Entry]:
         size, boundary = self.size, made.boundary
         entries: list[Entry] = [
-            (start * size, start * size - 1, BEGIN, self.states[start - 1], None, None, None)
-            for start in made.begins
-            if start - 1 in self.states
+            (start * size, start * size - 1, BEGIN, -1, state) for start, state in begins.items()
         ]
         for offset, value in commands:
             if offset // size in made.starts and offset <= made.asked.last:
-                entries.append(
-                    (made.starts[offset // size] * size, offset, COMMAND, value, None, None, None)
-                )
+                entries.append((made.starts[offset // size] * size, offset, COMMAND, -1, value))
         for row in published:
-            offset, said = row["offset"], (row["digest"], row["outcome_hash"], row["publisher"])
-            if row["log_offset"] // size not in made.pieces or offset is None:
+            place, offset, value = row["log_offset"], row["offset"], row["value"]
+            if place // size not in made.pieces or offset is None:
                 continue
             if boundary is not None and offset == boundary * size - 1:
-                entries.append((boundary * size, offset, SAID, None, *said))
+                entries.append((boundary * size, offset, SAID, place, value))
             elif offset // size in made.starts:
-                entries.append((made.starts[offset // size] * size, offset, SAID, None, *said))
-        return sorted(entries, key=lambda entry: entry[:3])
+                entries.append((made.starts[offset // size] * size, offset, SAID, place, value))
+        return entries
+
+
+def proven_in(entries: Sequence[Entry], size: int, at_once: int = 1_000_000) -> list[RangeFolded]:
+    """What folding these in order gives; they come `at_once` at a time."""
+    ordered = sorted(entries, key=lambda entry: entry[:3])
+    parts = (ordered[at : at + at_once] for at in range(0, len(ordered), at_once))
+    return list(prove(map(columns, parts), size))
+
+
+def columns(entries: Sequence[Entry]) -> Entries:
+    """The same, as a worker has them."""
+    start, offset, what, place, value = zip(*entries, strict=True)
+    return Entries(*map(np.array, (start, offset, what, place)), list(value))
 
 
 def arrow(pairs: Log) -> pa.RecordBatch:

@@ -56,7 +56,8 @@ def _add_scope(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--spark",
         action="store_true",
-        help="fold in Spark, on all cores (without it from 200,000 unproven commands on)",
+        help="fold in Spark, on all cores (without it only a lake on an object store is, from "
+        "200,000 unproven commands on)",
     )
 
 
@@ -144,8 +145,14 @@ def _of_lake(arguments: argparse.Namespace) -> Verdict:
         arguments.from_start,
         renew=arguments.renew,
     )
-    if arguments.spark or verify.unproven_commands(lake, scope) >= verify.SPARK_FROM_COMMANDS:
+    unproven = 0 if arguments.spark else verify.unproven_commands(lake, scope)
+    is_far = lake.folder is None
+    cores = len(os.sched_getaffinity(0))
+    if arguments.spark or (is_far and unproven >= verify.SPARK_FROM_COMMANDS):
         verdict = _in_spark(lake, scope)
+    elif not is_far and unproven >= verify.BESIDE_FROM_COMMANDS and cores > 1:
+        with waiting.told(f"what was not proven yet is folded, in {cores} processes"):
+            verdict = verify.verify_beside(lake, scope, cores)
     else:
         with waiting.told("what was not proven yet is folded"):
             verdict = verify.verify_here(lake, scope)

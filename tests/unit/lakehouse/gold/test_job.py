@@ -1,5 +1,7 @@
 import shutil
+import zlib
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,13 @@ from lakehouse.gold.merge_spark import merge_in
 from lakehouse.gold.progress import GOLD_PROGRESS, read_mark
 from lakehouse.gold.rows import gold_rows
 from lakehouse.gold.specs import GOLD_BY_NAME, GoldTableSpec
+from lakehouse.tables import left_states
 from lakehouse.tables.delta import read
 from lakehouse.tables.lake import Lake
+from lakehouse.tables.left_states import LEFT_STATES
 from lakehouse.tables.specs import BY_NAME, DECISIONS
+from processors.fold import snapshot_codec
+from processors.fold.folder import Folder
 from tests.support.control_history import CLUSTER, CLUSTER_ID, NAME, History
 from tests.support.examples import some
 from tests.support.landed_log import (
@@ -352,3 +358,24 @@ def test_spark_merges_the_same_tables(
     lake = copy_of(half_made, tmp_path)
     assert 0 < bring_up(job_of(lake, merge_in(spark))) < len(HISTORY.records)
     assert rows_of(lake) == whole[1]
+
+
+def test_the_state_behind_every_so_many_commands_is_left_for_proofs(tmp_path: Path) -> None:
+    lake, every = lake_in(tmp_path), 7
+    job = job_of(lake, states_every=every)
+    ends = (0, 3, 11, 12, 29, len(HISTORY.records))
+    for number, (first, end) in enumerate(pairwise(ends)):
+        land(lake, records_of(HISTORY)[2 * first : 2 * end], number)
+        bring_up(job)
+    folder, expected = Folder(), {}
+    for offset, value in enumerate(HISTORY.records):
+        folder.apply(offset, value)
+        if (offset + 1) % every == 0:
+            expected[offset // every] = snapshot_codec.dump(folder)
+    job.forget()
+    bring_up(job)
+    job.close()
+    assert left_states.ranges(lake, every) == set(expected) and len(expected) > 3
+    found = left_states.states(lake, every, set(expected))
+    assert {r: zlib.decompress(one) for r, one in found.items()} == expected
+    assert read(lake, LEFT_STATES).num_rows == len(expected), "what is there is not left again"

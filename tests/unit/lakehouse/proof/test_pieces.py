@@ -5,16 +5,11 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
-from events.codec import decode
+from events.codec import decode, encode
 from lakehouse.proof.names import BlockName, block_names
-from lakehouse.proof.pieces import (
-    PUBLISHED_SCHEMA,
-    ROWS_PER_ARROW_BATCH,
-    name_batches,
-    outcome_hash,
-    publish_batches,
-)
+from lakehouse.proof.pieces import PUBLISHED_SCHEMA, name_batches, publish_batches
 from tests.support.control_history import with_master
 from tests.support.landed_log import outcome_records
 from tests.support.proof_rig import arrow
@@ -22,7 +17,10 @@ from tests.support.proof_rig import arrow
 PAST = with_master(1, 2, 3)
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 ENDS = {("t", 0): 24, ("t", 1): 8}
+LATER = 1_000
 OUTCOMES = [(offset, value) for *_, offset, value in outcome_records(PAST.records)]
+WIDE = [(at, OUTCOMES[0][1]) for at in (-1, 63, 64, 8191, 8192, 2**20, 2**31, 2**33, 2**34, 2**50)]
+"""Command offsets of any length, in order."""
 
 
 def batches(rows: list[tuple[int, int]], at_once: int) -> Iterator[pa.RecordBatch]:
@@ -63,13 +61,32 @@ def test_names_are_those_of_blocks_however_the_rows_come(at_once: int) -> None:
     assert [end for partition, end, _ in found if partition == 1] == [6, 8]
 
 
-def test_digest_and_content_of_published_outcomes() -> None:
-    [batch] = publish_batches([arrow(OUTCOMES)])
-    told = [decode(value or b"") for _, value in OUTCOMES]
+def test_which_commands_published_outcomes_are_about() -> None:
+    wide = [(LATER + at, encode(replace(decode(value), command_offset=at))) for at, value in WIDE]
+    [batch] = publish_batches([arrow([*OUTCOMES, *wide])])
     assert batch.schema == PUBLISHED_SCHEMA
-    assert batch.column("digest").to_pylist() == [outcome.digest.hex() for outcome in told]
-    assert batch.column("outcome_hash").to_pylist() == [outcome_hash(outcome) for outcome in told]
-    assert batch.column("offset").to_pylist() == list(range(len(OUTCOMES)))
+    assert batch.column("offset").to_pylist() == [*range(len(OUTCOMES)), *(at for at, _ in WIDE)]
+    assert batch.column("value").to_pylist() == [value for _, value in [*OUTCOMES, *wide]]
+    assert batch.column("problem").null_count == len(batch)
+
+
+def test_what_begins_with_nothing_that_is_known_is_read_as_a_whole() -> None:
+    rows: list[tuple[int, bytes | None]] = [
+        (0, None),
+        (1, b""),
+        (2, OUTCOMES[2][1]),
+        (3, b"y" * 99),
+    ]
+    [batch] = publish_batches([arrow(rows)])
+    assert batch.column("offset").to_pylist() == [None, None, 2, None]
+    assert [one is None for one in batch.column("problem").to_pylist()] == [
+        False,
+        False,
+        True,
+        False,
+    ]
+    [part] = publish_batches([arrow([*OUTCOMES, *rows[3:]]).slice(1)])
+    assert part.column("offset").to_pylist() == [*range(1, len(OUTCOMES)), None]
 
 
 def test_an_outcome_that_cannot_be_read_is_told_with_its_offset() -> None:
@@ -80,16 +97,12 @@ def test_an_outcome_that_cannot_be_read_is_told_with_its_offset() -> None:
 
 
 def test_an_outcome_beside_another_of_the_same_offset_is_told() -> None:
-    [batch] = publish_batches([arrow([*OUTCOMES[:3], (2, OUTCOMES[1][1]), *OUTCOMES[2:]])])
-    assert {
-        row
-        for row in zip(
-            batch.column("log_offset").to_pylist(), batch.column("problem").to_pylist(), strict=True
-        )
-        if row[1]
-    } == {(2, "landed twice, with other bytes")}
-
-
-def test_long_histories_leave_in_many_batches() -> None:
-    values: list[tuple[int, bytes | None]] = [(i, b"x") for i in range(ROWS_PER_ARROW_BATCH + 1)]
-    assert [b.num_rows for b in publish_batches([arrow(values)])] == [ROWS_PER_ARROW_BATCH, 1]
+    rows = [*OUTCOMES[:3], (2, OUTCOMES[1][1]), *OUTCOMES[2:]]
+    for parts in ([rows], [rows[:3], rows[3:]], [rows[:4], rows[4:]], [[one] for one in rows]):
+        told = [
+            (row["log_offset"], row["problem"])
+            for batch in publish_batches(map(arrow, parts))
+            for row in batch.to_pylist()
+            if row["problem"]
+        ]
+        assert set(told) == {(2, "landed twice, with other bytes")}

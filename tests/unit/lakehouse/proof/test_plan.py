@@ -5,18 +5,14 @@ of it from kept states.
 
 from __future__ import annotations
 
-import zlib
-
 import pytest
-from msgspec import msgpack
 from msgspec.structs import replace
 
 from events.changes import SettingsChanged
 from events.codec import decode, encode
 from events.topics import COMMANDS_TOPIC
+from lakehouse.proof.kept_state import packed, snapshot_of, unpacked
 from lakehouse.proof.plan import Asked
-from lakehouse.proof.refold import KeptState
-from processors.fold import snapshot_codec
 from tests.support.control_history import History, seen, with_master
 from tests.support.examples import some
 from tests.support.landed_log import outcome_records
@@ -186,11 +182,11 @@ def test_everything_again_folds_each_range_beside_the_others() -> None:
 
 def other_state(rig: ProofRig, number: int, **changes: object) -> bytes:
     """The kept state with something else in it, and the right digest."""
-    kept = msgpack.decode(zlib.decompress(rig.states[number]), type=KeptState)
-    folder = snapshot_codec.load(kept.snapshot)
-    sets = folder.state.sets
-    folder.state = folder.state.with_set(replace(sets["broker-a"], **changes))
-    return zlib.compress(msgpack.encode(replace(kept, snapshot=snapshot_codec.dump(folder))))
+    kept = unpacked(rig.states[number])
+    assert kept is not None
+    folder = kept.folder
+    folder.state = folder.state.with_set(replace(folder.state.sets["broker-a"], **changes))
+    return packed(snapshot_of(folder)[1], kept.carried)
 
 
 @pytest.mark.parametrize("asked", [None, Asked(0, LAST, everything=True)])

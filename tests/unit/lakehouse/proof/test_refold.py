@@ -11,19 +11,13 @@ from msgspec.structs import replace
 
 from events.codec import decode, encode
 from events.commands import ClusterFormed
-from lakehouse.proof.pieces import outcome_hash
-from lakehouse.proof.refold import (
-    BEGIN,
-    COMMAND,
-    SAID,
-    TOLD_SCHEMA,
-    Entry,
-    RangeTold,
-    prove,
-    prove_batches,
-)
+from events.outcomes import Outcome
+from lakehouse.proof.entries import BEGIN, COMMAND, ENTRY_COLUMNS, SAID
+from lakehouse.proof.kept_state import packed
+from lakehouse.proof.refold import TOLD_SCHEMA, RangeFolded, RangeTold, prove_batches
 from processors.fold.folder import Folder
 from tests.support.control_history import seen, with_master
+from tests.support.proof_rig import Entry, proven_in
 
 PAST = with_master(1, 2, 3)
 PAST.elect(-1, seen(1, alive=False), seen(2), seen(3), master_epoch=1)
@@ -34,7 +28,7 @@ ALL = 1_000
 
 def commands(records: list[bytes] = PAST.records, start: int = 0) -> list[Entry]:
     return [
-        (start, offset, COMMAND, value, None, None, None)
+        (start, offset, COMMAND, -1, value)
         for offset, value in enumerate(records)
         if offset >= start
     ]
@@ -43,15 +37,32 @@ def commands(records: list[bytes] = PAST.records, start: int = 0) -> list[Entry]
 def said(records: list[bytes] = PAST.records, start: int = 0, publisher: str = "n0") -> list[Entry]:
     folder, found = Folder(), []
     for offset, value in enumerate(records):
-        outcome = folder.apply(offset, value).outcome
-        found.append(
-            (start, offset, SAID, None, outcome.digest.hex(), outcome_hash(outcome), publisher)
-        )
+        outcome = replace(folder.apply(offset, value).outcome, publisher=publisher)
+        found.append((start, offset, SAID, offset, encode(outcome)))
     return [entry for entry in found if entry[1] >= start]
 
 
+def otherwise(entry: Entry, **fields: object) -> Entry:
+    """An outcome that says something else."""
+    outcome = decode(entry[4] or b"")
+    assert isinstance(outcome, Outcome)
+    return (*entry[:4], encode(replace(outcome, **fields)))
+
+
+def folded(entries: list[Entry], size: int = ALL) -> list[RangeFolded]:
+    """The same, however the entries come."""
+    found = proven_in(entries, size)
+    for at_once in (1, 3, 7):
+        assert proven_in(entries, size, at_once) == found
+    return found
+
+
 def told(entries: list[Entry], size: int = ALL) -> list[RangeTold]:
-    return [one for one, _ in prove(sorted(entries, key=lambda entry: entry[:3]), size)]
+    return [one.told for one in folded(entries, size)]
+
+
+def begin(start: int, state: bytes | None) -> Entry:
+    return (start, start - 1, BEGIN, -1, packed(state or b"", b"{}"))
 
 
 def test_folding_once_more_gives_the_digests_of_the_controllers() -> None:
@@ -83,19 +94,13 @@ def test_ranges_fold_to_the_same_and_each_begins_where_the_one_before_ended(size
 
 @pytest.mark.parametrize("size", [2, 5])
 def test_a_kept_state_goes_on_as_if_the_fold_had_never_stopped(size: int) -> None:
-    whole = [*prove(sorted(commands() + said(), key=lambda entry: entry[:3]), size)]
-    for number, (one, state) in enumerate(whole[:-1], 1):
+    whole = folded(commands() + said(), size)
+    for number, one in enumerate(whole[:-1], 1):
         start = number * size
-        begin: Entry = (start, start - 1, BEGIN, state, None, None, None)
-        rest = [
-            *prove(
-                sorted(
-                    [begin, *commands(start=start), *said(start=start)], key=lambda entry: entry[:3]
-                ),
-                size,
-            )
-        ]
-        assert rest == whole[number:], one.first
+        rest = folded([begin(start, one.state), *commands(start=start), *said(start=start)], size)
+        assert rest[0].told.begun and rest[0].told.before
+        rest[0].told.begun = ""
+        assert rest == whole[number:], one.told.first
 
 
 def test_a_kept_state_that_cannot_be_read_begins_nothing() -> None:
@@ -103,39 +108,49 @@ def test_a_kept_state_that_cannot_be_read_begins_nothing() -> None:
         b"",
         zlib.compress(b"x"),
         zlib.compress(msgpack.encode((b"regent-snapshot 2\nx\ny", b"{}"))),
+        packed(b"x", b"{}"),
     ):
-        begin: Entry = (4, 3, BEGIN, state, None, None, None)
+        entry: Entry = (4, 3, BEGIN, -1, state)
         assert (
-            told([begin, *commands(start=4), *said(start=4)], 4) == []
-            or not told([begin, *commands(start=4)], 4)[0].before
+            told([entry, *commands(start=4), *said(start=4)], 4) == []
+            or not told([entry, *commands(start=4)], 4)[0].before
         )
 
 
+def test_a_state_as_an_earlier_release_kept_it_begins_the_same() -> None:
+    """It compressed snapshot and invariants as one."""
+    whole = folded(commands() + said(), 4)
+    snapshot = zlib.decompress(whole[0].state or b"")
+    entry: Entry = (4, 3, BEGIN, -1, zlib.compress(msgpack.encode((snapshot, b"{}"))))
+    [first, *_] = told([entry, *commands(start=4), *said(start=4)], 4)
+    assert (first.before, first.after) == (whole[0].told.after, whole[1].told.after)
+
+
 def test_the_state_of_another_offset_begins_nothing() -> None:
-    _, state = next(iter(prove(sorted(commands() + said(), key=lambda entry: entry[:3]), 2)))
-    found = told([(4, 3, BEGIN, state, None, None, None), *commands(start=4)], 2)
+    state = folded(commands() + said(), 2)[0].state
+    found = told([begin(4, state), *commands(start=4)], 2)
     assert found and all((one.before, one.after, one.commands) == ("", "", 0) for one in found)
 
 
 def test_what_was_published_for_the_state_that_a_run_begins_with_is_compared() -> None:
-    _, state = next(iter(prove(sorted(commands() + said(), key=lambda entry: entry[:3]), 4)))
-    begin: Entry = (4, 3, BEGIN, state, None, None, None)
+    state = folded(commands() + said(), 4)[0].state
     before = (4, *said()[3][1:])
-    assert told([begin, before, *commands(start=4), *said(start=4)], 4)[0].first_mismatch is None
-    other = (*before[:4], "00" * 32, *before[5:])
-    assert told([begin, other, *commands(start=4), *said(start=4)], 4)[0].first_mismatch == 3
+    rest = [*commands(start=4), *said(start=4)]
+    assert told([begin(4, state), before, *rest], 4)[0].first_mismatch is None
+    other = otherwise(before, digest=bytes(32))
+    assert told([begin(4, state), other, *rest], 4)[0].first_mismatch == 3
 
 
 def test_batches_may_be_cut_anywhere() -> None:
     rows = sorted(commands() + said(), key=lambda entry: entry[:3])
-    types = [pa.int64(), pa.int64(), pa.int32(), pa.binary(), pa.string(), pa.string(), pa.string()]
+    types = [pa.int64(), pa.int64(), pa.int32(), pa.int64(), pa.binary()]
 
     def batch(piece: list[Entry]) -> pa.RecordBatch:
         columns = [
             pa.array(column, kind)
             for column, kind in zip(zip(*piece, strict=True), types, strict=True)
         ]
-        return pa.RecordBatch.from_arrays(columns, names=list("abcdefg"))
+        return pa.RecordBatch.from_arrays(columns, names=list(ENTRY_COLUMNS))
 
     whole = list(prove_batches([batch(rows)], 4))
     cut = list(prove_batches([batch(rows[:5]), batch(rows[5:6]), batch(rows[6:])], 4))
@@ -153,7 +168,7 @@ def test_after_a_hole_nothing_is_folded_and_the_range_has_no_end() -> None:
 
 
 def test_a_record_that_landed_twice_is_told_and_folded_once() -> None:
-    [one] = told([*commands(), commands()[2], (0, 3, COMMAND, b"other", None, None, None), *said()])
+    [one] = told([*commands(), commands()[2], (0, 3, COMMAND, -1, b"other"), *said()])
     assert dict(one.problems) == {2: "landed twice", 3: "landed twice, with other bytes"}
     assert one.digest == PAST.folder.digest.hex() and not one.is_sound
 
@@ -193,9 +208,34 @@ def test_what_was_not_published_is_counted_as_such() -> None:
 def test_of_two_publishers_both_are_named_and_neither_may_differ() -> None:
     [one] = told([*commands(), *said(), *said(publisher="n1")])
     assert (one.publishers, one.compared, one.first_mismatch) == (("n0", "n1"), LAST + 1, None)
-    lie = (*said()[4][:5], "another", "n1")
+    lie = otherwise(said()[4], code=77, publisher="n1")
     [one] = told([*commands(), *said(), lie])
     assert (one.first_mismatch, one.mismatches, one.proven) == (4, 1, 3)
+
+
+def test_what_cannot_be_read_was_not_published_and_is_told_with_its_own_offset() -> None:
+    entries = said()
+    cut = (*entries[4][:4], (entries[4][4] or b"")[:-1])
+    for rest in (commands(), [*commands()[:4], *commands()[5:]]):
+        [one] = told([*rest, *entries[:4], cut, *entries[5:]])
+        [(place, why)] = one.unread
+        assert (place, one.unread_pieces) == (4, (0,)) and why.startswith("unreadable: ")
+    [one] = told([*commands(), *entries[:4], cut, *entries[5:]])
+    assert (one.unsaid, one.compared, one.first_mismatch) == (1, LAST, None)
+
+
+def test_an_outcome_that_is_written_otherwise_says_the_same() -> None:
+    """As fastavro reads it: a map in two blocks."""
+    entry = otherwise(said()[4], phases={"applied": 5})
+    value = entry[4] or b""
+    block = b"\x02\x0eapplied\x0a"
+    assert value.endswith(block + b"\x00")
+    other = (
+        value[: -len(block) - 1] + b"\x01" + bytes((2 * (len(block) - 1),)) + block[1:] + b"\x00"
+    )
+    assert decode(other) == decode(value)
+    [one] = told([*commands(), *said()[:4], (*entry[:4], other), *said()[5:]])
+    assert (one.first_mismatch, one.unread, one.compared) == (None, (), LAST + 1)
 
 
 @pytest.mark.parametrize(
@@ -206,12 +246,10 @@ def test_the_state_is_compared_with_its_published_digest(
 ) -> None:
     monkeypatch.setattr("processors.fold.state_digest.STATE_DIGEST_EVERY", 1)
     entries = said()
-    assert "+" in str(entries[0][5])
     for at, entry in enumerate(entries):
-        content = str(entry[5]).partition("+")[0]
         if state == "not told":
-            entries[at] = (*entry[:5], content, entry[6])
+            entries[at] = otherwise(entry, state_digest=b"")
         elif state == "another" and at >= LAST - 1:
-            entries[at] = (*entry[:5], f"{content}+{bytes(32).hex()}", entry[6])
+            entries[at] = otherwise(entry, state_digest=bytes(32))
     [one] = told(commands() + entries)
     assert one.first_mismatch == mismatch and one.digest is not None

@@ -9,11 +9,13 @@ import pyarrow as pa
 import pytest
 
 from events.topics import COMMANDS_TOPIC
-from lakehouse.proof.in_process import COMMANDS, OUTCOMES, InProcess
+from lakehouse.proof.in_process import InProcess
 from lakehouse.proof.in_spark import InSpark
+from lakehouse.proof.kept_state import kept_name, packed
 from lakehouse.proof.known_names import Sizes
 from lakehouse.proof.pieces import PUBLISHED_SCHEMA, publish_batches
 from lakehouse.proof.plan import Asked, Landed, Piece, Said, plan
+from lakehouse.proof.tasks import COMMANDS, OUTCOMES
 from lakehouse.proof.work import Work, outcomes_of
 from lakehouse.tables.bronze_files import BronzeFiles
 from lakehouse.tables.lake import Lake
@@ -43,18 +45,17 @@ def all_of_it(work: Work, files: BronzeFiles) -> tuple[Any, ...]:
     pieces = -(-ends[OUTCOMES] // SIZES.piece)
     outcomes = work.outcomes(range(pieces))
     first = plan(Landed(4, {}, {}, pieces), Asked(0, LAST), outcomes.said)
-    folded = work.fold(first, {})
-    states = {told.first // 4: state for told, state in folded if state is not None}
+    folded = work.fold(first, {}).ranges
+    states = {one.told.first // 4: packed(one.state, b"{}") for one in folded if one.state}
     kept = {
-        (COMMANDS_TOPIC, n): Piece(COMMANDS_TOPIC, n, "", told.before, told.after)
-        for told, _ in folded
-        if (n := told.first // 4) in states
+        (COMMANDS_TOPIC, n): Piece(COMMANDS_TOPIC, n, "", "", kept_name(state))
+        for n, state in states.items()
     }
     part = plan(Landed(4, {}, kept, pieces), Asked(5, LAST, everything=True), outcomes.said)
     begins = {r: states[r - 1] for r in part.begins}
-    again = sorted(work.fold(part, begins), key=lambda one: one[0].first)
+    again = sorted(work.fold(part, begins).ranges, key=lambda one: one.told.first)
     work.close()
-    return names, outcomes, sorted(folded, key=lambda one: one[0].first), again
+    return names, outcomes, sorted(folded, key=lambda one: one.told.first), again
 
 
 @pytest.mark.spark
@@ -80,6 +81,6 @@ def test_this_process_and_spark_do_the_same_work(
     names, outcomes, folded, again = here
     assert len(names) == 4 and set(names[OUTCOMES]) >= {2, 3, 4, 5, LAST + 1}
     assert names[COMMANDS][2] and sorted(outcomes.said) == list(range(LAST // 4 + 1))
-    assert [told.first for told, _ in folded] == list(range(0, LAST + 1, 4))
-    assert [told.first for told, _ in again] == list(range(4, LAST + 1, 4))
-    assert all(told.first_mismatch is None for told, _ in [*folded, *again])
+    assert [one.told.first for one in folded] == list(range(0, LAST + 1, 4))
+    assert [one.told.first for one in again] == list(range(4, LAST + 1, 4))
+    assert all(one.told.first_mismatch is None for one in [*folded, *again])
