@@ -41,8 +41,12 @@ ALONE = {
 _NUMBER = re.compile(r"-?\d+(\.\d+)?\Z")
 _ADDRESS = re.compile(r"/?\d+\.\d+\.\d+\.\d+(:\d+)?")
 _UNIQUE = re.compile(r"[0-9A-F]{32}")
-# A Java broker alone has no slave, and each kind has its own settings.
-THEIRS_ALONE = {"26 settings", "28 runtime of a slave"}
+_FOLDER = re.compile(r"_/\S+")
+# Each kind has its own settings, and pages show whatever there is.
+OF_ITS_OWN = {"26 settings"}
+# Of a group that Java's 300 names and nobody made.
+NOT_AT_OURS = {"/-/exceptionDesc"}
+RUNTIME, OF_A_SLAVE = "28 runtime of the master", "28 runtime of a slave"
 
 Fields = dict[str, str]
 
@@ -122,12 +126,11 @@ def read(text: str) -> dict[str, str]:
 
 
 def compared(theirs: Mapping[str, str], ours: Mapping[str, str]) -> list[Row]:
-    """One row per question that Java answered, and one for what only ours refuse."""
-    rows = []
-    for question, answer in theirs.items():
-        if question in THEIRS_ALONE:
-            continue
-        rows.append(_row(question, answer, ours.get(question, "! was not asked")))
+    """One row per question. The Java broker is alone: a slave of ours has what its master has."""
+    asked = [one for one in theirs if one not in OF_ITS_OWN]
+    rows = [_row(one, theirs[one], ours.get(one, "! was not asked")) for one in asked]
+    if RUNTIME in theirs:
+        rows.append(_row(OF_A_SLAVE, theirs[RUNTIME], ours.get(OF_A_SLAVE, "! was not asked")))
     return rows
 
 
@@ -137,6 +140,8 @@ def _row(question: str, theirs: str, ours: str) -> Row:
         text = f"Java's: {theirs[:200]}; ours: {ours[:200]}" if not same else ours[:100]
         return Row(question, text, same)
     wanted, found = fields_of(theirs), fields_of(ours)
+    for path in NOT_AT_OURS:
+        wanted.pop(path, None)
     missing = {path: kind for path, kind in wanted.items() if found.get(path) != kind}
     shown = [f"{path}: {kind}, ours {found.get(path)}" for path, kind in missing.items()]
     text = "; ".join(shown[:SHOWN]) if missing else f"{len(wanted)} fields"
@@ -168,14 +173,15 @@ def _walk(path: str, value: Any, found: Fields) -> None:
 
 
 def _same(key: str) -> str:
-    return _UNIQUE.sub("ID", _ADDRESS.sub("ADDRESS", key))
+    return _FOLDER.sub("_FOLDER", _UNIQUE.sub("ID", _ADDRESS.sub("ADDRESS", key)))
 
 
 def _kind(value: Any) -> str:
     if isinstance(value, str):
-        parts = value.split(" ")
-        if value and all(_NUMBER.match(part) for part in parts):
-            return f"{len(parts)} numbers"
+        parts = value.split()
+        if parts and all(_NUMBER.match(part) for part in parts):
+            # a Java broker leaves out what it has not sampled yet, but for the blank before it
+            return "numbers" if " " in value else "number in text"
         return "text" if value else "nothing"
     if isinstance(value, bool) or value is None:
         return "nothing" if value is None else "yes or no"
