@@ -29,6 +29,8 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
  *
  *   question TAB answer as JSON
  *   question TAB ! failure
+ *
+ * With vip=true brokers are asked at their second port, as rocketmq-dashboard does unless told otherwise.
  */
 public final class AdminClient {
     private static final long CALL_MS = 10_000;

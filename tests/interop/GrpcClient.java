@@ -12,10 +12,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.Set;
+import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.function.BooleanSupplier;
-import java.util.function.Function;
 import org.apache.rocketmq.client.apis.ClientConfiguration;
 import org.apache.rocketmq.client.apis.ClientException;
 import org.apache.rocketmq.client.apis.ClientServiceProvider;
@@ -64,6 +63,8 @@ public final class GrpcClient {
     private static final long WARM_PAUSE_MS = 400;
     private static final long RETRY_PAUSE_MS = 20;
     private static final int SEND_THREADS = 4;
+    private static final int START_ATTEMPTS = 5;
+    private static final long START_PAUSE_MS = 2_000;
     private static final ClientServiceProvider PROVIDER = ClientServiceProvider.loadService();
     private static ClientConfiguration configuration;
     private static BufferedWriter out;
@@ -146,11 +147,11 @@ public final class GrpcClient {
         consumers.add(push("transaction", ended, FilterExpression.SUB_ALL, true));
         SimpleConsumer simple = simple("simple", normal);
         beside(() -> receipts(simple));
-        Producer producer = PROVIDER.newProducerBuilder().setClientConfiguration(configuration).setTopics(normal, fifo, delay, ended)
-            .setTransactionChecker(view -> {
+        Producer producer = started(() -> PROVIDER.newProducerBuilder().setClientConfiguration(configuration)
+            .setTopics(normal, fifo, delay, ended).setTransactionChecker(view -> {
                 write("asked," + number(view) + "," + System.currentTimeMillis());
                 return isCommitted(number(view)) ? TransactionResolution.COMMIT : TransactionResolution.ROLLBACK;
-            }).build();
+            }).build());
         warm(producer, normal, fifo, delay, ended);
         write("ready");
         for (int i = 0; i < messages; i++) sent("normal", i, message(normal, i), producer);
@@ -246,16 +247,16 @@ public final class GrpcClient {
     }
 
     private static PushConsumer push(String name, String topic, FilterExpression filter, boolean succeeds) throws Exception {
-        return PROVIDER.newPushConsumerBuilder().setClientConfiguration(configuration).setConsumerGroup("grpc-" + name)
+        return started(() -> PROVIDER.newPushConsumerBuilder().setClientConfiguration(configuration).setConsumerGroup("grpc-" + name)
             .setSubscriptionExpressions(Map.of(topic, filter)).setMessageListener(view -> {
                 got(name, view);
                 return succeeds || number(view) < 0 ? ConsumeResult.SUCCESS : ConsumeResult.FAILURE;
-            }).build();
+            }).build());
     }
 
     private static SimpleConsumer simple(String name, String topic) throws Exception {
-        return PROVIDER.newSimpleConsumerBuilder().setClientConfiguration(configuration).setConsumerGroup("grpc-" + name)
-            .setAwaitDuration(Duration.ofSeconds(5)).setSubscriptionExpressions(Map.of(topic, FilterExpression.SUB_ALL)).build();
+        return started(() -> PROVIDER.newSimpleConsumerBuilder().setClientConfiguration(configuration).setConsumerGroup("grpc-" + name)
+            .setAwaitDuration(Duration.ofSeconds(5)).setSubscriptionExpressions(Map.of(topic, FilterExpression.SUB_ALL)).build());
     }
 
     private static void got(String name, MessageView view) {
@@ -303,7 +304,8 @@ public final class GrpcClient {
         AtomicInteger next = new AtomicInteger(first);
         double perSecond = Double.parseDouble(options.get("rate"));
         // one attempt: every call that may have stored something is a line
-        Producer producer = PROVIDER.newProducerBuilder().setClientConfiguration(configuration).setTopics(topic).setMaxAttempts(1).build();
+        Producer producer = started(() -> PROVIDER.newProducerBuilder().setClientConfiguration(configuration).setTopics(topic)
+            .setMaxAttempts(1).build());
         long begun = System.nanoTime();
         List<Thread> threads = new ArrayList<>();
         for (int i = 0; i < SEND_THREADS; i++) threads.add(beside(() -> {
@@ -333,18 +335,19 @@ public final class GrpcClient {
         out = writer(options.get("popped"));
         BufferedWriter pushed = writer(options.get("pushed"));
         String topic = options.get("topic");
-        PROVIDER.newPushConsumerBuilder().setClientConfiguration(configuration).setConsumerGroup("grpc-pushed")
+        PushConsumer reader = started(() -> PROVIDER.newPushConsumerBuilder().setClientConfiguration(configuration).setConsumerGroup("grpc-pushed")
             .setSubscriptionExpressions(Map.of(topic, FilterExpression.SUB_ALL)).setMessageListener(view -> {
                 WARMED.put("pushed", Set.of("-"));
                 write(pushed, number(view) + "," + view.getDeliveryAttempt() + "," + ((MessageViewImpl) view).getOffset() + "," + System.currentTimeMillis());
                 return ConsumeResult.SUCCESS;
-            }).build();
+            }).build());
         SimpleConsumer consumer = simple("popped", topic);
         beside(() -> popped(consumer, Duration.ofMillis(Long.parseLong(options.get("invisibleMs")))));
-        Producer producer = PROVIDER.newProducerBuilder().setClientConfiguration(configuration).setTopics(topic).build();
+        Producer producer = started(() -> PROVIDER.newProducerBuilder().setClientConfiguration(configuration).setTopics(topic).build());
         while (!isWarm("pushed", "-") || !isWarm("popped", "-")) warmed(producer, message(topic, WARM).build());
         Files.createFile(Path.of(options.get("ready")));
         inputEnds();
+        reader.close();
     }
 
     private static void popped(SimpleConsumer consumer, Duration invisible) throws Exception {
@@ -385,6 +388,17 @@ public final class GrpcClient {
     private static void write(BufferedWriter file, String line) {
         synchronized (file) {
             try { file.write(line + "\n"); file.flush(); } catch (IOException error) { error.printStackTrace(); System.exit(1); }
+        }
+    }
+
+    /** A client asks for its settings once and waits 3 s: a busy machine makes it wait longer. */
+    private static <T> T started(Callable<T> build) throws Exception {
+        for (int attempt = 1; ; attempt++) {
+            try { return build.call(); } catch (Exception error) {
+                if (attempt == START_ATTEMPTS) throw error;
+                System.out.println("not started: " + said(error));
+                Thread.sleep(START_PAUSE_MS);
+            }
         }
     }
 

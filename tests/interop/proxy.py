@@ -120,7 +120,9 @@ def _read(out: Path) -> judged_proxy.Said:
 
 
 def _last(out: Path) -> list[str]:
-    return children.last_lines(out.with_suffix(".out"), 12)
+    """What it said, without the calls below an exception."""
+    said = children.last_lines(out.with_suffix(".out"), 60)
+    return [line for line in said if not line.startswith("\t") and " at " not in f" {line.strip()}"]
 
 
 def _until(runs: Callable[[], bool], condition: Callable[[], bool], limit_s: float) -> None:
