@@ -14,6 +14,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from brokers.remoting import fastjson
+from brokers.remoting.codes import RequestCode, ResponseCode
+from brokers.remoting.command import RemotingCommand
+from infra.controllers.calls import call
 from infra.problems import Problem
 from infra.processes import children
 from tests.features.counts import Blow, Counts
@@ -37,6 +41,7 @@ MESSAGES, RATE_PER_S = 1_200, 50
 KILL_AT = (0.25, 0.6)
 RELAYED_MESSAGES = 400
 STARTED_WITHIN_S = 90.0
+CALL_MS = 10_000
 # Questions about transactions come up to a minute behind the send, dead letters behind ten seconds.
 FEATURES_WITHIN_S = 180.0
 RECEIVED_WITHIN_S = 120.0
@@ -50,7 +55,7 @@ TWICE_WITHIN_MS = 1_500
 def run(stage: Stage) -> list[Row]:
     """One cluster, one proxy: features, a client of RocketMQ's own protocol, kills."""
     with own_cluster(stage) as cluster:
-        _made(stage, cluster)
+        _made(cluster)
         proxy = JavaProxy(stage, cluster.name_servers, CLUSTER)
         stage.java.adopt(proxy)
         try:
@@ -66,22 +71,28 @@ def run(stage: Stage) -> list[Row]:
         return rows
 
 
-def _made(stage: Stage, cluster: LocalCluster) -> None:
+def _made(cluster: LocalCluster) -> None:
     """Topics of each kind; a group whose order is kept, and one with a single retry."""
-    where = ("-n", cluster.name_servers[0], "-c", CLUSTER)
+    master = str(cluster.whole().master_address)
     topics = {f"Grpc{kind}": kind for kind in KINDS} | {LOADED: "NORMAL", RELAYED: "NORMAL"}
     for topic, kind in topics.items():
         # the proxy takes no message for a topic that is not there yet
-        words = ("-t", topic, "-r", "4", "-w", "4", "-a", f"+message.type={kind}")
-        _did(stage, "updateTopic", *where, *words)
-    _did(stage, "updateSubGroup", *where, "-g", "grpc-fifo", "-o", "true")
-    _did(stage, "updateSubGroup", *where, "-g", "grpc-dead", "-r", "1")
+        fields = {"topic": topic, "attributes": f"+message.type={kind}", "perm": "6"}
+        fields |= {"readQueueNums": "4", "writeQueueNums": "4", "topicFilterType": "SINGLE_TAG"}
+        fields |= {"defaultTopic": "TBW102", "topicSysFlag": "0", "order": "false"}
+        _did(master, RemotingCommand.request(RequestCode.UPDATE_AND_CREATE_TOPIC, fields))
+    for group in (
+        {"groupName": "grpc-fifo", "consumeMessageOrderly": True},
+        {"groupName": "grpc-dead", "retryMaxTimes": 1},
+    ):
+        code, body = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, fastjson.dumps(group)
+        _did(master, RemotingCommand.request(code, body=body))
 
 
-def _did(stage: Stage, *words: str) -> None:
-    text = stage.java.mqadmin(*words).text
-    if "success" not in text:
-        raise Problem(f"mqadmin {' '.join(words)} failed", text[-500:])
+def _did(master: str, request: RemotingCommand) -> None:
+    answer = call(master, request, CALL_MS)
+    if answer.code != ResponseCode.SUCCESS:
+        raise Problem(f"{master} answers {request.code} with {answer.code}", answer.remark or "")
 
 
 @contextmanager
