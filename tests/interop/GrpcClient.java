@@ -118,7 +118,7 @@ public final class GrpcClient {
         return Integer.parseInt(view.getKeys().iterator().next());
     }
 
-    /** Every third field of a handle is in the broker's own words: when it was popped, and for how long. */
+    /** When it was popped, when it may be seen again, and whether it is a retry: the broker's own words, out of the handle. */
     private static long[] times(MessageView view) {
         String[] handle = ((MessageViewImpl) view).getReceiptHandle().split(" ");
         long popped = Long.parseLong(handle[1]);
