@@ -369,6 +369,10 @@ class JavaWorld:
         self._add(found, start)
         return found
 
+    def adopt(self, process: JavaProcess) -> JavaProcess:
+        """Start a program of another module's; it ends with this world."""
+        return self._add(process, True)
+
     def _add(self, process: JavaProcess, start: bool) -> JavaProcess:
         process.home.mkdir(parents=True, exist_ok=True)
         self._processes.append(process)

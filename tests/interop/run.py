@@ -236,6 +236,18 @@ SCENARIOS = (
         "a pop consumer of the Java client while masters are killed: left, acknowledged",
     ),
     Scenario(
+        "proxy",
+        "proxy",
+        "the gRPC Java client through RocketMQ's proxy: every kind of message, filters, receipts, "
+        "the master killed",
+    ),
+    Scenario(
+        "dashboards",
+        "admin_beside",
+        "what rocketmq-dashboard and rocketmq-exporter ask, on a Java broker and on ours: fields "
+        "compared",
+    ),
+    Scenario(
         "stock-restarts-java",
         "stock_restarts:under_java",
         "rolling restarts, stops and hand-overs under the Java client with default settings: no "

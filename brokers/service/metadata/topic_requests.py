@@ -163,11 +163,14 @@ class TopicRequests(Service):
         )
 
     def dump_groups(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """201: all groups in one page; to our slaves in pieces."""
+        """201: all groups in one page, the system's own among them; to our slaves in pieces, as
+        they are.
+        """
         groups = self._tables.groups
         if FROM in request.ext:
             return table_piece(request, groups.text())
-        return whole_table(request, groups.text(), {"totalGroupNum": str(len(groups))})
+        page, count = groups.page()
+        return whole_table(request, page, {"totalGroupNum": str(count)})
 
     async def adopt(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """19010, from the master: success means that the table is on this replica's disk. A body

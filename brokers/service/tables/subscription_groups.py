@@ -37,6 +37,18 @@ DEFAULTS: dict[str, object] = {
     "whichBrokerWhenConsumeSlowly": 1,
 }
 
+# Every broker of RocketMQ has these from its start; its tools count on a table that is not empty.
+SYSTEM_GROUPS = (
+    "CID_ONS-HTTP-PROXY",
+    "CID_ONSAPI_OWNER",
+    "CID_ONSAPI_PERMISSION",
+    "CID_ONSAPI_PULL",
+    "CID_RMQ_SYS_TRANS",
+    "FILTERSRV_CONSUMER",
+    "SELF_TEST_C_GROUP",
+    "TOOLS_CONSUMER",
+)
+
 
 def group_refusal(group: str) -> str | None:
     """Why a consumer group cannot have this name, None when it can: RocketMQ's own rule (4.4)."""
@@ -68,6 +80,9 @@ def _deeper(value: object, levels: int) -> bool:
         return False
     inner = value.values() if isinstance(value, Mapping) else value
     return levels == 0 or any(_deeper(item, levels - 1) for item in inner)
+
+
+_SYSTEM_TEXTS = {name: settings_text({**DEFAULTS, "groupName": name}) for name in SYSTEM_GROUPS}
 
 
 class SubscriptionGroups:
@@ -196,12 +211,23 @@ class SubscriptionGroups:
         return len(self._groups)
 
     def text(self) -> bytes:
-        """`subscriptionGroup.json` and the body of 201. Only groups that changed are written
-        anew.
+        """`subscriptionGroup.json`, and what replicas of ours copy. Only groups that changed are
+        written anew.
         """
+        return self._document(self._joined(), self._forbidden)
+
+    def _joined(self) -> bytes:
         if self._text is None:
             self._text = b",".join(self._texts[name] for name in sorted(self._texts))
-        return self._document(self._text, self._forbidden)
+        return self._text
+
+    def page(self) -> tuple[bytes, int]:
+        """The body of 201 for tools and Java replicas, and how many groups it has: the system's
+        own are there, too, as at every broker of RocketMQ.
+        """
+        more = [text for name, text in _SYSTEM_TEXTS.items() if name not in self._texts]
+        groups = b",".join(part for part in (self._joined(), *more) if part)
+        return self._document(groups, self._forbidden), len(self._texts) + len(more)
 
     def text_of(self, group: str) -> bytes:
         """This group alone, the body of 19013; nothing of it when it is gone."""

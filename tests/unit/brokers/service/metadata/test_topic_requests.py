@@ -95,8 +95,22 @@ async def test_groups_are_set_and_dumped(tmp_path: Path) -> None:
         assert (await desk.ask(RemotingCommand.request(200, body=b"[]"))).code == 29
         answer = await desk.ask(RemotingCommand.request(201))
         table = fastjson.loads(answer.body)
-        assert answer.ext == {"totalGroupNum": "1"} and isinstance(table, dict)
-        assert table["subscriptionGroupTable"]["g"]["retryMaxTimes"] == 3
+        assert isinstance(table, dict)
+        groups = table["subscriptionGroupTable"]
+        assert answer.ext == {"totalGroupNum": str(len(groups))}
+        assert groups["g"]["retryMaxTimes"] == 3
+
+
+async def test_tools_find_the_groups_that_every_broker_has_and_our_slaves_only_those_that_were_made(
+    tmp_path: Path,
+) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        table = fastjson.loads((await desk.ask(RemotingCommand.request(201))).body)
+        assert isinstance(table, dict) and "TOOLS_CONSUMER" in table["subscriptionGroupTable"]
+        piece = (await desk.ask(RemotingCommand.request(201, {"regentTableFrom": "0"}))).body
+        table = fastjson.loads(piece)
+        assert isinstance(table, dict) and table["subscriptionGroupTable"] == {}
 
 
 async def test_slaves_read_the_topics_with_their_version(tmp_path: Path) -> None:

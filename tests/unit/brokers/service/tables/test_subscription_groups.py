@@ -4,7 +4,7 @@ import pytest
 
 from brokers.remoting import fastjson
 from brokers.service.tables import subscription_groups
-from brokers.service.tables.subscription_groups import SubscriptionGroups
+from brokers.service.tables.subscription_groups import SYSTEM_GROUPS, SubscriptionGroups
 
 
 def test_a_group_is_created_once_with_rocketmqs_defaults() -> None:
@@ -33,6 +33,18 @@ def test_a_slave_takes_the_table_over_once() -> None:
     master.ensure("g", 1)
     copy = SubscriptionGroups.from_wire(fastjson.loads(master.text()))
     assert slave.adopt(copy) and not slave.adopt(copy) and slave.get("g") == master.get("g")
+
+
+def test_the_page_for_tools_has_the_systems_groups_and_the_table_has_not() -> None:
+    groups = SubscriptionGroups()
+    for made in ((), ("g",), ("g", "TOOLS_CONSUMER")):
+        for name in made:
+            groups.put({"groupName": name, "retryMaxTimes": 3}, 1)
+        page, count = groups.page()
+        shown = SubscriptionGroups.from_wire(fastjson.loads(page))
+        assert shown.names() == sorted({*SYSTEM_GROUPS, *made}) and len(shown) == count
+        assert all(shown.retry_max(name) == 3 for name in made)
+        assert SubscriptionGroups.from_wire(fastjson.loads(groups.text())).names() == sorted(made)
 
 
 @pytest.mark.parametrize("body", [None, {}, {"subscriptionGroupTable": []}])
