@@ -140,8 +140,14 @@ class OwnPuts:
         def done(settled: asyncio.Future[PutStatus]) -> None:
             self.waiting -= messages
             self._settling.discard(settled)
-            ended = settled.cancelled() or settled.exception() is not None  # the broker stops
-            told(PutStatus.OUTCOME_UNKNOWN if ended else settled.result())
+            status = PutStatus.OUTCOME_UNKNOWN
+            if settled.cancelled():  # the broker stops
+                pass
+            elif (error := settled.exception()) is not None:
+                _log.error("what became of %d messages is not known", messages, exc_info=error)
+            else:
+                status = settled.result()
+            told(status)
 
         self._settling.add(settling)
         settling.add_done_callback(done)
