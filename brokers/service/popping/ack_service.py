@@ -33,12 +33,19 @@ CLOCK_BACK_MS = 3_600_000
 
 
 class AckService(Service):
-    """`freed(topic, group, queue id)`: messages of an ordered queue may be given again."""
+    """`freed(topic, group, queue id)`: messages of an ordered queue may be given again.
+    `soon(act)`: in the loop's next turn.
+    """
 
-    def __init__(self, terms: PopTerms, freed: Callable[[str, str, int], None]) -> None:
+    def __init__(
+        self,
+        terms: PopTerms,
+        freed: Callable[[str, str, int], None],
+        soon: Callable[[Callable[[], None]], object],
+    ) -> None:
         self._terms = terms
         self._freed = freed
-        self._express = ExpressAcks(terms)
+        self._express = ExpressAcks(terms, soon)
 
     def serves(self) -> dict[int, Served]:
         """They put records, which is the master's. 200051 has an express way."""
@@ -47,12 +54,13 @@ class AckService(Service):
             RequestCode.BATCH_ACK_MESSAGE: self.batch_ack,
             RequestCode.CHANGE_MESSAGE_INVISIBLETIME: self.change,
         }
-        served = {
+        served: dict[int, Served] = {
             code: Served(self._answering(serve), Where.MASTER, writes=True)
             for code, serve in handlers.items()
         }
-        ack = RequestCode.ACK_MESSAGE
-        return {**served, ack: replace(served[ack], express=self._express.take)}
+        ack = served[RequestCode.ACK_MESSAGE]
+        served[RequestCode.ACK_MESSAGE] = replace(ack, express=self._express.take)
+        return served
 
     def _answering(
         self, serve: Callable[[RemotingCommand], Awaitable[RemotingCommand]]

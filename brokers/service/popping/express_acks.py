@@ -8,8 +8,7 @@ long way answers.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -45,10 +44,11 @@ class _Taken(NamedTuple):
 
 
 class ExpressAcks:
-    """On the store's thread."""
+    """On the store's thread. `soon(act)`: in the loop's next turn."""
 
-    def __init__(self, terms: PopTerms) -> None:
+    def __init__(self, terms: PopTerms, soon: Callable[[Callable[[], None]], object]) -> None:
         self._terms = terms
+        self._soon = soon
         self._taken: list[_Taken] = []
         self._wall_ms = self._timer_ms = 0  # when the first of them was, by clock and timer
         self._forms: dict[AckOf, AckForm] = {}
@@ -77,7 +77,7 @@ class ExpressAcks:
         ):
             return False
         if not self._taken:
-            asyncio.get_running_loop().call_soon(self._flush)
+            self._soon(self._flush)
         self._taken.append(_Taken(connection, request, form.record(offset, self._wall_ms)))
         return True
 

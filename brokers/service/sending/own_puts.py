@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from brokers.clock import Clock
 from brokers.replica.put_rules import PutStatus, admit, code_of, combine
@@ -46,7 +46,7 @@ class OwnPuts:
         self._mastership, self._ack_timeout_ms = terms.mastership, terms.ack_timeout_ms
         self.store_host = terms.store_host
         self._together: list[tuple[Sequence[MessageFields], asyncio.Future[PutStatus]]] = []
-        self._settling: set[asyncio.Future[object]] = set()
+        self._settling: set[asyncio.Future[Any]] = set()
         self.waiting = 0
         """Messages that are in the log and whose outcome somebody waits for."""
 
