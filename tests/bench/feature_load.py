@@ -114,13 +114,12 @@ def pops(address: tuple[str, int], topic: str, count: int) -> int:
             "maxMsgNums": str(GIVEN),
             "invisibleTime": str(INVISIBLE_MS),
             "pollTime": "0",
-            "bornTime": str(time.time_ns() // 1_000_000),
             "initMode": "0",
             "expType": "TAG",
             "exp": "*",
             "order": "false",
         }
-        answer = await _popped(call, RemotingCommand.request(RequestCode.POP_MESSAGE, ext))
+        answer = await _popped(call, ext)
         asked = [
             _acknowledgement(topic, answer.ext, record.fields.queue_id, record.queue_offset, text)
             for record in decode_messages(answer.body)
@@ -169,9 +168,15 @@ def _checked(request: RemotingCommand, answer: RemotingCommand) -> RemotingComma
     return answer
 
 
-async def _popped(call: Call, request: RemotingCommand) -> RemotingCommand:
-    """The same; a queue that another one is popping from gives nothing for the moment."""
+async def _popped(call: Call, ext: dict[str, str]) -> RemotingCommand:
+    """The same; a queue that another one is popping from gives nothing for the moment, and a pop
+    that waited long on this machine is made anew, as clients do.
+    """
     for _ in range(POP_TRIES_MAX):
+        born_ms = time.time_ns() // 1_000_000
+        request = RemotingCommand.request(
+            RequestCode.POP_MESSAGE, {**ext, "bornTime": str(born_ms)}
+        )
         answer = await call(request)
         if answer.code not in NOTHING_NOW:
             break
