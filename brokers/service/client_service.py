@@ -202,7 +202,9 @@ class ClientService:
             self._store, self.tables, self.puts, self._clock, names, self._names.broker_name
         )
         if timers.enabled:
-            terms.timer = PopTimer(timers.timed.at, lambda: timers.delivered_until_ms)
+            terms.timer = PopTimer(
+                timers.timed.at, lambda: timers.delivered_until_ms, timers.now_ms
+            )
         terms.settings = settings or terms.settings
         terms.pending = self._pending
         terms.leads = lambda: self._roles.serves(writes=True)

@@ -17,7 +17,7 @@ from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.service.popping.handles import Handle
 from brokers.store.log.properties import decode_properties
-from brokers.store.log.records import decode_messages
+from brokers.store.log.records import StoredMessage, decode_messages
 from tests.bench import pipelined
 from tests.bench.send_load import QUEUES, send_request
 
@@ -103,7 +103,7 @@ def pulls(address: tuple[str, int], topic: str, count: int, per_queue: int) -> i
     return asyncio.run(_side_by_side(address, count, CONSUMERS, one))
 
 
-def pops(address: tuple[str, int], topic: str, count: int) -> int:
+def pops(address: tuple[str, int], topic: str, count: int, broker_name: str) -> int:
     """So many pops of GIVEN messages, each message acknowledged by itself, as clients do."""
 
     async def one(call: Call, number: int) -> int:
@@ -114,17 +114,15 @@ def pops(address: tuple[str, int], topic: str, count: int) -> int:
             "maxMsgNums": str(GIVEN),
             "invisibleTime": str(INVISIBLE_MS),
             "pollTime": "0",
-            "bornTime": str(time.time_ns() // 1_000_000),
             "initMode": "0",
             "expType": "TAG",
             "exp": "*",
             "order": "false",
         }
-        answer = await _popped(call, RemotingCommand.request(RequestCode.POP_MESSAGE, ext))
+        answer = await _popped(call, ext)
         asked = [
-            _acknowledgement(topic, answer.ext, record.fields.queue_id, record.queue_offset, text)
+            _acknowledgement(topic, answer.ext, broker_name, record)
             for record in decode_messages(answer.body)
-            for text in [decode_properties(record.fields.properties).get("POP_CK")]
         ]
         await asyncio.gather(*(_good(call, each) for each in asked))
         return len(asked)
@@ -133,8 +131,11 @@ def pops(address: tuple[str, int], topic: str, count: int) -> int:
 
 
 def _acknowledgement(
-    topic: str, ext: dict[str, str], queue_id: int, offset: int, handle: str | None
+    topic: str, ext: dict[str, str], broker_name: str, record: StoredMessage
 ) -> RemotingCommand:
+    """The handle names the broker as its check point does: else it would end none."""
+    queue_id, offset = record.fields.queue_id, record.queue_offset
+    handle = decode_properties(record.fields.properties).get("POP_CK")
     if handle is None:
         [start] = [
             int(entry.split(" ")[2])
@@ -142,7 +143,7 @@ def _acknowledgement(
             if entry.split(" ")[:2] == ["0", str(queue_id)]
         ]
         times = int(ext["popTime"]), int(ext["invisibleTime"]), int(ext["reviveQid"])
-        handle = Handle(start, *times, "0", "bench", queue_id, offset).text()
+        handle = Handle(start, *times, "0", broker_name, queue_id, offset).text()
     return RemotingCommand.request(
         RequestCode.ACK_MESSAGE,
         {
@@ -169,9 +170,15 @@ def _checked(request: RemotingCommand, answer: RemotingCommand) -> RemotingComma
     return answer
 
 
-async def _popped(call: Call, request: RemotingCommand) -> RemotingCommand:
-    """The same; a queue that another one is popping from gives nothing for the moment."""
+async def _popped(call: Call, ext: dict[str, str]) -> RemotingCommand:
+    """The same; a queue that another one is popping from gives nothing for the moment, and a pop
+    that waited long on this machine is made anew, as clients do.
+    """
     for _ in range(POP_TRIES_MAX):
+        born_ms = time.time_ns() // 1_000_000
+        request = RemotingCommand.request(
+            RequestCode.POP_MESSAGE, {**ext, "bornTime": str(born_ms)}
+        )
         answer = await call(request)
         if answer.code not in NOTHING_NOW:
             break

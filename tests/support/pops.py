@@ -35,7 +35,9 @@ class Wheel:
         self._waiting: list[tuple[int, int, StoredMessage]] = []
         self._until_ms = 0
         self.stopped = False
-        desk.service.popping.terms.timer = PopTimer(self.waiting, self.turn)
+        desk.service.popping.terms.timer = PopTimer(
+            self.waiting, self.turn, lambda: desk.clock.wall_ms()
+        )
 
     def waiting(self, message: MessageFields, deliver_ms: int) -> MessageFields:
         """In the slot that is over at its time."""

@@ -8,6 +8,7 @@ invisible time has its check point. Refuses to know: when messages come back.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
@@ -15,6 +16,7 @@ from brokers.remoting.connection import Answer, Connection
 from brokers.remoting.fields import BadField
 from brokers.replica.put_rules import PutStatus, code_of
 from brokers.service.popping.ack_requests import AckRequest, BatchEntry, parse_ack, parse_batch
+from brokers.service.popping.express_acks import ExpressAcks
 from brokers.service.popping.handles import BadHandle, Handle, parse_handle
 from brokers.service.popping.names import ORDERED_REVIVE_QUEUE
 from brokers.service.popping.ordered import Acked
@@ -31,23 +33,34 @@ CLOCK_BACK_MS = 3_600_000
 
 
 class AckService(Service):
-    """`freed(topic, group, queue id)`: messages of an ordered queue may be given again."""
+    """`freed(topic, group, queue id)`: messages of an ordered queue may be given again.
+    `soon(act)`: in the loop's next turn.
+    """
 
-    def __init__(self, terms: PopTerms, freed: Callable[[str, str, int], None]) -> None:
+    def __init__(
+        self,
+        terms: PopTerms,
+        freed: Callable[[str, str, int], None],
+        soon: Callable[[Callable[[], None]], object],
+    ) -> None:
         self._terms = terms
         self._freed = freed
+        self._express = ExpressAcks(terms, soon)
 
     def serves(self) -> dict[int, Served]:
-        """They put records, which is the master's."""
+        """They put records, which is the master's. 200051 has an express way."""
         handlers = {
             RequestCode.ACK_MESSAGE: self.ack,
             RequestCode.BATCH_ACK_MESSAGE: self.batch_ack,
             RequestCode.CHANGE_MESSAGE_INVISIBLETIME: self.change,
         }
-        return {
+        served: dict[int, Served] = {
             code: Served(self._answering(serve), Where.MASTER, writes=True)
             for code, serve in handlers.items()
         }
+        ack = served[RequestCode.ACK_MESSAGE]
+        served[RequestCode.ACK_MESSAGE] = replace(ack, express=self._express.take)
+        return served
 
     def _answering(
         self, serve: Callable[[RemotingCommand], Awaitable[RemotingCommand]]

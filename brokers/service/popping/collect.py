@@ -28,6 +28,7 @@ from brokers.service.popping.records import CheckPoint, Key
 from brokers.service.popping.retry_records import as_popped
 from brokers.service.popping.terms import PopTerms
 from brokers.service.sending.log_writes import NotPut
+from brokers.store.log.checked_records import queue_offsets
 from brokers.store.log.records import decode_messages
 from brokers.store.queues.query import BODY_BYTES_MAX, MESSAGES_MAX
 
@@ -203,14 +204,12 @@ class Collector:
         self, pop: PopRequest, topic: str, queue_id: int, found: Found, got: Collected
     ) -> Taken:
         start, body = found.start, found.body
-        records = decode_messages(body)
-        kind = kind_of(topic)
-        offsets = tuple(record.queue_offset for record in records)
+        kind, offsets = kind_of(topic), queue_offsets(body)
         if topic != pop.topic:
             usual = got.pop_ms, pop.invisible_ms, got.revive_queue, kind, self._terms.broker_name
             body = b"".join(
                 as_popped(record, pop.topic, Handle(start, *usual, queue_id, record.queue_offset))
-                for record in records
+                for record in decode_messages(body)
             )
         return Taken(topic, Popped(kind, queue_id, start, offsets), body, found.next_offset)
 

@@ -48,7 +48,7 @@ class Popping:
         self.pops = PopService(terms, reader, self.collector, filters, make_group, counts)
         self.peeks = PeekService(terms, self.collector, self.pops.unreadable)
         self.pops.freed = self.peeks.wake
-        self.acks = AckService(terms, self.pops.wake)
+        self.acks = AckService(terms, self.pops.wake, soon)
         self.revive = ReviveService(terms, repair, soon, made)
         self.assignments = AssignmentService(terms, groups, make_group, routes)
 

@@ -33,6 +33,7 @@ from brokers.service.popping.terms import PopTerms
 from brokers.service.role.services import Served, Service
 from brokers.service.sending.log_writes import NotPut
 from brokers.service.tables.topics import TopicConfig
+from brokers.store.log.checked_records import body_and_properties, size_and_places
 from brokers.store.log.integrity import BadRecord as DamagedRecord
 from brokers.store.log.properties import property_value
 from brokers.store.log.records import MessageFields, RecordError, StoredMessage, decode_messages
@@ -57,6 +58,8 @@ EARLY_MS = 60_000
 
 # Records that are passed over are told one by one, then one of so many.
 TOLD_MAX = 100
+
+_CHECK_POINT, _ACK, _BATCH_ACK = (tag.encode() for tag in (CHECK_POINT_TAG, ACK_TAG, BATCH_ACK_TAG))
 
 _log = logging.getLogger("regent.broker.pop")
 
@@ -198,8 +201,11 @@ class ReviveService(Service):
         """Whether the queue was gone on in."""
         points = queue.points
         if found.status is GetStatus.FOUND:
-            for record in decode_messages(found.body):
-                self._record(queue, record)
+            body, at = found.body, 0
+            while at < len(body):
+                size, queue_offset, _ = size_and_places(body, at)
+                self._record(queue, queue_offset, *body_and_properties(body, at, at + size))
+                at += size
             points.next_offset = found.next_offset
             queue.damaged_since = None
             return True
@@ -217,19 +223,22 @@ class ReviveService(Service):
         queue.damaged_since = None
         return True
 
-    def _record(self, queue: ReviveQueue, record: StoredMessage) -> None:
-        tag = (property_value(record.fields.properties, b"TAGS") or b"").decode("utf-8", "replace")
-        body, own = bytes(record.fields.body), self._terms.broker_name
+    def _record(
+        self, queue: ReviveQueue, queue_offset: int, body: bytes, properties: bytes
+    ) -> None:
+        tag, own = property_value(properties, b"TAGS"), self._terms.broker_name
         try:
-            if tag == CHECK_POINT_TAG:
+            if tag == _ACK:
+                queue.points.ack(read_ack(body, own, batch=False))
+            elif tag == _CHECK_POINT:
                 point = read_check_point(body, own)
-                known = queue.points.check_point(point, record.queue_offset)
+                known = queue.points.check_point(point, queue_offset)
                 if point.visible_ms - self._now_ms() > EARLY_MS and known.is_open:
                     queue.early.append(known)
-            elif tag in (ACK_TAG, BATCH_ACK_TAG):
-                queue.points.ack(read_ack(body, own, batch=tag == BATCH_ACK_TAG))
+            elif tag == _BATCH_ACK:
+                queue.points.ack(read_ack(body, own, batch=True))
         except BadRecord as error:
-            self._park(queue, record.queue_offset, str(error))
+            self._park(queue, queue_offset, str(error))
 
     def _now_ms(self) -> int:
         """A clock that was set back makes nothing early: the timer would deliver it at once."""

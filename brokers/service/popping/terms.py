@@ -30,14 +30,15 @@ from brokers.store.store import MessageStore
 
 @dataclass(frozen=True, slots=True)
 class PopTimer:
-    """What pop needs of the timer. `waiting(message, deliver_ms)`: the form in which a message
-    waits for its time; itself when that is over. ValueError: it cannot be stored.
-    `delivered_until_ms()`: everything that waited for an earlier time, in ms since 1970, is in the
+    """What pop needs of the timer, times in ms since 1970. `waiting(message, deliver_ms)`: the form
+    in which a message waits for its time; itself when that is over by `now_ms()`. ValueError: it
+    cannot be stored. `delivered_until_ms()`: everything that waited for an earlier time is in the
     log under its own topic.
     """
 
     waiting: Callable[[MessageFields, int], MessageFields]
     delivered_until_ms: Callable[[], int]
+    now_ms: Callable[[], int]
 
 
 @dataclass(frozen=True, slots=True)

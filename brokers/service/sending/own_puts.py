@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from brokers.clock import Clock
 from brokers.replica.put_rules import PutStatus, admit, code_of, combine
@@ -46,7 +46,7 @@ class OwnPuts:
         self._mastership, self._ack_timeout_ms = terms.mastership, terms.ack_timeout_ms
         self.store_host = terms.store_host
         self._together: list[tuple[Sequence[MessageFields], asyncio.Future[PutStatus]]] = []
-        self._settling: set[asyncio.Task[None]] = set()
+        self._settling: set[asyncio.Future[Any]] = set()
         self.waiting = 0
         """Messages that are in the log and whose outcome somebody waits for."""
 
@@ -131,6 +131,26 @@ class OwnPuts:
         finally:
             for done in waiting:  # the broker stops
                 done.cancel()
+
+    def tell(self, end_offset: int, messages: int, told: Callable[[PutStatus], None]) -> None:
+        """`told(status)`, once: what becomes of so many messages that `append` put up to there."""
+        self.waiting += messages
+        settling = asyncio.ensure_future(self.settled(end_offset))
+
+        def done(settled: asyncio.Future[PutStatus]) -> None:
+            self.waiting -= messages
+            self._settling.discard(settled)
+            status = PutStatus.OUTCOME_UNKNOWN
+            if settled.cancelled():  # the broker stops
+                pass
+            elif (error := settled.exception()) is not None:
+                _log.error("what became of %d messages is not known", messages, exc_info=error)
+            else:
+                status = settled.result()
+            told(status)
+
+        self._settling.add(settling)
+        settling.add_done_callback(done)
 
     async def settled(self, end_offset: int) -> PutStatus:
         """What becomes of the log up to there: every member has it, or not in time."""

@@ -49,6 +49,7 @@ NEVER_ENQUEUED = 2**63 - 1
 _ASKS = b"TIMER_D"
 _NUMBER = re.compile(rb"[+-]?[0-9]{1,19}\Z")
 _OUT = OUT_MS.encode() + b"\x01"
+_DELIVER = DELIVER_MS.encode()
 _GOES_NAMES = tuple(name.encode() for name in (OUT_MS, REAL_TOPIC, REAL_QUEUE))
 # How a time is asked for, the first one that wins in front; 0: it is no delay.
 _UNITS_MS = ((DELAY_SEC.encode(), 1_000), (DELAY_MS.encode(), 1), (DELIVER_MS.encode(), 0))
@@ -203,10 +204,11 @@ class Timed:
         """
         if deliver_ms <= self._now_ms():
             return message
-        found = decode_properties(message.properties)
-        found[DELIVER_MS] = str(deliver_ms)
-        asking = replace(message, properties=stored_form(found))
-        return _waiting_form(asking, self._rules.slot_of(deliver_ms))
+        if property_value(message.properties, _DELIVER) != b"%d" % deliver_ms:
+            found = decode_properties(message.properties)
+            found[DELIVER_MS] = str(deliver_ms)
+            message = replace(message, properties=stored_form(found))
+        return _waiting_form(message, self._rules.slot_of(deliver_ms))
 
     def _in_wheel(self, message: MessageFields, deliver_ms: int) -> MessageFields:
         slot_ms, most = self._rules.slot_of(deliver_ms), self._rules.slot_messages

@@ -22,18 +22,13 @@ from brokers.service.timers.deliveries import Deliveries
 from brokers.service.timers.formats import Unit
 from brokers.service.timers.progress import Progress
 from brokers.service.timers.slot_reader import records_of
-from brokers.service.timers.time_rules import target_of
+from brokers.service.timers.time_rules import Target, target_of
 from brokers.service.timers.timer_files import Entry, TimerFiles
 from brokers.service.timers.waiting_counts import WaitingCounts
+from brokers.store.log.checked_records import property_text, size_and_places
 from brokers.store.log.integrity import BadRecord
 from brokers.store.log.properties import topic_hash
-from brokers.store.log.records import (
-    MessageFields,
-    StoredMessage,
-    decode_message,
-    property_text,
-    size_and_places,
-)
+from brokers.store.log.records import MessageFields, StoredMessage, decode_message
 from brokers.store.queues.query import MESSAGES_MAX, GetStatus
 from brokers.store.store import MessageStore
 
@@ -51,6 +46,15 @@ class WheelNow(NamedTuple):
     counts: WaitingCounts | None = None
     reading_ms: int | None = None
     until: int | None = None
+
+
+class _Aim(NamedTuple):
+    """Where a message goes, as it says and as the wheel has it at the time of one slice."""
+
+    goes: Waiting
+    slot_ms: int
+    target: Target
+    topic_hash: int
 
 
 class Intake:
@@ -109,10 +113,11 @@ class Intake:
         # a run of one kind, so that all of it is done, or nothing
         entries: list[Entry] = []
         copies: list[MessageFields] = []
-        end_offset, behind, begin = 0, at, 0
+        end_offset, behind, begin, aim = 0, at, 0, None
         while begin < len(found.body):
             placed = size, queue_offset, physical_offset = size_and_places(found.body, begin)
-            goes = self._place_of(found.body, begin, placed, wheel)
+            aim = self._aim(found.body, begin, placed, wheel, aim)
+            goes = None if aim is None else self._place_of(found.body, begin, placed, wheel, aim)
             if (isinstance(goes, Entry) and copies) or (
                 isinstance(goes, MessageFields) and entries
             ):
@@ -132,29 +137,39 @@ class Intake:
         wheel.progress.enqueued(at, end_offset)
         return True
 
+    def _aim(
+        self, data: bytes, at: int, placed: tuple[int, int, int], wheel: WheelNow, last: _Aim | None
+    ) -> _Aim | None:
+        """Of the message at `at`, which the query checked; None: it does not say. `last`: of the
+        one before it, which often says the same.
+        """
+        try:
+            goes = waiting_of(property_text(data, at, at + placed[0]))
+        except ValueError as error:
+            self._deliveries.park(str(error), placed[1])
+            return None
+        if last is not None and goes is last.goes:
+            return last
+        slot_ms = self._rules.floor(goes.slot_ms)
+        target = target_of(slot_ms, wheel.write_ms, self._rules, follows=wheel.until is not None)
+        name = topic_hash if wheel.counts is None else wheel.counts.name
+        return _Aim(goes, slot_ms, target, name(goes.topic))
+
     def _place_of(
-        self, data: bytes, at: int, placed: tuple[int, int, int], wheel: WheelNow
+        self, data: bytes, at: int, placed: tuple[int, int, int], wheel: WheelNow, aim: _Aim
     ) -> Entry | MessageFields | None:
-        """What goes into the wheel of the message at `at`, which the query checked; a copy, where
-        the slot was read already; None: nothing is to be done.
+        """What goes into the wheel of the message at `at`; a copy, where the slot was read already;
+        None: nothing is to be done.
         """
         progress = wheel.progress
         size, queue_offset, physical_offset = placed
-        try:
-            goes = waiting_of(property_text(data, at, at + size))
-        except ValueError as error:
-            self._deliveries.park(str(error), queue_offset)
-            return None
-        slot_ms = self._rules.floor(goes.slot_ms)
+        goes, slot_ms, target, name_hash = aim
         if progress.was_delivered(queue_offset, slot_ms):
             return None
-        follows = wheel.until is not None
-        if not follows and (slot_ms < progress.read_ms or slot_ms == wheel.reading_ms):
+        if wheel.until is None and (slot_ms < progress.read_ms or slot_ms == wheel.reading_ms):
             return self._late(decode_message(data, at, check_body=False).fields, goes)
-        target = target_of(slot_ms, wheel.write_ms, self._rules, follows=follows)
-        name = topic_hash if wheel.counts is None else wheel.counts.name
-        place = physical_offset, size
-        return Entry(target, wheel.write_ms, *place, name(goes.topic), goes.deletes is not None)
+        deletes = goes.deletes is not None
+        return Entry(target, wheel.write_ms, physical_offset, size, name_hash, deletes)
 
     def _late(self, fields: MessageFields, goes: Waiting) -> MessageFields | None:
         """Its slot is over. A recall that comes too late does nothing."""

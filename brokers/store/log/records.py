@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ipaddress
 import struct
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 from zlib import crc32
@@ -36,7 +35,7 @@ SYS_FLAG_COMMIT = 0x8
 SYS_FLAG_ROLLBACK = 0xC
 SYS_FLAG_BORN_HOST_V6 = 0x10
 SYS_FLAG_STORE_HOST_V6 = 0x20
-_HOSTS_V6 = SYS_FLAG_BORN_HOST_V6 | SYS_FLAG_STORE_HOST_V6
+HOSTS_V6 = SYS_FLAG_BORN_HOST_V6 | SYS_FLAG_STORE_HOST_V6
 
 _HEAD = struct.Struct(">iIIiiqqiq")  # up to and with bornTimestamp
 # everything in front of the body, with two IPv4 hosts
@@ -45,11 +44,9 @@ _MIDDLE = struct.Struct(">iqi")  # reconsumeTimes, preparedTransactionOffset, bo
 _I64 = struct.Struct(">q")
 _U16 = struct.Struct(">H")
 _SIZE_AND_MAGIC = struct.Struct(">iI")
-_PLACES = struct.Struct(">i16xqq")  # size, queue offset, offset in the log
 _HOST_LENGTHS = (8, 20)
-# From behind the size on: magic, system flags and the body's length, with two IPv4 hosts.
-_BEFORE_PROPERTIES_V4 = struct.Struct(">I28xi44xi")
-_BODY_AT_V4 = 88
+# Of a message with two IPv4 hosts.
+BODY_AT_V4 = 88
 
 
 class RecordError(Exception):
@@ -81,8 +78,7 @@ class MessageFields(Struct, frozen=True, gc=False):
     prepared_transaction_offset: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class StoredMessage:
+class StoredMessage(Struct, frozen=True, gc=False):
     """A message read back: its fields and what the log added. `size` and offsets in bytes, times in
     ms since 1970.
     """
@@ -219,7 +215,7 @@ def encode_parts(
                 message.flag,
                 queue_offset,
                 physical_offset,
-                message.sys_flag & ~_HOSTS_V6,
+                message.sys_flag & ~HOSTS_V6,
                 message.born_ms,
                 born_host,
                 store_ms,
@@ -244,7 +240,7 @@ def _before_body(
     born_host, store_host = message.born_host, message.store_host
     if len(born_host) not in _HOST_LENGTHS or len(store_host) not in _HOST_LENGTHS:
         raise RecordError("host is not 8 or 20 bytes")
-    sys_flag = message.sys_flag & ~_HOSTS_V6
+    sys_flag = message.sys_flag & ~HOSTS_V6
     if len(born_host) == 20:
         sys_flag |= SYS_FLAG_BORN_HOST_V6
     if len(store_host) == 20:
@@ -322,22 +318,6 @@ def _layout(data: bytes | memoryview, at: int) -> _Layout:
     )
 
 
-def property_text(data: bytes, at: int, end: int) -> bytes:
-    """The text form of a message's properties. The message lies at [at, end), and was checked."""
-    magic, sys_flag, body_bytes = _BEFORE_PROPERTIES_V4.unpack_from(data, at + 4)
-    if magic != MAGIC_V1 or sys_flag & _HOSTS_V6:
-        return data[_layout(data, at).properties_at : end]
-    topic_at = at + _BODY_AT_V4 + body_bytes
-    return data[topic_at + 3 + data[topic_at] : end]
-
-
-def size_and_places(data: bytes, at: int) -> tuple[int, int, int]:
-    """Size in bytes, queue offset and offset in the log of the message at `at`, which was
-    checked.
-    """
-    return _PLACES.unpack_from(data, at)
-
-
 def _body_end(layout: _Layout) -> int:
     return layout.topic_at - (1 if layout.head[1] == MAGIC_V1 else 2)
 
@@ -380,6 +360,65 @@ def read_record(data: bytes, at: int, *, check_body: bool) -> Record:
 
 def decode_message(data: bytes, at: int = 0, *, check_body: bool = True) -> StoredMessage:
     """The whole message at `at` of `data`. RecordError when it is not complete and valid."""
+    usual = _usual_message(data, at, check_body=check_body) if type(data) is bytes else None
+    return decode_carefully(data, at, check_body=check_body) if usual is None else usual
+
+
+def _usual_message(data: bytes, at: int, *, check_body: bool) -> StoredMessage | None:
+    """A message of version 1 with IPv4 hosts, in one go; None: it is another one, or not valid."""
+    if len(data) - at < MESSAGE_BYTES_MIN:
+        return None
+    (
+        size,
+        magic,
+        crc,
+        queue_id,
+        flag,
+        queue_offset,
+        physical_offset,
+        sys_flag,
+        born_ms,
+        born_host,
+        store_ms,
+        store_host,
+        reconsume_times,
+        prepared_offset,
+        body_bytes,
+    ) = _BEFORE_BODY_V4.unpack_from(data, at)
+    end, body_at = at + size, at + BODY_AT_V4
+    topic_at = body_at + body_bytes + 1
+    if magic != MAGIC_V1 or sys_flag & HOSTS_V6 or not body_at < topic_at <= end <= len(data):
+        return None
+    properties_at = topic_at + data[topic_at - 1] + 2
+    if not topic_at + 2 <= properties_at <= end or properties_at - topic_at - 2 > (
+        TOPIC_BYTES_MAX_V1
+    ):
+        return None
+    properties_bytes = data[properties_at - 2] << 8 | data[properties_at - 1]
+    body, properties = data[body_at : topic_at - 1], data[properties_at:end]
+    if properties_bytes != len(properties) or properties_bytes > PROPERTIES_BYTES_MAX:
+        return None
+    if check_body and body and crc32(body) & 0x7FFFFFFF != crc:
+        return None
+    topic = _topic_text(data[topic_at : properties_at - 2])
+    fields = MessageFields(
+        topic,
+        queue_id,
+        body,
+        properties,
+        born_ms,
+        born_host,
+        store_host,
+        flag,
+        sys_flag,
+        reconsume_times,
+        prepared_offset,
+    )
+    return StoredMessage(fields, size, 1, crc, queue_offset, physical_offset, store_ms)
+
+
+def decode_carefully(data: bytes, at: int = 0, *, check_body: bool = True) -> StoredMessage:
+    """`decode_message` of a message of any form, and of what is none."""
     layout = _layout(data, at)
     if check_body:
         _check_body(data, layout)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection
 from operator import attrgetter
 from typing import NamedTuple, Protocol
 
+from brokers.store.log.checked_records import property_text
 from brokers.store.log.integrity import BadRecord
-from brokers.store.log.records import property_text
 from brokers.store.queues.entries import FILLER_SIZE, Entry
 
 # Of messages that one pull looks at.

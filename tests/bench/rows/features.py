@@ -91,11 +91,13 @@ def _turns(
 
 
 def _turn(feature: Feature, brokers: OwnSet | JavaBrokers) -> float:
+    arguments = feature.arguments
     if feature.function is feature_load.pops:
+        arguments = (*arguments, brokers.name)
         apart(feature_load.sends, _address(brokers), feature.topic, POPS * GIVEN, "")
     master = _master(brokers)
     before = cpu_seconds(master.pid)
-    done = apart(feature.function, split_address(master.address), feature.topic, *feature.arguments)
+    done = apart(feature.function, split_address(master.address), feature.topic, *arguments)
     if not done:
         raise BenchFailed(f"{brokers.name} carried through none of: {feature.said}")
     return float(done / (cpu_seconds(master.pid) - before))

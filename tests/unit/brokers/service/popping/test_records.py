@@ -3,9 +3,10 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from brokers.remoting import fastjson
 from brokers.service.popping.handles import parse_handle
 from brokers.service.popping.records import (
     Ack,
@@ -126,3 +127,63 @@ def test_84_any_object_is_read_or_refused(fields: dict[str, object]) -> None:
 def test_a_handle_names_the_key_of_its_check_point() -> None:
     handle = parse_handle("0 1795413789348 10000 2 0 b1 0 3")
     assert key_of(handle, "P1", "G1", 0) == KEY
+
+
+NAMES = st.sampled_from(["P1", "%RETRY%G1_P1", "%RETRY%G1+P1", "a b", "G1", "+", ""])
+BROKERS = st.sampled_from(["b1", "b 1", 'b"', "b\\", "b\x7f", "ä", "x" * 256, ""])
+WHOLE = st.integers(-1, 40) | st.sampled_from([10**13 - 1, 10**13, 1 << 45, 10**18, (1 << 63) - 1])
+
+
+@given(NAMES, NAMES, BROKERS, WHOLE, WHOLE, WHOLE | st.just(70_000), WHOLE)
+@example("P1", "G1", "b1", 1795413789348, 0, 0, 0)
+@example("P1", "+", "b1", 1795413789348, 0, 0, 0)
+def test_84_the_usual_form_of_an_acknowledgement_is_read_as_any_other(
+    topic: str, group: str, broker: str, popped: int, start: int, queue: int, offset: int
+) -> None:
+    fields = {
+        "ao": offset, "bn": broker, "c": group, "pt": popped, "q": queue, "so": start, "t": topic,
+    }  # fmt: skip
+    usual = json.dumps(fields, separators=(",", ":")).encode()
+    any_other = json.dumps(fields).encode()
+    try:
+        expected = read_ack(any_other, "own", batch=False)
+    except BadRecord as error:
+        with pytest.raises(BadRecord) as raised:
+            read_ack(usual, "own", batch=False)
+        assert str(raised.value) == str(error)
+    else:
+        assert read_ack(usual, "own", batch=False) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b'"ao":00', b'"ao":1.0', b'"ao":1e1', b'"ao":true', b'"ao":"1"', b'"ao":-0', b'"ao": 0'],
+)
+def test_84_other_numbers_are_left_to_the_reader_of_json(text: bytes) -> None:
+    body = ACK.replace(b'"ao":0', text)
+    if text in (b'"ao":-0', b'"ao": 0'):
+        assert read_ack(body, "own", batch=False) == Ack(KEY, (0,))
+    else:
+        with pytest.raises(BadRecord):
+            read_ack(body, "own", batch=False)
+
+
+@given(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=9),
+    st.lists(st.integers(0, 99), min_size=1, max_size=4),
+    st.integers(0, 2),
+)
+def test_83_bodies_are_json_with_sorted_keys_and_nothing_between_them(
+    broker: str, offsets: list[int], re_puts: int
+) -> None:
+    key = Key("P1", "G1", 3, 7, 1795413789348, broker)
+    many = tuple(7 + offset for offset in offsets)
+    for body, tells in (
+        (CheckPoint(key, 9, many, 5, re_puts).body(), {"n": len(many), "bm": 5, "d": offsets}),
+        (Ack(key, many).body(), {"ao": many[0]}),
+        (Ack(key, many).body(batch=True), {"ao": -1, "aol": list(many)}),
+    ):
+        fields = json.loads(body)
+        assert body == fastjson.dumps(fields) and fields["bn"] == broker
+        assert {**fields, **tells} == fields
+        assert fields.get("rp", "0") == (str(re_puts) if "bm" in fields else "0")

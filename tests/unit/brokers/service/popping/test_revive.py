@@ -303,7 +303,9 @@ async def test_a_clock_that_was_set_back_has_no_check_point_put_again_and_again(
         at(desk, 11_000)
         until_ms = desk.wheel.turn()
         at(desk, -3_600_000)
-        desk.service.popping.terms.timer = PopTimer(lambda record, _ms: record, lambda: until_ms)
+        desk.service.popping.terms.timer = PopTimer(
+            lambda record, _ms: record, lambda: until_ms, lambda: until_ms
+        )
         ends = []
         for _ in range(10):
             desk.service.popping.revive.tick(desk.clock.now_ms())

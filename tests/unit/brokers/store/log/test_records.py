@@ -12,11 +12,10 @@ from msgspec.structs import replace
 from brokers.store.log.records import (
     BODY_BYTES_MAX,
     MAGIC_V2,
-    SYS_FLAG_BORN_HOST_V6,
-    SYS_FLAG_STORE_HOST_V6,
     MessageFields,
     RecordError,
     body_checksum,
+    decode_carefully,
     decode_message,
     decode_messages,
     encode_blank,
@@ -28,7 +27,6 @@ from brokers.store.log.records import (
     message_size,
     offset_message_id,
     parse_offset_message_id,
-    property_text,
     read_record,
 )
 from tests.unit.brokers.store.log_samples import GOLDEN, NOW_MS, encoded, message
@@ -205,20 +203,24 @@ def test_other_texts_are_no_message_ids(text: str) -> None:
         parse_offset_message_id(text)
 
 
-@pytest.mark.parametrize("topic", ["T", "t" * 127, "t" * 128])
-@pytest.mark.parametrize("v6", [0, SYS_FLAG_BORN_HOST_V6, SYS_FLAG_STORE_HOST_V6])
-def test_the_property_text_of_a_record_is_found(topic: str, v6: int) -> None:
-    host = host_bytes("::1", 10911) if v6 else host_bytes("127.0.0.1", 10911)
-    other = host_bytes("127.0.0.1", 10911)
-    fields = MessageFields(
-        topic,
-        0,
-        b"body",
-        b"a\x01b\x02",
-        1,
-        host if v6 == SYS_FLAG_BORN_HOST_V6 else other,
-        host if v6 == SYS_FLAG_STORE_HOST_V6 else other,
-        sys_flag=v6,
-    )
-    record = encode_message(fields, message_size(fields), 0, 0, 1)
-    assert property_text(b"before" + record, 6, 6 + len(record)) == b"a\x01b\x02"
+@given(MESSAGES, st.lists(st.tuples(st.integers(0, 120), st.integers(0, 255)), max_size=2))
+@example(message(), [])
+@example(message(body=b""), [(88, 200)])
+def test_the_quick_reading_of_a_record_is_the_careful_one(
+    fields: MessageFields, damage: list[tuple[int, int]]
+) -> None:
+    try:
+        data = bytearray(encode_message(fields, message_size(fields), 3, 1 << 40, NOW_MS))
+    except RecordError:
+        return
+    for at, byte in damage:
+        data[at % len(data)] = byte
+    for check_body in (True, False):
+        text = b"before" + bytes(data) + b"behind"
+        try:
+            expected = decode_carefully(text, 6, check_body=check_body)
+        except RecordError as error:
+            with pytest.raises(RecordError, match=f"^{error.reason}$"):
+                decode_message(text, 6, check_body=check_body)
+            continue
+        assert decode_message(text, 6, check_body=check_body) == expected
