@@ -100,4 +100,5 @@ def _judge_again(
     if gap_ms is not None:
         counts.twice_ms.append(gap_ms)
     elif not any(due_ms <= now.pop_ms for due_ms in unknown):
+        counts.unhit.append(number)
         counts.wrong.append(f"{number} was acknowledged in time, comes again, nobody was hit")
