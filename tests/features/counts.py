@@ -97,10 +97,13 @@ class Counts:
 
 
 class Blow(NamedTuple):
-    """Somebody was hit between these two times, ms of the wall clock."""
+    """Somebody was hit between the first two times, ms of the wall clock. Up to `settled_ms` who
+    took over may do twice what it did itself: a Java broker, whose places are no longer one.
+    """
 
     begun_ms: int
     ended_ms: int
+    settled_ms: int = 0
 
 
 def before_blow(first_ms: int, again_ms: int, blows: Iterable[Blow]) -> int | None:
@@ -110,7 +113,7 @@ def before_blow(first_ms: int, again_ms: int, blows: Iterable[Blow]) -> int | No
     between = [
         max(0, blow.ended_ms - first_ms)
         for blow in blows
-        if first_ms <= blow.ended_ms and blow.begun_ms <= again_ms
+        if first_ms <= max(blow.ended_ms, blow.settled_ms) and blow.begun_ms <= again_ms
     ]
     return min(between, default=None)
 

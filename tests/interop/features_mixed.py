@@ -25,6 +25,7 @@ from tests.interop.java_rocketmq import JavaBroker
 from tests.interop.java_set import JavaSet
 from tests.interop.ledger import acknowledged_of, read_arrivals
 from tests.interop.orderly import judged_orderly
+from tests.interop.program import Replica
 from tests.interop.stage import Row, Stage
 
 NAME = "features"
@@ -45,6 +46,8 @@ JAVAS = {
     "transactionCheckInterval": str(ASKED_EVERY_MS),
     # OPERATING: else it throws a timed message away whose put was refused three times
     "timerEnableRetryUntilSuccess": "true",
+    # each thread that ever put a message keeps a buffer of this size
+    "maxMessageSize": "262144",
 }
 MEMBERS: tuple[Member, ...] = (
     ours("regent-1", **OURS),
@@ -53,7 +56,7 @@ MEMBERS: tuple[Member, ...] = (
 )
 TURNS = (0, 1, 2, 1)
 """Members that lead and die: ours, Java's, our other one, Java's."""
-ROUND_MS = 5_000
+ROUND_MS = 6_000
 """The check point is copied every 3 s, and says what is safe, some seconds ago."""
 # README: 10 s where a Java replica takes over. It looks every 3 s whether they are over.
 WINDOW_MS = 13_000
@@ -142,36 +145,50 @@ def _kill(stage: Stage, mix: Mix, number: int) -> None:
     victim = brokers.brokers[TURNS[number % len(TURNS)]]
     before = brokers.whole()
     begun_ms = now_ms()
-    if isinstance(victim, JavaBroker) and before.master_id != victim.broker_id:
-        _copies_tables(brokers, victim, begun_ms)
+    _copy_tables(brokers, before.master_id, begun_ms)
     view = make_master(brokers, victim)  # type: ignore[arg-type]
     if view.master_epoch != before.master_epoch:
-        mix.blows.append(Blow(begun_ms, now_ms()))
+        mix.blows.append(_blow(victim, begun_ms, now_ms(), now_ms() + ROUND_MS))
     mix.flow()
+    _copy_tables(brokers, victim.broker_id, now_ms())
     stage.say(f"kill -9 of {victim.name}, {number + 1}, master in epoch {view.master_epoch}")
     at_ms, gone_ms = victim.kill(), now_ms()
-    mix.blows.append(Blow(at_ms, gone_ms))
     mix.killed.append(victim.name)
     brokers.new_master(victim.broker_id, view.master_epoch)
     victim.start(wait=False)
     mix.flow()
     after = brokers.whole()
-    leader = brokers.broker(after.master_id or 0).name
+    leader = brokers.broker(after.master_id or 0)
+    mix.blows.append(_blow(leader, at_ms, gone_ms, now_ms()))
     took_s = time.monotonic() - began
-    stage.say(f"{leader} leads, {victim.name} is back; {took_s:.0f} s; {mix.progress()}")
+    stage.say(f"{leader.name} leads, {victim.name} is back; {took_s:.0f} s; {mix.progress()}")
 
 
-def _copies_tables(brokers: JavaSet, one: JavaBroker, since_ms: int) -> None:
-    """Its check point of the timer, which it copies behind all else, is younger than that. One that
-    has just come back is in sync by its log before it has any table of these minutes.
+def _blow(successor: Replica, begun_ms: int, ended_ms: int, whole_ms: int) -> Blow:
+    """A change of master. Only a Java broker that takes over may repeat itself meanwhile."""
+    return Blow(begun_ms, ended_ms, whole_ms if isinstance(successor, JavaBroker) else 0)
+
+
+def _copy_tables(brokers: JavaSet, master_id: int | None, since_ms: int) -> None:
+    """Every Java slave has a check point of the timer, which it copies behind all else, that is as
+    young as that. One that has just come back, or that stayed on a former master, is in sync by its
+    log before it has any table of these minutes.
     """
+    slaves = [
+        one for one in brokers.brokers if isinstance(one, JavaBroker) and one.broker_id != master_id
+    ]
+
+    def are_young() -> bool:
+        return all(_read_until_ms(one) >= since_ms - ROUND_MS for one in slaves)
+
+    names = ", ".join(one.name for one in slaves)
+    brokers.world.wait_until(are_young, f"{names} has copied the tables", COPIED_WITHIN_S)
+
+
+def _read_until_ms(one: JavaBroker) -> int:
+    """The slot of the timer that its master reads next, as its own file has it."""
     path = one.store / "config" / "timercheck"
-
-    def is_young() -> bool:
-        found = path.read_bytes()[:8] if path.exists() else b""
-        return int.from_bytes(found, "big") >= since_ms - ROUND_MS
-
-    brokers.world.wait_until(is_young, f"{one.name} has copied the tables", COPIED_WITHIN_S)
+    return int.from_bytes(path.read_bytes()[:8] if path.exists() else b"", "big")
 
 
 def _killed(mix: Mix, kills: int, took_s: float) -> Row:
@@ -203,7 +220,8 @@ def _drained(stage: Stage, mix: Mix) -> list[Row]:
         stage.say(f"{use.what} came to its end, {time.monotonic() - began:.0f} s")
     documents = stage.documents.setdefault(NAME, {})
     documents.update({counts.what: counts.document() for counts in found})
-    return [*(Row(one.what, one.text(), one.problem is None) for one in found), *_table(found)]
+    broken = [Row("broken", one.problem, ok=False) for one in found if one.problem]
+    return [*(Row(one.what, one.text()) for one in found), *broken, *_table(found)]
 
 
 def _table(found: Sequence[Counts]) -> list[Row]:
