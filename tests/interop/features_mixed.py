@@ -44,8 +44,10 @@ OURS = {"transaction_timeout_ms": ASKED_AFTER_MS, "transaction_check_interval_ms
 JAVAS = {
     "transactionTimeOut": str(ASKED_AFTER_MS),
     "transactionCheckInterval": str(ASKED_EVERY_MS),
-    # OPERATING: else it throws a timed message away whose put was refused three times
+    # OPERATING: what a Java master throws away when puts of it are refused, as just behind its
+    # election: a timed message after three, a popped one that shall come back after one
     "timerEnableRetryUntilSuccess": "true",
+    "minInSyncReplicas": "1",
     # each thread that ever put a message keeps a buffer of this size
     "maxMessageSize": "262144",
 }
