@@ -35,7 +35,7 @@ FLOW = 30
 """So many more of each use are acknowledged before a kill, and behind it."""
 FLOW_WITHIN_S = 60.0
 COPIED_WITHIN_S = 60.0
-BEGUN_WITHIN_S = 600.0
+BEGUN_WITHIN_S = 330.0
 """No kill begins later after the first one: a run that cannot do them all in this time says so."""
 USES = (Timed, Delayed, Transactions, Pops)
 # A Java broker writes down what was ended every 3 s: whoever asks sooner asks again.
