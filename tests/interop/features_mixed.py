@@ -161,7 +161,7 @@ def _kill(stage: Stage, mix: Mix, number: int) -> None:
     mix.flow()
     after = brokers.whole()
     leader = brokers.broker(after.master_id or 0)
-    mix.blows.append(_blow(leader, at_ms, gone_ms, now_ms()))
+    mix.blows.append(_blow(leader, at_ms, gone_ms, now_ms() + ROUND_MS))
     took_s = time.monotonic() - began
     stage.say(f"{leader.name} leads, {victim.name} is back; {took_s:.0f} s; {mix.progress()}")
 
