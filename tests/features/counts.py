@@ -35,7 +35,9 @@ class Sent:
 class Counts:
     """Of one feature in one run. `early`: by how many ms; `late_ms`: of all that came. `twice_ms`:
     one entry for each time that brokers gave a message again, the ms from the first time to the
-    blow that followed it. `wrong`: what must never be seen, in words.
+    blow that followed it. `wrong`: what must never be seen, in words; of these `forbidden` has the
+    numbers that are visible and should never be, `unhit` those that came again although nobody was
+    hit between.
     """
 
     what: str
@@ -45,6 +47,8 @@ class Counts:
     late_ms: list[int] = field(default_factory=list)
     twice_ms: list[int] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    forbidden: list[int] = field(default_factory=list)
+    unhit: list[int] = field(default_factory=list)
     note: str = ""
 
     @property
@@ -93,10 +97,13 @@ class Counts:
 
 
 class Blow(NamedTuple):
-    """Somebody was hit between these two times, ms of the wall clock."""
+    """Somebody was hit between the first two times, ms of the wall clock. Up to `settled_ms` who
+    took over may do twice what it did itself: a Java broker, whose places are no longer one.
+    """
 
     begun_ms: int
     ended_ms: int
+    settled_ms: int = 0
 
 
 def before_blow(first_ms: int, again_ms: int, blows: Iterable[Blow]) -> int | None:
@@ -106,7 +113,7 @@ def before_blow(first_ms: int, again_ms: int, blows: Iterable[Blow]) -> int | No
     between = [
         max(0, blow.ended_ms - first_ms)
         for blow in blows
-        if first_ms <= blow.ended_ms and blow.begun_ms <= again_ms
+        if first_ms <= max(blow.ended_ms, blow.settled_ms) and blow.begun_ms <= again_ms
     ]
     return min(between, default=None)
 
@@ -125,6 +132,7 @@ def judge_copies(
         stored = sorted(copies.get(number, ()))
         if one.due_ms is None:
             if stored:
+                counts.forbidden.append(number)
                 counts.wrong.append(f"{number} is visible and should never be")
             continue
         if not stored:
@@ -143,6 +151,7 @@ def _judge_again(counts: Counts, number: int, stored: Sequence[int], blows: Sequ
     for again_ms in stored[1:]:
         gap_ms = before_blow(stored[0], again_ms, blows)
         if gap_ms is None:
+            counts.unhit.append(number)
             counts.wrong.append(f"{number} came twice, and nobody was hit between")
         else:
             counts.twice_ms.append(gap_ms)

@@ -96,8 +96,12 @@ def _judge_again(
             counts.early[number] = due_ms - now.pop_ms
         counts.late_ms.append(max(0, now.pop_ms - due_ms))
         return
-    gap_ms = before_blow(before[0].pop_ms, now.pop_ms, blows)
+    # what was done twice: handed out from the queue, or copied to the retry topic
+    same = [one for one in before if one.is_back == now.is_back] or before
+    gaps = (before_blow(one[0].pop_ms, now.pop_ms, blows) for one in (same, before))
+    gap_ms = next((gap for gap in gaps if gap is not None), None)
     if gap_ms is not None:
         counts.twice_ms.append(gap_ms)
     elif not any(due_ms <= now.pop_ms for due_ms in unknown):
+        counts.unhit.append(number)
         counts.wrong.append(f"{number} was acknowledged in time, comes again, nobody was hit")

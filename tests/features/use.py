@@ -82,11 +82,15 @@ class FeatureUse(ABC):
 
         wait_until(there, f"messages of {self.topic} flow")
 
+    def stop(self) -> None:
+        """Send no more; what is to come is waited for meanwhile."""
+        self._tell(lambda: self._stop.set() if self._stop else None)
+
     def finish(self, blows: Sequence[Blow]) -> Counts:
         """Send no more, wait for what is to come, end; what became of everything. `blows`: when
         somebody was hit.
         """
-        self._tell(lambda: self._stop.set() if self._stop else None)
+        self.stop()
         self._thread.join(ENDS_WITHIN_S)
         self._alive()
         assert not self._thread.is_alive(), f"{self.topic} does not end"

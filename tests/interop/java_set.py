@@ -18,7 +18,7 @@ from pathlib import Path
 
 from infra.controllers.admin import ControllerAdmin
 from infra.problems import Problem
-from tests.interop.java_client import TUNED, Producer, read_back
+from tests.interop.java_client import RATE_PER_S, TUNED, Producer, read_back
 from tests.interop.java_rocketmq import (
     BROKER_SETTINGS,
     FAST_BROKER_SETTINGS,
@@ -210,12 +210,19 @@ class JavaSet:
             lambda view: view.has_master and view.master_id != old and view.master_epoch > epoch,
         )
 
-    def producer(self, stage: Stage, topic: str, settings: Mapping[str, str] = TUNED) -> Producer:
+    def producer(
+        self,
+        stage: Stage,
+        topic: str,
+        settings: Mapping[str, str] = TUNED,
+        *,
+        rate: float = RATE_PER_S,
+    ) -> Producer:
         """A producer of a topic that every broker knows. A Java slave copies the topic table every
         few seconds only: with a master that dies before that, a Java set forgets the topic, and a
         stock client then finds no route for ever.
         """
-        producer = Producer(stage, self.name_servers, topic, settings=settings)
+        producer = Producer(stage, self.name_servers, topic, settings=settings, rate=rate)
         try:
             producer.flows(20)
             self.all_know(topic)

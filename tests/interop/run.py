@@ -248,6 +248,12 @@ SCENARIOS = (
         "compared",
     ),
     Scenario(
+        "features-mixed",
+        "features_mixed",
+        "delayed, timed, half, popped and orderly messages in a set of both kinds, ten masters "
+        "killed",
+    ),
+    Scenario(
         "stock-restarts-java",
         "stock_restarts:under_java",
         "rolling restarts, stops and hand-overs under the Java client with default settings: no "
@@ -366,7 +372,9 @@ def parse() -> argparse.Namespace:
         "--only", choices=("default", "tuned"), help=("client: one client setting only")
     )
     parser.add_argument(
-        "--kills", type=int, default=2, help=("failover: kills per controller (default 2)")
+        "--kills",
+        type=int,
+        help=("failover: kills per controller (default 2); features-mixed: of masters (10)"),
     )
     parser.add_argument(
         "--times",

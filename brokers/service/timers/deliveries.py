@@ -23,8 +23,8 @@ _log = logging.getLogger("regent.broker.timers")
 
 class Deliveries:
     """Counts since the start of the process: `delivered`, `rolled`, `recalled` messages;
-    `repeated`: left out, for their slot had them already; `gone`: the log has them no more;
-    `parked`: they cannot be delivered.
+    `repeated`: left out, for their slot had them already, or a master before delivered them;
+    `gone`: the log has them no more; `parked`: they cannot be delivered.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ Of a slot only places are in memory, 8 bytes for each message of the one that is
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from brokers.service.sending.timed import (
@@ -105,10 +105,20 @@ class Chunk(NamedTuple):
 
 
 class SlotReader:
-    """Messages of `slot`, in the order in which they came."""
+    """Messages of `slot`, in the order in which they came, but those that masters before delivered
+    (`was_delivered`: by queue offset and slot).
+    """
 
-    def __init__(self, slot: Slot, timer_log: TimerLog, log: CommitLog, rules: TimerRules) -> None:
+    def __init__(
+        self,
+        slot: Slot,
+        timer_log: TimerLog,
+        log: CommitLog,
+        rules: TimerRules,
+        was_delivered: Callable[[int, int], bool],
+    ) -> None:
         self.slot_ms = slot.time_ms
+        self._was_delivered = was_delivered
         self._timer_log = timer_log
         self._log = log
         self._rules = rules
@@ -202,6 +212,10 @@ class SlotReader:
     def recalls_some(self) -> bool:
         return bool(self._recalled)
 
+    def is_done(self, message: StoredMessage) -> bool:
+        """A master before delivered it, or put it into the topic again."""
+        return self._was_delivered(message.queue_offset, self.slot_ms)
+
     def is_of_slot(self, unit: Unit, out_ms: int) -> bool:
         return unit.rolls or self._rules.floor(out_ms) == self.slot_ms
 
@@ -242,6 +256,8 @@ class _Making:
             return
         if not self._slot.is_of_slot(unit, goes.slot_ms):
             self.gone += 1
+        elif self._slot.is_done(message):
+            self._repeated += 1
         elif unit.rolls:
             self._rolled += 1
             self.copies.append(rolled(message.fields, unit.enqueued_ms, self._now_ms))

@@ -90,6 +90,7 @@ class TimerService(Service):
         self._goal = (0, 0)  # a queue offset, and the time when everything in front of it was there
         self._readable_ms = self._again_ms = 0
         self._cleared_ms = 0  # a slave's slots in front of it are empty
+        self._covered_ms = 0  # whatever this wheel has in front of it is delivered for good
         self.now_ms()  # what comes later may be a jump
 
     def serves(self) -> dict[int, Served]:
@@ -156,6 +157,8 @@ class TimerService(Service):
         self._forget()
 
     def _forget(self) -> None:
+        if self._progress is not None:
+            self._covered_ms = self._progress.safe_read_ms
         self._progress = self._counts = self._reader = None
         self._cleared_ms = 0
         self.did.forget()
@@ -214,6 +217,11 @@ class TimerService(Service):
                 queue_offset_of=self._intake.queue_offset_of,
             )
             self._keeping.opened()
+            self._covered_ms = self.rules.floor(check.read_ms)
+            if check.own_offset > check.offset:
+                # A slave ahead of its master, whose time says nothing of what only this wheel has.
+                _log.info("the timer wheel is made again: it was ahead of a master's")
+                self._files.start_over()
         return self._files
 
     # -- a slave ---------------------------------------------------------------------------------
@@ -222,8 +230,10 @@ class TimerService(Service):
         """Its wheel, as far as its master's is handed over. Whether there is more."""
         check = self._kept.timer_check_point
         read_ms = self.rules.floor(check.read_ms)
-        more = self._clear(files, read_ms)
         self._intake.within_queue(files)
+        if files.next_offset <= check.offset:
+            self._covered_ms = read_ms
+        more = self._clear(files, min(read_ms, self._covered_ms))
         told = Progress(read_ms, read_ms, check.offset)
         write_ms = self.rules.floor(self.now_ms())
         return self._intake.take(WheelNow(files, told, write_ms, until=check.offset)) or more
@@ -279,6 +289,8 @@ class TimerService(Service):
             oldest_ms = write_ms - OLDEST_SLOTS * step
             # where nobody ever said, everything that is in the wheel is to be delivered
             read_ms = self.rules.floor(check.read_ms) if check.read_ms else oldest_ms
+            if files.next_offset > check.offset:
+                read_ms = min(read_ms, self._covered_ms) if self._covered_ms else read_ms
             if read_ms < oldest_ms:
                 # slots of that time may be others' by now: the topic tells what is left
                 _log.warning("nothing was delivered for long: the timer wheel is made again")
@@ -321,7 +333,9 @@ class TimerService(Service):
                 progress.move_to(found.time_ms)
                 if found.slot is None:
                     continue
-                self._reader = SlotReader(found.slot, files.log, self._store.log, self.rules)
+                self._reader = SlotReader(
+                    found.slot, files.log, self._store.log, self.rules, progress.was_delivered
+                )
                 self._reader_end = 0
             if self._reader.prepare(self._store.dispatched_offset):
                 return True

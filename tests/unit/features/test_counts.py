@@ -58,3 +58,12 @@ def test_a_message_that_nobody_sent_is_wrong() -> None:
     counts = Counts("timed")
     judge_copies(counts, {7: good()}, {7: [4_100], 8: [4_100]}, [])
     assert counts.wrong == ["nobody sent 8"]
+
+
+def test_who_takes_over_may_repeat_itself_until_it_has_settled() -> None:
+    counts = Counts("timed")
+    judge_copies(counts, {7: good()}, {7: [5_200, 5_900]}, [Blow(4_950, 5_000, 6_000)])
+    assert counts.problem is None and counts.twice_ms == [0]
+    late = Counts("timed")
+    judge_copies(late, {7: good()}, {7: [6_100, 6_900]}, [Blow(4_950, 5_000, 6_000)])
+    assert late.unhit == [7]

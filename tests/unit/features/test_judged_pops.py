@@ -57,6 +57,12 @@ def test_what_was_left_and_given_again_behind_a_blow_comes_back_twice_at_most() 
     assert more.twice_ms == [500, 500]
 
 
+def test_what_comes_back_again_is_measured_from_where_it_came_back_first() -> None:
+    backs = [given(8_100, back=True, done=True), given(9_100, back=True, done=True)]
+    counts = judged(given(2_000), *backs, blows=(Blow(8_450, 8_500),))
+    assert counts.problem is None and counts.twice_ms == [400]
+
+
 def test_a_pop_without_an_answer_may_have_had_a_message_that_was_there() -> None:
     unknown = Unanswered(1_500, 2_400, INVISIBLE_MS)
     done, back = given(2_600, done=True), given(7_600, back=True, done=True)

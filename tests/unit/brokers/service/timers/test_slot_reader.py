@@ -51,7 +51,7 @@ class Rig:
     def reader(self) -> SlotReader:
         slot = self.files.wheel.slot(T)
         assert slot is not None
-        return SlotReader(slot, self.files.log, self.store.log, RULES)
+        return SlotReader(slot, self.files.log, self.store.log, RULES, lambda *_: False)
 
     def read(self) -> tuple[list[MessageFields], SlotReader]:
         """Everything, as the service takes it."""

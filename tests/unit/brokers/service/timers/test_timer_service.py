@@ -406,6 +406,67 @@ async def test_a_slave_has_its_own_wheel_as_far_as_its_master_is_safe(tmp_path: 
         assert await bodies(desk) == [b"now", b"2", b"3", b"4"]
 
 
+async def followed_by_less(desk: Desk, time: TimeMachine, offset: int) -> None:
+    """Five messages of 2 to 6 s are in the wheel of a master; the next one, whose slave it is, has
+    only those in front of `offset` in its wheel when their time is over, as Java's may.
+    """
+    await desk.ask(send_request("T", b"now"))
+    for number in range(5):
+        await desk.ask(timed(b"%d" % number, {"TIMER_DELAY_SEC": 2 + number}))
+    await enqueued(desk)
+    desk.store.checkpoint()
+    turn(desk)
+    assert (await check_point(desk))[3] == 5
+    desk.follow("127.0.0.1:1", 2)
+    told = struct.pack(">7q", time.now_ms + 10_000, 7, offset, offset, 2, 6, 7)
+    await seconds(desk, time, 1)
+    desk.tables.kept.timer_check_point.adopt(told)
+    await seconds(desk, time, 11)
+
+
+async def test_86_what_the_wheel_of_the_master_lacked_is_not_lost_with_it(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        time = TimeMachine(desk)
+        await followed_by_less(desk, time, 2)
+        desk.lead(3)
+        await seconds(desk, time, 1)
+        await delivered(desk, 3)
+        turn(desk)
+        assert await bodies(desk) == [b"now", b"2", b"3", b"4"]
+
+
+async def test_86_what_the_wheel_of_the_master_lacked_outlives_a_restart(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        time = TimeMachine(desk)
+        await followed_by_less(desk, time, 2)
+        own, its_masters = (await check_point(desk))[2:4]
+        assert (own, its_masters) == (5, 2)
+    async with Desk(tmp_path) as desk:
+        time = TimeMachine(desk)
+        time.pass_ms(20_000)
+        desk.lead(3)
+        await delivered(desk, 3)
+        turn(desk)
+        assert sorted(await bodies(desk)) == [b"2", b"3", b"4", b"now"]
+
+
+async def test_a_master_that_caught_up_has_delivered_what_it_says(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead()
+        time = TimeMachine(desk)
+        await followed_by_less(desk, time, 2)
+        told = struct.pack(">7q", time.now_ms, 7, 5, 5, 2, 7, 8)
+        desk.tables.kept.timer_check_point.adopt(told)
+        await seconds(desk, time, 1)
+        desk.lead(3)
+        await desk.ask(timed(b"5", {"TIMER_DELAY_SEC": 1}))
+        await seconds(desk, time, 3)
+        await delivered(desk, 1)
+        assert await bodies(desk) == [b"now", b"5"]
+
+
 async def test_33_the_file_is_rocketmqs(tmp_path: Path) -> None:
     async with Desk(tmp_path) as desk:
         desk.lead()
