@@ -10,6 +10,7 @@ from hypothesis import settings
 
 from infra.kafka.server import LocalKafka
 from tests.support.examples import examples
+from tests.support.own_ports import take_own_ports
 from tests.support.spark_session import shared_session, stop_shared_session
 
 # The same examples in every run, and no deadline: a run judges what was changed, not the draw and
@@ -18,6 +19,8 @@ settings.register_profile("draws", settings.get_profile("default"), deadline=Non
 ci = settings.get_profile("ci")
 settings.register_profile("ci", ci, max_examples=examples(ci.max_examples))
 settings.load_profile("ci")
+
+take_own_ports()
 
 
 @pytest.fixture(scope="session")

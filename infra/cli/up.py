@@ -58,7 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
         "--base-port",
         type=int,
         metavar="PORT",
-        help="name server's port, the others follow (default: a free block)",
+        help="name server's port, the others follow (default: a free block; REGENT_PORTS=FIRST-LAST "
+        "in the environment says of which range)",
     )
     parser.add_argument(
         "--kafka",

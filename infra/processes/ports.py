@@ -6,6 +6,7 @@ Refuses to know who will listen.
 from __future__ import annotations
 
 import errno
+import os
 import random
 import socket
 
@@ -16,6 +17,10 @@ from infra.problems import Problem
 PORT_FIRST = 15_000
 PORT_LAST = 32_000
 PICK_TRIES = 2_000
+RANGE_VARIABLE = "REGENT_PORTS"
+"""FIRST-LAST in the environment: ports are picked from there, for all whom a process starts, too.
+A cluster that is down holds no port: two who pick from one range may give one's to the other.
+"""
 PORT_MAX = 65_535
 
 
@@ -44,12 +49,31 @@ def is_free(address: str) -> bool:
 
 
 def pick_block(count: int, host: str = "127.0.0.1") -> int:
-    """The first of `count` ports in a row that are all free now."""
-    for _ in range(PICK_TRIES):
-        first = random.randint(PORT_FIRST, PORT_LAST - count)
+    """The first of `count` ports in a row that are all free now. Problem when there are none, or
+    when the range that the environment names is none.
+    """
+    lowest, highest = _range()
+    for _ in range(PICK_TRIES if highest - lowest >= count else 0):
+        first = random.randint(lowest, highest - count)
         if all(is_free(f"{host}:{port}") for port in range(first, first + count)):
             return first
     raise Problem(f"no {count} free ports in a row on {host}", "Name a --base-port yourself.")
+
+
+def _range() -> tuple[int, int]:
+    """The lowest port to pick, and the one behind the highest."""
+    named = os.environ.get(RANGE_VARIABLE)
+    if not named:
+        return PORT_FIRST, PORT_LAST
+    first, _, last = named.partition("-")
+    if not all(part.isascii() and part.isdigit() for part in (first, last)) or not (
+        0 < int(first) <= int(last) <= PORT_MAX
+    ):
+        raise Problem(
+            f"{RANGE_VARIABLE} is {named!r}, which is no range of ports",
+            f"Write it as FIRST-LAST, for example {PORT_FIRST}-{PORT_LAST - 1}, or leave it out.",
+        )
+    return int(first), int(last) + 1
 
 
 def require_free(name: str, address: str) -> None:

@@ -34,6 +34,7 @@ from tests.bench.figure import Figure, exit_code
 from tests.bench.registry import ROWS
 from tests.bench.run_context import Bench, Row
 from tests.support.interruptible import interruptible, uninterruptible
+from tests.support.own_ports import take_own_ports
 
 EXIT_BROKEN, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
@@ -133,6 +134,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.list:
         print("\n".join(f"{row.name:20s} {row.meaning}" for row in ROWS))
         return 0
+    take_own_ports()
     interruptible()
     try:
         rows = chosen(options.only, options.long)

@@ -51,6 +51,7 @@ from tests.chaos.progress import Progress
 from tests.chaos.stage import RATE, SEND_TIMEOUT_MS
 from tests.chaos.verdict import HEAD, Row
 from tests.support.interruptible import interruptible
+from tests.support.own_ports import take_own_ports
 
 BROKERS, CONTROL, LANDING = "brokers", "control", "landing"
 ABOUT = {
@@ -215,6 +216,7 @@ def main(words: Sequence[str] | None = None) -> int:
         java_lines.fetch(lines)
         stock_client.fetch(lines)
         network.go_inside()
+    take_own_ports()
     interruptible()
     home = Path(tempfile.mkdtemp(prefix="regent-chaos-"))
     report, is_interrupted = Report(), False

@@ -29,6 +29,7 @@ sys.path.insert(0, str(ROOT))
 
 from infra.problems import Problem
 from tests.interop.stage import NO_COMPILER, Row, Scenario, Skipped, Stage
+from tests.support.own_ports import take_own_ports
 
 SCENARIOS = (
     Scenario(
@@ -428,6 +429,7 @@ def main() -> int:
         for scenario in SCENARIOS:
             print(f"{scenario.name:<22} {scenario.line}")
         return 0
+    take_own_ports()
     work = Path(tempfile.mkdtemp(prefix="regent-interop-"))
     stage = Stage(work, vars(options), options.keep)
     try:
