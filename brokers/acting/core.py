@@ -180,7 +180,7 @@ class ActingCore:
         """
         if self._is_registering and now_ms - self._registering_ms < REGISTER_WAIT_MS:
             return []
-        since = self._view.members(self._registered_ms)
+        since = self._view.members(self._registered_ms + 1)
         if since is None:
             return []
         others = since.keys() - {self.config.place.broker_id}

@@ -97,8 +97,8 @@ class ActingRig:
 
     def come_back(self, *others: int, tables: Tables | None = None) -> None:
         """A master's whole way back, beside these members."""
-        effects = self.hear(group(*others))
-        for push in of(effects, fx.PushHaInfo):
+        self.hear(group(*others))
+        for push in of(self.done, fx.PushHaInfo):
             self.note(self.core.pushed(push.token, True, self.now_ms, 0.5))
         effects = self.linked(*others)
         taken: list[fx.TakeTables] = []

@@ -204,7 +204,10 @@ class Broker:
             case fx.SpecialServices():
                 self._switch(effect.on)
             case fx.BumpVersions():
-                self.delays, self.offsets = _ahead(self.delays, effect), _ahead(self.offsets, effect)
+                self.delays, self.offsets = (
+                    _ahead(self.delays, effect),
+                    _ahead(self.offsets, effect),
+                )
             case fx.ForgetMaster():
                 self.link_to = None
                 self.world.brokers[0].heard_link_ms.pop(self.number, None)
@@ -330,9 +333,7 @@ class Broker:
 
     def _send_lock(self, effect: fx.SendLock) -> None:
         other = self.world.broker_at(effect.address)
-        request = LockRequest(
-            effect.group, effect.client_id, effect.queues, True, effect.round_id
-        )
+        request = LockRequest(effect.group, effect.client_id, effect.queues, True, effect.round_id)
         if not effect.lock:
             self.net.deliver(
                 self, other, lambda: other.do(other.quorum.unlock(request, (), self.net.now_ms))
@@ -350,7 +351,5 @@ class Broker:
 
 def _ahead(table: Places, effect: fx.BumpVersions) -> Places:
     version = table.version
-    ahead = DataVersion(
-        version.state_version, version.timestamp_ms, version.counter + effect.step
-    )
+    ahead = DataVersion(version.state_version, version.timestamp_ms, version.counter + effect.step)
     return Places(ahead, table.places)

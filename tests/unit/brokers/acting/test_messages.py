@@ -59,49 +59,63 @@ def framed(header: str, body: str = "") -> bytes:
 BYTES = {
     "904": (
         heartbeat(PLACE, VERSION, compat=False),
-        ('{"code":904,"extFields":{"clusterName":"c1","brokerAddr":"10.0.0.2:10911",'
-        '"brokerName":"broker-a","brokerId":"1"},"flag":2,"language":"PYTHON","opaque":8,'
-        '"serializeTypeCurrentRPC":"JSON","version":479}'),
+        (
+            '{"code":904,"extFields":{"clusterName":"c1","brokerAddr":"10.0.0.2:10911",'
+            '"brokerName":"broker-a","brokerId":"1"},"flag":2,"language":"PYTHON","opaque":8,'
+            '"serializeTypeCurrentRPC":"JSON","version":479}'
+        ),
         "",
     ),
     "322": (
         heartbeat(PLACE, VERSION, compat=True),
-        ('{"code":322,"extFields":{"brokerName":"broker-a","brokerAddr":"10.0.0.2:10911",'
-        '"clusterName":"c1","brokerId":"1"},"flag":2,"language":"PYTHON","opaque":8,'
-        '"serializeTypeCurrentRPC":"JSON","version":479}'),
+        (
+            '{"code":322,"extFields":{"brokerName":"broker-a","brokerAddr":"10.0.0.2:10911",'
+            '"clusterName":"c1","brokerId":"1"},"flag":2,"language":"PYTHON","opaque":8,'
+            '"serializeTypeCurrentRPC":"JSON","version":479}'
+        ),
         '{"counter":7,"stateVersion":0,"timestamp":1700000000000}',
     ),
     "901": (
         members_request(PLACE, compat=False),
-        ('{"code":901,"extFields":{"clusterName":"c1","brokerName":"broker-a"},"flag":0,'
-        '"language":"PYTHON","opaque":8,"serializeTypeCurrentRPC":"JSON","version":479}'),
+        (
+            '{"code":901,"extFields":{"clusterName":"c1","brokerName":"broker-a"},"flag":0,'
+            '"language":"PYTHON","opaque":8,"serializeTypeCurrentRPC":"JSON","version":479}'
+        ),
         "",
     ),
     "105": (
         members_request(PLACE, compat=True),
-        ('{"code":105,"extFields":{"topic":"rmq_sys_SYNC_BROKER_MEMBER_broker-a",'
-        '"acceptStandardJsonOnly":"true"},"flag":0,"language":"PYTHON","opaque":8,'
-        '"serializeTypeCurrentRPC":"JSON","version":479}'),
+        (
+            '{"code":105,"extFields":{"topic":"rmq_sys_SYNC_BROKER_MEMBER_broker-a",'
+            '"acceptStandardJsonOnly":"true"},"flag":0,"language":"PYTHON","opaque":8,'
+            '"serializeTypeCurrentRPC":"JSON","version":479}'
+        ),
         "",
     ),
     "905": (
         min_id_notice(MinIdNotice(0, "10.0.0.1:10911", None, "10.0.0.1:10912")),
-        ('{"code":905,"extFields":{"minBrokerId":"0","minBrokerAddr":"10.0.0.1:10911",'
-        '"haBrokerAddr":"10.0.0.1:10912"},"flag":2,"language":"PYTHON","opaque":8,'
-        '"serializeTypeCurrentRPC":"JSON","version":479}'),
+        (
+            '{"code":905,"extFields":{"minBrokerId":"0","minBrokerAddr":"10.0.0.1:10911",'
+            '"haBrokerAddr":"10.0.0.1:10912"},"flag":2,"language":"PYTHON","opaque":8,'
+            '"serializeTypeCurrentRPC":"JSON","version":479}'
+        ),
         "",
     ),
     "906 push": (
         ha_info_push(HaInfo("10.0.0.1:10912", 4096, "10.0.0.1:10911")),
-        ('{"code":906,"extFields":{"masterHaAddress":"10.0.0.1:10912","masterFlushOffset":"4096",'
-        '"masterAddress":"10.0.0.1:10911"},"flag":0,"language":"PYTHON","opaque":8,'
-        '"serializeTypeCurrentRPC":"JSON","version":479}'),
+        (
+            '{"code":906,"extFields":{"masterHaAddress":"10.0.0.1:10912","masterFlushOffset":"4096",'
+            '"masterAddress":"10.0.0.1:10911"},"flag":0,"language":"PYTHON","opaque":8,'
+            '"serializeTypeCurrentRPC":"JSON","version":479}'
+        ),
         "",
     ),
     "906 query": (
         ha_info_query(),
-        ('{"code":906,"flag":0,"language":"PYTHON","opaque":8,"serializeTypeCurrentRPC":"JSON",'
-        '"version":479}'),
+        (
+            '{"code":906,"flag":0,"language":"PYTHON","opaque":8,"serializeTypeCurrentRPC":"JSON",'
+            '"version":479}'
+        ),
         "",
     ),
 }
