@@ -56,6 +56,7 @@ class ActingCore:
         # What was asked before says nothing of this registration.
         self._registered_ms = now_ms
         self._confirmed_ms = now_ms
+        self._lapsed = False
         self._links: tuple[HaLink, ...] = ()
         self._hosts: Mapping[str, frozenset[str]] = {}
         self._token = 0
@@ -118,7 +119,9 @@ class ActingCore:
         return effects
 
     def _lease(self, now_ms: int) -> list[fx.Effect]:
-        wanted = self._state.acts and self._pre_online is None and self._is_confirmed(now_ms)
+        confirmed = self._is_confirmed(now_ms)
+        self._lapsed |= not confirmed
+        wanted = self._state.acts and self._pre_online is None and confirmed
         if wanted == self._running:
             return []
         self._running = wanted
@@ -130,7 +133,8 @@ class ActingCore:
             return True
         not_active_ms = self.config.not_active_ms
         return now_ms - self._confirmed_ms <= not_active_ms or (
-            self.config.is_master and self._all_linked(now_ms)
+            # Links make a confirmation last; they are none: somebody may have acted meanwhile.
+            self.config.is_master and not self._lapsed and self._all_linked(now_ms)
         )
 
     def _all_linked(self, now_ms: int) -> bool:
@@ -167,7 +171,11 @@ class ActingCore:
         if named_ms is None:
             effects += self._not_named(now_ms)
         elif self.config.is_master or min(known) == own.broker_id:
+            silent_ms = named_ms - self._confirmed_ms
             self._confirmed_ms = max(self._confirmed_ms, named_ms)
+            self._lapsed = False
+            if silent_ms > self.config.not_active_ms and len(known) > 1:
+                effects += self._looks_back(now_ms)
         if known and not self.config.is_master and self.config.enabled:
             smallest = min(known)
             found = self._state.smallest_is(smallest, known[smallest], token=self._token + 1)
@@ -209,6 +217,15 @@ class ActingCore:
             effects += self._register(now_ms)
         self._pre_online = PreOnline(self.config, self._view, now_ms, nothing_to_lose=False)
         return [*effects, fx.Report("MasterExpelled", {"reason": reason, "fenced": self.fenced})]
+
+    def _looks_back(self, now_ms: int) -> list[fx.Effect]:
+        """A master is named, and was not for so long that somebody may have acted: it registered
+        again before it heard that it had been dropped. It takes over what was done, and serves.
+        """
+        if not (self.config.is_master and self.config.starts_isolated) or self._pre_online:
+            return []
+        self._pre_online = PreOnline(self.config, self._view, now_ms, nothing_to_lose=False)
+        return [fx.Report("MasterLooksBack")]
 
     def min_id_notice(self, notice: MinIdNotice, now_ms: int) -> list[fx.Effect]:
         """905. That another one acts is believed at once; that this broker does, only when the name
@@ -282,6 +299,7 @@ class ActingCore:
         chance: float,
     ) -> list[fx.Effect]:
         """All links to this master, when one changes and each second."""
+        self._lapsed |= not self._is_confirmed(now_ms)
         self._links, self._hosts = tuple(links), hosts
         if self._pre_online is None:
             return []
@@ -336,7 +354,7 @@ class ActingCore:
     def _go_online(self, min_id: int, min_address: str, now_ms: int) -> list[fx.Effect]:
         """Services, registration, then the place: in this order."""
         self._confirmed_ms = now_ms
-        self._running = False
+        self._lapsed = self._running = False
         effects = self._with_services(self._state.begin(min_id, min_address))
         if self._state.acts and not self._running:
             # It went online before: only the services had stopped.

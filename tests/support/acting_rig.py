@@ -100,7 +100,7 @@ class ActingRig:
         self.hear(group(*others))
         for push in of(self.done, fx.PushHaInfo):
             self.note(self.core.pushed(push.token, True, self.now_ms, 0.5))
-        effects = self.linked(*others)
+        effects = self.linked(*(number for number in others if number))
         taken: list[fx.TakeTables] = []
         for fetch in of(effects, fx.FetchTables):
             found = self.core.fetched(fetch.token, tables or Tables(), self.now_ms, 0.5)

@@ -48,7 +48,7 @@ class Broker:
         self.log: list[int] = []
         self.delays = Places(BEGUN, {("", 1): 0})
         self.offsets = Places(BEGUN, {(GROUP, 0): 0})
-        self.history: list[tuple[int, int]] = []  # (ms, offset)
+        self.history: list[tuple[int, int, int]] = []  # (ms, offset, place)
 
     def start(self) -> None:
         """A new process on the old disk."""
@@ -147,7 +147,7 @@ class Broker:
         def then(told: tuple[Places, Places] | None) -> None:
             if told is not None and self.core.follows is not None and not self.core.acts:
                 self.delays, self.offsets = told
-                self.history.append((self.net.now_ms, self.offset))
+                self._note()
 
         self.net.call(self, master, lambda: (master.delays, master.offsets), then)
 
@@ -169,6 +169,10 @@ class Broker:
         to = self.escape.safe("level", self.next) if self.number else self.next
         if to > self.place:
             self.delays = Places(self.delays.version.changed(self.net.now_ms), {("", 1): to})
+            self._note()
+
+    def _note(self) -> None:
+        self.history.append((self.net.now_ms, self.offset, self.place))
 
     def commit(self, offset: int) -> bool:
         """Of the group, by its client; False: it is to ask for a route again."""
@@ -177,7 +181,7 @@ class Broker:
         if offset > self.offset:
             version = self.offsets.version.changed(self.net.now_ms)
             self.offsets = Places(version, {(GROUP, 0): offset})
-            self.history.append((self.net.now_ms, offset))
+            self._note()
         return True
 
     def produce(self, due_ms: int) -> bool:
@@ -223,8 +227,6 @@ class Broker:
                 self._send_lock(effect)
             case fx.AnswerLock():
                 self.waiting.pop(effect.round_id, lambda queues: None)(effect.queues)
-            case fx.WentOnline():
-                self.world.went_online(self)
             case fx.Report():
                 self.net.counts[effect.kind] += 1
                 if effect.kind == "PreOnlineOver":

@@ -18,7 +18,19 @@ def test_a_master_that_nobody_confirms_delivers_for_ten_seconds() -> None:
     rig.hear(SILENT, after_ms=9_000)
     assert rig.core.delivers(rig.now_ms)
     assert [one.on for one in of(rig.tick(1_100), fx.SpecialServices)] == [False]
-    assert [one.on for one in of(rig.hear(group(0, 1)), fx.SpecialServices)] == [True]
+    rig.hear(group(0, 1))
+    assert not rig.core.delivers(rig.now_ms)  # it registered again: somebody may have acted
+    rig.come_back(0, 1)
+    assert rig.core.delivers(rig.now_ms) and not rig.core.fenced
+
+
+def test_links_make_a_confirmation_last_and_are_none() -> None:
+    rig = ActingRig(0).online(1)
+    rig.link()
+    rig.tick(11_000)
+    rig.linked(1)
+    rig.tick(200)
+    assert not rig.core.delivers(rig.now_ms)
 
 
 def test_a_master_goes_on_while_every_replica_is_linked() -> None:
