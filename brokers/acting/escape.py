@@ -265,7 +265,8 @@ class Escape:
         if known is None or route is None:
             return
         changed = known.route != route
-        known.route, known.told_ms, known.is_stale = route, now_ms, False
+        known.route, known.told_ms = route, now_ms
+        known.is_stale = False
         for source in self._sources.values():
             for item in source.items.values():
                 waits = item.why == NO_ROUTE or (changed and item.why == NO_MASTER)
