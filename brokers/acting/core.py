@@ -89,6 +89,15 @@ class ActingCore:
         """
         return self._running and self._is_confirmed(now_ms)
 
+    def may_register(self, now_ms: int) -> bool:
+        """Whether this broker may register by itself, without `Register`: it has its place, and as
+        a master was named so short a time ago that nobody can have acted.
+        """
+        brief = now_ms - self._confirmed_ms <= self.config.brief_ms
+        return not self.isolated and (
+            brief or not (self.config.is_master and self.config.starts_isolated)
+        )
+
     # -- time --------------------------------------------------------------------------------------
 
     def start(self, now_ms: int) -> list[fx.Effect]:

@@ -29,6 +29,7 @@ from brokers.membership.identity_file import IdentityFileError
 from brokers.membership.membership import RegistrationRefused
 from brokers.membership.namesrv_client import NameServers
 from brokers.membership.place import PlaceInSet
+from brokers.process.acting.parts import make_acting
 from brokers.process.beats import Beats
 from brokers.process.config import BrokerConfig
 from brokers.process.disk_watch import DiskHandOver, DiskWatch
@@ -255,6 +256,18 @@ class BrokerProcess:
             slave_reads=self.switch.slave_reads(),
         )
         self.switch.wire(self.service, self.shared.topics, self.name_servers, self._dispatcher)
+        self.acting = make_acting(
+            config,
+            self.clock,
+            replica,
+            roles,
+            self.client,
+            self.name_servers,
+            self.membership,
+            self.service,
+            self.switch,
+            self.reporter.report,
+        )
         self.upkeep = Upkeep(
             self.store,
             tables,
@@ -402,6 +415,9 @@ class BrokerProcess:
             ha_announce.run(self.client, self.switch.mastership, self.clock),
         ):
             self._spawn(work)
+
+        if self.acting is not None:
+            self.acting.begin(self._dispatcher, self._spawn)
 
     def _notified(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         self.membership.notified(request)
