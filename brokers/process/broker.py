@@ -186,6 +186,7 @@ class BrokerProcess:
             self.replica.ha_status,
             self.clock,
             self._runtime,
+            self.replica.ha_address_told if config.broker_id is not None else None,
         )
         self.live = live_config(
             written,
@@ -256,17 +257,9 @@ class BrokerProcess:
             slave_reads=self.switch.slave_reads(),
         )
         self.switch.wire(self.service, self.shared.topics, self.name_servers, self._dispatcher)
+        others = self.client, self.name_servers, self.membership
         self.acting = make_acting(
-            config,
-            self.clock,
-            replica,
-            roles,
-            self.client,
-            self.name_servers,
-            self.membership,
-            self.service,
-            self.switch,
-            self.reporter.report,
+            config, self.clock, replica, others, self.service, self.switch, self.reporter.report
         )
         self.upkeep = Upkeep(
             self.store,

@@ -73,7 +73,7 @@ class RoleSwitch:
         report: Callable[[str, Mapping[str, object]], None],
     ) -> None:
         self._config = config
-        self._roles = roles
+        self.roles = roles
         self._tables = tables
         self._replica = replica
         self._forwarder = forwarder
@@ -118,7 +118,7 @@ class RoleSwitch:
         """This broker allows something else than before."""
         self.permission.allowed = allowed
         self.serve_clients()
-        if self._roles.serving:
+        if self.roles.serving:
             self._tables.topics.registered_anew(wall_ms)
             self._tables.topics_file.save_soon()
         self._name_servers.changed()
@@ -136,8 +136,8 @@ class RoleSwitch:
                 self._lead(change)
             return
         self._held = None
-        follows_on = self._standing is not None and self._roles.role == change.role == "SLAVE"
-        self._roles.changed(change)
+        follows_on = self._standing is not None and self.roles.role == change.role == "SLAVE"
+        self.roles.changed(change)
         self._name_servers.changed()
         if not follows_on:  # a slave that acts goes on when it hears of another master
             self._service.mastership_over()
@@ -150,16 +150,16 @@ class RoleSwitch:
             _log.error("this replica cannot lead: %s", error)
             self._replica.storage_failed(str(error))
             return
-        self._roles.changed(change)
+        self.roles.changed(change)
         self._name_servers.changed()
         self._tables.topics_file.save_soon()
 
     def hold(self) -> None:
         """A master leaves its role for now: requests wait, and are refused. Its links stay."""
-        if self._roles.role != "MASTER":
+        if self.roles.role != "MASTER":
             return
-        self._held = self._roles.current
-        self._roles.changed(RoleChanged("FENCED", 0, None, None, (), 0, source="taken for dead"))
+        self._held = self.roles.current
+        self.roles.changed(RoleChanged("FENCED", 0, None, None, (), 0, source="taken for dead"))
         self._service.mastership_over()
 
     def resume(self) -> None:
@@ -188,15 +188,15 @@ class RoleSwitch:
 
     def _followed(self) -> int | None:
         """This replica's id while it follows a master whose address it knows."""
-        core, roles = self._core, self._roles
+        core, roles = self._core, self.roles
         follows = roles.role == "SLAVE" and roles.master_address is not None
         return core.broker_id if core is not None and follows else None
 
     def holders(self) -> list[str]:
         """Other replicas with every confirmed message: the master first, then the other members."""
         found = (
-            [self._roles.master_address]
-            if self._roles.master_address and not self._roles.serving
+            [self.roles.master_address]
+            if self.roles.master_address and not self.roles.serving
             else []
         )
         return list(
@@ -226,7 +226,7 @@ class RoleSwitch:
         """The present registration at name servers; None without a role, or while this broker is
         fenced.
         """
-        current, core, config = self._roles.current, self._core, self._config
+        current, core, config = self.roles.current, self._core, self._config
         if core is None or current.role == "FENCED":
             return None
         if self._standing is not None and not self._standing.may_register():
@@ -257,7 +257,7 @@ class RoleSwitch:
                 continue
             self._note_clean()
             standing = (core.master_epoch, core.acknowledging_members)
-            if self._roles.serving and standing != agreed and await self._changes.agree():
+            if self.roles.serving and standing != agreed and await self._changes.agree():
                 agreed = standing
             if self._forwarder.forwarded > forwarded:
                 count, forwarded = self._forwarder.forwarded - forwarded, self._forwarder.forwarded

@@ -25,7 +25,6 @@ from brokers.process.role_switch import RoleSwitch
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.dispatcher import Dispatcher
 from brokers.service.client_service import ClientService
-from brokers.service.role.role_view import RoleView
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +49,15 @@ def make_acting(
     config: BrokerConfig,
     clock: Clock,
     replica: LocalReplica,
-    roles: RoleView,
-    client: RemotingClient,
-    name_servers: NameServers,
-    membership: PlaceInSet,
+    others: tuple[RemotingClient, NameServers, PlaceInSet],
     service: ClientService,
     switch: RoleSwitch,
     report: Callable[[str, Mapping[str, object]], None],
 ) -> Acting | None:
-    """None where no slave acts for its master."""
+    """None where no slave acts for its master. `others`: how other brokers and name servers are
+    reached, and who is there.
+    """
+    (client, name_servers, membership), roles = others, switch.roles
     if not config.enable_slave_acting_master or not isinstance(membership, FixedMembership):
         return None
     rules = acting_config(config)

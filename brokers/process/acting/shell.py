@@ -23,7 +23,7 @@ from brokers.acting.reverse_sync import decide
 from brokers.clock import Clock
 from brokers.process.acting.calls import ActingCalls
 from brokers.process.acting.tables import OwnTables
-from brokers.remoting.addresses import host_of
+from brokers.remoting.addresses import host_of, split_address
 from brokers.replica.core_port import Core
 from brokers.replica.fixed.core import FixedCore
 
@@ -129,13 +129,19 @@ class ActingShell:
         self._do(self.core.min_id_notice(notice, self._clock.now_ms()))
 
     def exchange(self, info: HaInfo) -> HaInfo:
-        """906: the answer."""
+        """906: the answer. ValueError: it names what is no address."""
+        if info.ha_address is not None:
+            split_address(info.ha_address)  # ValueError: nobody can link there
         answer, effects = self.core.exchange(info, self._opened_end)
         self._do(effects)
         return answer
 
     def named(self, master_address: str, ha_address: str) -> None:
         """The answer to a registration names a master."""
+        try:
+            split_address(ha_address)
+        except ValueError:
+            return
         self._named = Registered(master_address, ha_address)
         if not self._registering:
             self._do(self.core.registered(self._named, self._clock.now_ms()))
@@ -282,7 +288,10 @@ class ActingShell:
         finally:
             self._asking_master = False
         if info is not None and info.ha_address is not None and self.core.min_id == 0:
-            self.exchange(HaInfo(info.ha_address, None, address))
+            try:
+                self.exchange(HaInfo(info.ha_address, None, address))
+            except ValueError as error:
+                _log.warning("%s takes links nowhere: %s", address, error)
 
     async def _take(self, effect: fx.TakeTables) -> bool:
         decision = decide(self._tables.now(), effect.tables)
