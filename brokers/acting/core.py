@@ -69,6 +69,11 @@ class ActingCore:
         return self._state.min_id
 
     @property
+    def min_address(self) -> str | None:
+        """Of the broker with that id, None while nobody said it."""
+        return self._state.min_address
+
+    @property
     def acts(self) -> bool:
         """A slave that acts for its master."""
         return self._state.acts and not self.config.is_master

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from brokers.acting.lock_messages import LockRequest, read_lock_answer
 from brokers.remoting import fastjson
 from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
@@ -17,7 +18,7 @@ from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from processors.nameserver.config import NameServerConfig
 from processors.nameserver.process import NameServer
-from tests.support.acting_set import ActingBroker, ActingSetView, eventually
+from tests.support.acting_set import BROKER_SET, ActingBroker, ActingSetView, eventually
 from tests.support.brokers import pull_request, send_request
 
 TOPIC, GROUP, READ, READ_WRITE = "T", "cg", 4, 6
@@ -28,12 +29,19 @@ class Stage:
 
     def __init__(self, folder: Path, name_server: str, client: RemotingClient) -> None:
         self.client, self.view = client, ActingSetView(client, name_server)
-        self.brokers = [ActingBroker(folder, number, name_server) for number in range(3)]
+        strict = "lock_in_strict_mode = true\n"
+        self.brokers = [ActingBroker(folder, number, name_server, strict) for number in range(3)]
         self.master, self.slave, self.other = self.brokers
 
     async def start(self) -> None:
+        """The master first: a slave that comes before it acts, as the smallest that lives."""
+
+        async def is_there(broker: ActingBroker) -> bool:
+            return broker.address in (await self.view.members()).values()
+
         for one in self.brokers:
             await one.start()
+            await eventually(lambda one=one: is_there(one), f"{one.address} is registered")
         await eventually(self.is_whole, "the set is whole")
 
     async def is_whole(self) -> bool:
@@ -70,6 +78,11 @@ class Stage:
         found = fastjson.loads(answer.body)["offsetTable"] if answer.code == 0 else {}
         return dict(found.get(f"{TOPIC}@{GROUP}", {}))
 
+    async def knows_topic(self, broker: ActingBroker) -> bool:
+        request = RemotingCommand.request(RequestCode.GET_ALL_TOPIC_CONFIG)
+        answer = await self.client.call(broker.address, request, 3_000)
+        return TOPIC in fastjson.loads(answer.body)["topicConfigTable"]
+
     async def all_have_all(self) -> bool:
         request = RemotingCommand.request(RequestCode.GET_BROKER_HA_STATUS)
         answer = await self.client.call(self.master.address, request, 3_000)
@@ -83,15 +96,22 @@ class Stage:
         await self.commit(self.master, 10)
 
         async def known() -> bool:
-            return await self.all_have_all() and all(
-                [await self.copied(one) == {"0": 10} for one in (self.slave, self.other)]
-            )
+            slaves = self.slave, self.other
+            topic = all([await self.knows_topic(one) for one in slaves])
+            offsets = all([await self.copied(one) == {"0": 10} for one in slaves])
+            return topic and offsets and await self.all_have_all()
 
         await eventually(known, "the slaves have copied everything")
 
     async def pulled(self, broker: ActingBroker, offset: int, suspend_ms: int = 0) -> int:
         request = pull_request(TOPIC, 0, offset, suspend_ms=suspend_ms, group=GROUP)
         return (await self.ask(broker, request)).code
+
+    async def locked(self, broker: ActingBroker, client_id: str) -> bool:
+        """Whether this client of an orderly group gets the queue there."""
+        request = LockRequest(GROUP, client_id, ((BROKER_SET, TOPIC, 0),))
+        answer = await self.ask(broker, request.command(RequestCode.LOCK_BATCH_MQ))
+        return bool(read_lock_answer(answer)[0])
 
     async def goes_on_from_the_slave(self) -> None:
         await eventually(lambda: self.leads(self.slave, READ), "the slave acts")
@@ -127,8 +147,11 @@ async def test_a_slave_acts_for_a_killed_master_which_takes_over_what_was_read_m
     stage: Stage,
 ) -> None:
     await stage.prepared()
+    assert await stage.locked(stage.master, "first")
     await stage.master.end()
     await stage.goes_on_from_the_slave()
+    assert not await stage.locked(stage.slave, "second"), "the set's votes are the first one's"
+    assert await stage.locked(stage.slave, "first")
     ahead = await stage.pulled(stage.slave, 25)
     assert ahead == ResponseCode.PULL_NOT_FOUND, "who is ahead of the slave waits"
     assert stage.slave.said("special services on")

@@ -36,6 +36,7 @@ slave_read_enable = true
 broker_not_active_ms = 2000
 heartbeat_interval_ms = 200
 member_group_poll_ms = 200
+metadata_sync_ms = 500
 in_sync_replicas = 2
 commit_log_file_bytes = 1048576
 ack_timeout_ms = 20000

@@ -29,6 +29,14 @@ from brokers.replica.fixed.core import FixedCore
 
 TICK_MS = 200
 T = TypeVar("T")
+REPORTED = frozenset(
+    (
+        *("MinBrokerIdChanged", "ActingBegan", "ActingOver", "MasterExpelled"),
+        *("PreOnlineOver", "PreOnlineWithoutMember"),
+    )
+)
+"""Broker events; other facts of the machine stand in the log."""
+_COLUMNS = {"min_id": "min_broker_id", "member": "member_broker_id"}
 
 _log = logging.getLogger("regent.broker.acting")
 
@@ -82,6 +90,7 @@ class ActingShell:
         self._named: Registered | None = None
         self._asking_master = False
         self._error: BaseException | None = None
+        self._acted, self._smallest = False, (0, "")  # as told last
 
     # -- what the broker asks ----------------------------------------------------------------------
 
@@ -173,6 +182,8 @@ class ActingShell:
             self._one(effect)
         if not acts:
             self._hooks.act(False)
+        if effects:
+            self._note_state()
 
     def _one(self, effect: fx.Effect) -> None:
         match effect:
@@ -196,12 +207,31 @@ class ActingShell:
             case fx.WentOnline(min_id, min_address):
                 self._online(min_id, min_address)
             case fx.Report(kind, fields):
-                _log.info("%s: %s", kind, dict(fields))
-                self._hooks.report(kind, fields)
+                self._report(kind, {_COLUMNS.get(key, key): to for key, to in fields.items()})
             case fx.StoreFlushedOffset():
                 pass  # RocketMQ shows it to people; nothing is decided by it
             case _:
                 self._call(effect)
+
+    def _report(self, kind: str, fields: Mapping[str, object]) -> None:
+        _log.info("%s: %s", kind, dict(fields))
+        if kind in REPORTED:
+            self._hooks.report(kind, fields)
+
+    def _note_state(self) -> None:
+        """What changed since the last look is a fact, and so is who acts."""
+        core = self.core
+        acts, smallest = core.acts and not core.isolated, (core.min_id, core.min_address or "")
+        if acts == self._acted and smallest == self._smallest:
+            return
+        found = {"min_broker_id": smallest[0], "min_address": smallest[1]}
+        if smallest != self._smallest:
+            self._report("MinBrokerIdChanged", found)
+        if acts and not self._acted:
+            self._report("ActingBegan", {"min_address": self._config.place.address})
+        if self._acted and not acts:
+            self._report("ActingOver", found)
+        self._acted, self._smallest = acts, smallest
 
     def _online(self, min_id: int, min_address: str) -> None:
         _log.info("online: the smallest of the set is broker %d at %s", min_id, min_address)
