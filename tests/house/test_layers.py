@@ -47,6 +47,7 @@ LEVELS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("brokers/service/popping",),
         ("brokers/service",),
         ("brokers/membership", "brokers/configuration", "brokers/pages"),
+        ("brokers/process/acting",),
         ("brokers/process",),
     ),
     "lakehouse": (

@@ -20,7 +20,7 @@ from brokers.remoting.command import RemotingCommand
 from tests.support.brokers import WAIT_S, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
-BROKER_SET, CLUSTER, NOT_ACTIVE_MS = "acting-set", "regent", 2_000
+BROKER_SET, CLUSTER = "acting-set", "regent"
 SETTINGS = """
 cluster_name = "regent"
 broker_name = "acting-set"
@@ -33,7 +33,7 @@ name_servers = ["{name_server}"]
 enable_slave_acting_master = true
 total_replicas = 3
 slave_read_enable = true
-broker_not_active_ms = 2000
+broker_not_active_ms = 5000
 heartbeat_interval_ms = 200
 member_group_poll_ms = 200
 metadata_sync_ms = 500

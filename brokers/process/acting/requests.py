@@ -43,7 +43,8 @@ class ActingLocks:
         others: Callable[[], Iterable[str]],
         exists: Callable[[str, int], bool],
     ) -> None:
-        self._quorum, self._calls, self._clock = quorum, calls, clock
+        self._quorum = quorum
+        self._calls, self._clock = calls, clock
         self._others, self._exists = others, exists
         self._waiting: dict[str, asyncio.Future[tuple[Queue, ...]]] = {}
         self._under_way: set[asyncio.Task[None]] = set()
@@ -121,7 +122,8 @@ class ActingRequests:
         locks: ActingLocks,
         address: str,
     ) -> None:
-        self._shell, self._roles, self._reads = shell, roles, reads
+        self._shell = shell
+        self._roles, self._reads = roles, reads
         self._locks, self._address = locks, address
 
     def own(self) -> dict[int, Handler]:
@@ -147,8 +149,9 @@ class ActingRequests:
         def handle(connection: Connection, request: RemotingCommand) -> Answer:
             if not self._roles.acting:
                 answer = usual(connection, request)
-                slow = answer is not None and not isinstance(answer, RemotingCommand)
-                return otherwise(answer, connection, request) if slow else answer
+                if answer is None or isinstance(answer, RemotingCommand):
+                    return answer
+                return otherwise(answer, connection, request)
             return acting(connection, request)
 
         async def otherwise(

@@ -82,7 +82,8 @@ class ActingShell:
         self.core = ActingCore(
             config, clock.now_ms(), nothing_to_lose=opened_end == 0 and tables.empty
         )
-        self._config, self._clock, self._hooks = config, clock, hooks
+        self._config, self._clock = config, clock
+        self._hooks = hooks
         self._calls, self._tables = calls, tables
         self._replica, self._opened_end = replica, opened_end
         self._under_way: set[asyncio.Task[None]] = set()

@@ -85,15 +85,8 @@ def make_acting(
         lambda: replica.core,
         opened_end=replica.store.log_end,
     )
-    quorum = LockQuorum(
-        service.clients.locks,
-        f"{config.advertised}/{replica.boot.incarnation}",
-        config.total_replicas,
-        strict=config.lock_in_strict_mode,
-        forgot_at_ms=clock.now_ms() if replica.store.log_end else None,
-    )
     locks = ActingLocks(
-        quorum,
+        _quorum(config, clock, replica, service),
         calls,
         clock,
         lambda: others_of(membership.replicas, rules.place.broker_id),
@@ -106,6 +99,18 @@ def make_acting(
     requests = ActingRequests(shell, roles, reads, locks, config.advertised)
     switch.acts_by(shell, requests.before)
     return Acting(shell, locks, requests)
+
+
+def _quorum(
+    config: BrokerConfig, clock: Clock, replica: LocalReplica, service: ClientService
+) -> LockQuorum:
+    return LockQuorum(
+        service.clients.locks,
+        f"{config.advertised}/{replica.boot.incarnation}",
+        config.total_replicas,
+        strict=config.lock_in_strict_mode,
+        forgot_at_ms=clock.now_ms() if replica.store.log_end else None,
+    )
 
 
 def acting_config(config: BrokerConfig) -> ActingConfig:
