@@ -386,7 +386,7 @@ def _acting_refusal(config: BrokerConfig) -> str | None:
         return next(
             (
                 f"{name} is for sets whose slaves act: set enable_slave_acting_master, or remove it"
-                for name in ACTING
+                for name in ("skip_pre_online", "lock_in_strict_mode")
                 if getattr(config, name)
             ),
             None,

@@ -124,7 +124,6 @@ class ClientService:
         self.popping = self._popping(routes, pop_settings)
         self.may_deliver: Callable[[], bool] = lambda: True
         """Whether what delivers by itself may put anything now (PROTOCOL 7.2)."""
-        self._delivering = (self.delivery, self.timers, self.checks, self.popping.revive)
         self._services = self._all_services(terms)
         self.served = declared(self._services)
         """Request code to how it is served."""
@@ -456,11 +455,15 @@ class ClientService:
             for service in self._services:
                 service.close()
 
+    def _delivers(self, service: Service) -> bool:
+        """Whether it puts messages without being asked."""
+        return service in (self.delivery, self.timers, self.checks, self.popping.revive)
+
     def _tick(self, service: Service, now_ms: int) -> None:
         """What one service cannot digest costs no other one its turn: a message that ends a master
         would end each of its successors. A disk that refuses is nobody's own trouble.
         """
-        if service in self._delivering and not self.may_deliver():
+        if self._delivers(service) and not self.may_deliver():
             return
         try:
             service.tick(now_ms)
