@@ -310,6 +310,54 @@ class BrokerConfigChanged(Struct, frozen=True, gc=False):
     counter: int
 
 
+class ActingBegan(Struct, frozen=True, gc=False):
+    """A slave began to act for its master, which is away."""
+
+    header: BrokerEventHeader
+    min_address: str
+
+
+class ActingOver(Struct, frozen=True, gc=False):
+    """A slave acts for its master no more."""
+
+    header: BrokerEventHeader
+    min_broker_id: int
+    min_address: str
+
+
+class MinBrokerIdChanged(Struct, frozen=True, gc=False):
+    """Another broker is the smallest of a set without controllers, as this one sees it."""
+
+    header: BrokerEventHeader
+    min_broker_id: int
+    min_address: str
+
+
+class MasterExpelled(Struct, frozen=True, gc=False):
+    """Name servers dropped a master that lives."""
+
+    header: BrokerEventHeader
+    reason: str
+    fenced: bool
+
+
+class PreOnlineOver(Struct, frozen=True, gc=False):
+    """A broker of a set without controllers knows what became of it meanwhile, and goes online."""
+
+    header: BrokerEventHeader
+    min_broker_id: int
+    left_out: tuple[int, ...]
+
+
+class PreOnlineWithoutMember(Struct, frozen=True, gc=False):
+    """A master on its way back goes on without the link, or without the tables, of a member."""
+
+    header: BrokerEventHeader
+    member_broker_id: int
+    reason: str
+    tables: bool
+
+
 BrokerEvent = (
     BrokerStarted
     | BrokerStopped
@@ -342,6 +390,12 @@ BrokerEvent = (
     | LossNoticed
     | QueueEndsBehind
     | BrokerConfigChanged
+    | ActingBegan
+    | ActingOver
+    | MinBrokerIdChanged
+    | MasterExpelled
+    | PreOnlineOver
+    | PreOnlineWithoutMember
 )
 
 BROKER_EVENTS: tuple[type, ...] = get_args(BrokerEvent)

@@ -36,6 +36,11 @@ class DefaultMasterLink:
         self._first_offset = -1
         self.opened_ms = self._last_read_ms = self._last_write_ms = now_ms
 
+    @property
+    def heard_ms(self) -> int:
+        """When the slave said something last."""
+        return self._last_read_ms
+
     def receive_data(self, data: bytes | memoryview, log: LogView, *, now_ms: int) -> None:
         """Feed what the slave sent. ProtocolError when no correct slave sends it."""
         self._last_read_ms = now_ms

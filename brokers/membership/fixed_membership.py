@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from brokers.membership.member_group import member_group_question, read_member_group
@@ -31,14 +31,16 @@ _log = logging.getLogger("regent.broker.membership")
 
 @dataclass(frozen=True, slots=True)
 class FixedPlace:
-    """Who this broker is, as configured. `poll_ms`: RocketMQ's syncBrokerMemberGroupPeriod."""
+    """Who this broker is, as configured. `poll_ms`: RocketMQ's syncBrokerMemberGroupPeriod; None:
+    somebody else asks, and says what was heard (`told`).
+    """
 
     cluster_name: str
     broker_name: str
     broker_id: int
     address: str
     name_servers: Sequence[str]
-    poll_ms: int
+    poll_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,8 @@ class FixedMembership:
         """It has its place at once."""
         self._hooks.on_identity(self._place.broker_id)
         self.registered.set()
+        if self._place.poll_ms is None:
+            return
         self._polling = asyncio.ensure_future(self._poll())
         self._polling.add_done_callback(self._done)
 
@@ -114,13 +118,14 @@ class FixedMembership:
     # -- who is there ------------------------------------------------------------------------------
 
     async def _poll(self) -> None:
+        poll_ms = self._place.poll_ms or 0
         while self._place.name_servers:
             members = await self._ask_one()
             if members is None:
                 self._asked += 1
             else:
                 self._heard(members)
-            await asyncio.sleep(self._place.poll_ms / 1000)
+            await asyncio.sleep(poll_ms / 1000)
 
     async def _ask_one(self) -> dict[int, str] | None:
         """None when this name server did not tell: what was known stays."""
@@ -135,9 +140,9 @@ class FixedMembership:
                 _log.warning("%s does not tell who of this set is registered: %s", address, said)
             return None
 
-    def _heard(self, members: dict[int, str]) -> None:
+    def told(self, members: Mapping[int, str]) -> None:
+        """Who is registered, by whoever asked."""
         place = self._place
-        self._said.clear()
         other = members.get(place.broker_id)
         if (
             other is not None
@@ -150,7 +155,12 @@ class FixedMembership:
                 place.broker_id,
                 other,
             )
-        self.replicas = members
+        self.replicas = dict(members)
+
+    def _heard(self, members: dict[int, str]) -> None:
+        place = self._place
+        self._said.clear()
+        self.told(members)
         self._hooks.on_alive(len({*members, place.broker_id}) if members else None)
         master = members.get(MASTER_ID)
         if place.broker_id != MASTER_ID and master is not None and master != self._master:

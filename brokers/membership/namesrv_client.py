@@ -35,7 +35,9 @@ _log = logging.getLogger("regent.broker.nameservers")
 
 @dataclass(frozen=True, slots=True)
 class RouteEntry:
-    """What is registered at a name server: the master has id 0, slaves their controller id."""
+    """What is registered at a name server: the master has id 0, slaves their controller id.
+    `acting_master`: RocketMQ's enableSlaveActingMaster.
+    """
 
     cluster_name: str
     broker_name: str
@@ -44,6 +46,7 @@ class RouteEntry:
     ha_address: str
     timeout_ms: int
     topics: TableText
+    acting_master: bool = False
 
 
 def register_request(entry: RouteEntry) -> RemotingCommand:
@@ -54,6 +57,8 @@ def register_request(entry: RouteEntry) -> RemotingCommand:
         "compressed": "false",
         "bodyCrc32": "0",
     }
+    if entry.acting_master:
+        ext["enableActingMaster"] = "true"
     version = entry.topics.version
     body = _REGISTER_BODY % (version, version, entry.topics.topics)
     return RemotingCommand.request(RequestCode.REGISTER_BROKER, ext, body)
@@ -180,6 +185,17 @@ class NameServers:
             except (RemotingError, ValueError) as error:
                 _log.info("the route of %s at %s: %s", topic, address, error)
         return None
+
+    async def ask(self, address: str, request: RemotingCommand) -> RemotingCommand:
+        """What one name server answers. RemotingError."""
+        return await self._client.call(address, request, CALL_TIMEOUT_MS)
+
+    async def tell(self, address: str, request: RemotingCommand) -> None:
+        """One-way, to one name server; who is not reached is not told."""
+        try:
+            await self._client.send_oneway(address, request)
+        except RemotingError as error:
+            _log.info("telling %s: %s", address, error)
 
     async def close(self, last: RouteEntry | None) -> None:
         """Stop; with `last`, leave the routes of every name server that is connected."""

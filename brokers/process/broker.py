@@ -29,6 +29,7 @@ from brokers.membership.identity_file import IdentityFileError
 from brokers.membership.membership import RegistrationRefused
 from brokers.membership.namesrv_client import NameServers
 from brokers.membership.place import PlaceInSet
+from brokers.process.acting_parts import Acting, make_acting
 from brokers.process.beats import Beats
 from brokers.process.config import BrokerConfig
 from brokers.process.disk_watch import DiskHandOver, DiskWatch
@@ -175,6 +176,7 @@ class BrokerProcess:
         self.tables.add_topics(known, self.clock.wall_ms())
         self.membership = membership or self._membership()
         self._make_service()
+        self.acting = self._acting()
         self.hand_over = self._hand_over()
         self.disk_care = DiskHandOver(
             self.disk, config.disk_timeout_ms, lambda: self.roles.serving, self.hand_over.once
@@ -185,6 +187,7 @@ class BrokerProcess:
             self.replica.ha_status,
             self.clock,
             self._runtime,
+            self.replica.ha_address_told if config.broker_id is not None else None,
         )
         self.live = live_config(
             written,
@@ -275,6 +278,13 @@ class BrokerProcess:
             self.identity_known,
             lambda notice: self.replica.notice(notice, disk_hangs=self.disk_care.hangs),
             lambda master: self.lookup.ask(master),
+        )
+
+    def _acting(self) -> Acting | None:
+        others = self.client, self.name_servers, self.membership
+        switch, report = self.switch, self.reporter.report
+        return make_acting(
+            self.config, self.clock, self.replica, others, self.service, switch, report
         )
 
     def _hand_over(self) -> MasterHandOver:
@@ -402,6 +412,9 @@ class BrokerProcess:
             ha_announce.run(self.client, self.switch.mastership, self.clock),
         ):
             self._spawn(work)
+
+        if self.acting is not None:
+            self.acting.begin(self._dispatcher, self._spawn)
 
     def _notified(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         self.membership.notified(request)

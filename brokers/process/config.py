@@ -39,6 +39,13 @@ OWN_LABELS = frozenset(
 )
 """Labels that RocketMQ's series have anyway."""
 NAME = r"^[a-zA-Z0-9_-]{1,120}$"
+ACTING = (
+    "enable_slave_acting_master",
+    "enable_remote_escape",
+    "skip_pre_online",
+    "lock_in_strict_mode",
+)
+"""What only a set without controllers has, whose slaves act for the master."""
 
 
 class BrokerConfig(BaseModel):
@@ -81,6 +88,20 @@ class BrokerConfig(BaseModel):
         "say",
     )
     ha_in_sync_gap_bytes: int = Field(GAP_BYTES_MAX, ge=1)
+    # RocketMQ's enableSlaveActingMaster, enableRemoteEscape, skipPreOnline, lockInStrictMode,
+    # compatibleWithOldNameSrv, totalReplicas, brokerNotActiveTimeoutMillis,
+    # syncBrokerMemberGroupPeriod: where no controller elects, the smallest slave that lives acts
+    # for the master (PROTOCOL 7). Alike on all replicas of a set.
+    enable_slave_acting_master: bool = Field(
+        False, description="without controllers: a slave acts for a master that is away"
+    )
+    enable_remote_escape: bool = False
+    skip_pre_online: bool = False
+    lock_in_strict_mode: bool = False
+    compatible_with_old_name_servers: bool = True
+    total_replicas: int = Field(1, ge=1, le=1_000)
+    broker_not_active_ms: int = Field(10_000, ge=100)
+    member_group_poll_ms: int = Field(1_000, ge=50)
     name_servers: list[str] = Field(default_factory=list)
     kafka: dict[str, str] | None = None
 
@@ -328,9 +349,11 @@ def place_refusal(config: BrokerConfig) -> str | None:
                 "controllers is missing: name them, or give broker_id for a set without any "
                 "(0 is its master)"
             )
-        for name in ("broker_role", "ha_master_address"):
-            if getattr(config, name) is not None:
+        for name in ("broker_role", "ha_master_address", *ACTING):
+            if getattr(config, name) not in (None, False):
                 return f"{name} is for sets without controllers: remove it, or give broker_id"
+        if config.total_replicas > 1:
+            return "total_replicas is for sets without controllers: remove it, or give broker_id"
         return None
     if config.controllers:
         return (
@@ -355,6 +378,26 @@ def place_refusal(config: BrokerConfig) -> str | None:
     for name in ("async_learner", "sync_from_last_file"):
         if getattr(config, name):
             return f"{name} is for sets with controllers: remove it, or broker_id"
+    return _acting_refusal(config)
+
+
+def _acting_refusal(config: BrokerConfig) -> str | None:
+    if not config.enable_slave_acting_master:
+        return next(
+            (
+                f"{name} is for sets whose slaves act: set enable_slave_acting_master, or remove it"
+                for name in ("skip_pre_online", "lock_in_strict_mode")
+                if getattr(config, name)
+            ),
+            None,
+        )
+    if not config.name_servers:
+        return "enable_slave_acting_master needs name_servers: they say who of the set lives"
+    if config.broker_not_active_ms <= config.heartbeat_interval_ms:
+        return (
+            f"heartbeat_interval_ms ({config.heartbeat_interval_ms}) must be less than "
+            f"broker_not_active_ms ({config.broker_not_active_ms})"
+        )
     return None
 
 

@@ -27,6 +27,7 @@ def make_fixed_core(config: BrokerConfig, boot: Boot, store: MessageStore) -> Fi
             in_sync=config.in_sync_replicas,
             min_in_sync=config.min_in_sync_replicas,
             auto=config.auto_in_sync_replicas,
+            counts_in_sync=config.enable_slave_acting_master,
             gap_bytes_max=config.ha_in_sync_gap_bytes,
         ),
         ha_master_address=config.ha_master_address,
@@ -49,14 +50,20 @@ def make_fixed_core(config: BrokerConfig, boot: Boot, store: MessageStore) -> Fi
 def _warnings(config: BrokerConfig, store: MessageStore) -> list[str]:
     """What an operator has to know of these settings when the broker starts."""
     said = []
+    acting = config.enable_slave_acting_master
     if config.broker_id == 0:
         said.append(
-            "this set has no controllers: nobody takes over for this master, and what no slave has "
-            "is lost with its disk"
+            f"this set has no controllers: {'no slave writes' if acting else 'nobody takes over'} "
+            "for this master, and what no slave has is lost with its disk"
+        )
+    if acting and config.total_replicas == 1:
+        said.append(
+            "total_replicas is 1: this broker goes online without asking what became of its set "
+            "meanwhile; set it to the number of replicas"
         )
     if config.broker_role == "ASYNC_MASTER":
         said.append("broker_role ASYNC_MASTER: sends are answered before any slave has them")
-    if config.auto_in_sync_replicas:
+    if config.auto_in_sync_replicas and not acting:
         said.append("auto_in_sync_replicas has no effect: no slave of this set acts for its master")
     if (store.root / "epochFileCheckpoint").exists():
         said.append(

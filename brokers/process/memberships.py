@@ -37,7 +37,7 @@ def make_membership(
             config.broker_id,
             config.advertised,
             config.name_servers,
-            config.replica_poll_ms,
+            None if config.enable_slave_acting_master else config.replica_poll_ms,
         )
         return FixedMembership(
             place, client, FixedHooks(on_identity, replica.alive_members, on_master)

@@ -352,6 +352,16 @@ class LocalReplica:
         if self.driver is not None:
             self.driver.ha_address_told(master_address, ha_address, word)
 
+    def follow(self, master_address: str, ha_address: str | None) -> None:
+        """A slave of a set without controllers goes with this master from now on."""
+        if self.driver is not None and isinstance(self.core, FixedCore):
+            self.driver.step(self.core.follow, master_address, ha_address)
+
+    def part(self, master_address: str) -> None:
+        """Its master is gone: no link before `follow`."""
+        if self.driver is not None and isinstance(self.core, FixedCore):
+            self.driver.step(self.core.part, master_address)
+
     def alive_members(self, count: int | None) -> None:
         """How many of a set without controllers are registered; None: nobody says."""
         if isinstance(self.core, FixedCore):

@@ -11,12 +11,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping
+from typing import Protocol
 
 from brokers.membership.ha_announce import Mastership
 from brokers.membership.namesrv_client import NameServers, RouteEntry
 from brokers.process.config import BrokerConfig
 from brokers.process.replica import LocalReplica
 from brokers.remoting.addresses import host_of
+from brokers.remoting.connection import Handler
 from brokers.remoting.dispatcher import Dispatcher
 from brokers.replica.core_port import Core
 from brokers.replica.effects import RoleChanged
@@ -27,10 +29,12 @@ from brokers.service.metadata.topic_changes import TopicChanges
 from brokers.service.reading.slave_reads import SlaveReads
 from brokers.service.role.forward import Forwarder
 from brokers.service.role.role_view import RoleView
+from brokers.service.role.services import Served
 from brokers.service.tables.table_files import TableFiles
 from brokers.store.files.errors import LogError
 
 WATCH_MS = 500
+Before = Callable[[Mapping[int, Handler], Mapping[int, Served]], Mapping[int, Handler]]
 
 _log = logging.getLogger("regent.broker.role")
 
@@ -42,6 +46,14 @@ def linked_replicas(slaves: Collection[SlaveSeen], replicas: Mapping[int, str]) 
     hosts = {host_of(one.address) for one in slaves if one.broker_id is None and one.acked >= 0}
     told = {one.broker_id for one in slaves if one.broker_id is not None}
     return told | {key for key, address in replicas.items() if host_of(address) in hosts}
+
+
+class Standing(Protocol):
+    """Of a broker of a set whose slaves act (PROTOCOL 7.3). `isolated`: nobody is to see it."""
+
+    @property
+    def isolated(self) -> bool: ...
+    def may_register(self) -> bool: ...
 
 
 class RoleSwitch:
@@ -61,7 +73,7 @@ class RoleSwitch:
         report: Callable[[str, Mapping[str, object]], None],
     ) -> None:
         self._config = config
-        self._roles = roles
+        self.roles = roles
         self._tables = tables
         self._replica = replica
         self._forwarder = forwarder
@@ -70,6 +82,9 @@ class RoleSwitch:
         )
         self._core: Core | None = None
         self._addresses, self._report = addresses, report
+        self._standing: Standing | None = None
+        self._before: Before = lambda handlers, served: handlers
+        self._held: RoleChanged | None = None  # a master's role, until it may take it up
 
     def wire(
         self,
@@ -83,6 +98,10 @@ class RoleSwitch:
         self._changes = changes
         self._name_servers = name_servers
 
+    def acts_by(self, standing: Standing, before: Before) -> None:
+        """A set whose slaves act: `before` puts handlers in front of the usual ones."""
+        self._standing, self._before = standing, before
+
     def attach(self, core: Core) -> None:
         """This broker has an identity, and `core` plays its replica."""
         self._core = core
@@ -90,7 +109,8 @@ class RoleSwitch:
     def serve_clients(self) -> None:
         """What clients ask has its handlers from now on, as far as this broker allows it."""
         service = self._service
-        guarded = self.permission.guarded(service.handlers(), service.served)
+        handlers = self._before(service.handlers(), service.served)
+        guarded = self.permission.guarded(handlers, service.served)
         for code, handler in guarded.items():
             self._dispatcher.register(code, handler)
 
@@ -98,7 +118,7 @@ class RoleSwitch:
         """This broker allows something else than before."""
         self.permission.allowed = allowed
         self.serve_clients()
-        if self._roles.serving:
+        if self.roles.serving:
             self._tables.topics.registered_anew(wall_ms)
             self._tables.topics_file.save_soon()
         self._name_servers.changed()
@@ -110,19 +130,43 @@ class RoleSwitch:
         if change.role == "MASTER":
             if not core.is_master or core.master_epoch != change.master_epoch:
                 return  # over already: the next role registers itself
-            try:
-                self._service.mastership_begins(change.master_epoch)
-            except (LogError, OSError) as error:
-                # A master that cannot serve must make room for one that can.
-                _log.error("this replica cannot lead: %s", error)
-                self._replica.storage_failed(str(error))
-                return
-        self._roles.changed(change)
+            if self._standing is not None and self._standing.isolated:
+                self._held = change
+            else:
+                self._lead(change)
+            return
+        self._held = None
+        follows_on = self._standing is not None and self.roles.role == change.role == "SLAVE"
+        self.roles.changed(change)
         self._name_servers.changed()
-        if change.role == "MASTER":
-            self._tables.topics_file.save_soon()
-        else:
+        if not follows_on:  # a slave that acts goes on when it hears of another master
             self._service.mastership_over()
+
+    def _lead(self, change: RoleChanged) -> None:
+        try:
+            self._service.mastership_begins(change.master_epoch)
+        except (LogError, OSError) as error:
+            # A master that cannot serve must make room for one that can.
+            _log.error("this replica cannot lead: %s", error)
+            self._replica.storage_failed(str(error))
+            return
+        self.roles.changed(change)
+        self._name_servers.changed()
+        self._tables.topics_file.save_soon()
+
+    def hold(self) -> None:
+        """A master leaves its role for now: requests wait, and are refused. Its links stay."""
+        if self.roles.role != "MASTER":
+            return
+        self._held = self.roles.current
+        self.roles.changed(RoleChanged("FENCED", 0, None, None, (), 0, source="taken for dead"))
+        self._service.mastership_over()
+
+    def resume(self) -> None:
+        """It takes up the role that it has by its settings, if its replica has it still."""
+        held, self._held = self._held, None
+        if held is not None and self._core is not None and self._core.is_master:
+            self._lead(held)
 
     def other_members(self) -> dict[int, str]:
         """Remoting addresses of the other members, those about to join included; empty text for an
@@ -144,15 +188,15 @@ class RoleSwitch:
 
     def _followed(self) -> int | None:
         """This replica's id while it follows a master whose address it knows."""
-        core, roles = self._core, self._roles
+        core, roles = self._core, self.roles
         follows = roles.role == "SLAVE" and roles.master_address is not None
         return core.broker_id if core is not None and follows else None
 
     def holders(self) -> list[str]:
         """Other replicas with every confirmed message: the master first, then the other members."""
         found = (
-            [self._roles.master_address]
-            if self._roles.master_address and not self._roles.serving
+            [self.roles.master_address]
+            if self.roles.master_address and not self.roles.serving
             else []
         )
         return list(
@@ -164,7 +208,8 @@ class RoleSwitch:
     def mastership(self) -> Mastership:
         """What this broker leads, for those of its replicas that have not found it yet."""
         core, config = self._core, self._config
-        epoch = core.master_epoch if core is not None and core.is_master else None
+        leads = core is not None and core.is_master and not self._is_isolated
+        epoch = core.master_epoch if core is not None and leads else None
         replicas = {
             key: address
             for key, address in self._addresses().items()
@@ -173,13 +218,20 @@ class RoleSwitch:
         linked = linked_replicas(self._replica.ha_status().slaves, replicas)
         return Mastership(epoch, config.advertised, config.ha_advertised, replicas, linked)
 
+    @property
+    def _is_isolated(self) -> bool:
+        return self._standing is not None and self._standing.isolated
+
     def route_entry(self) -> RouteEntry | None:
         """The present registration at name servers; None without a role, or while this broker is
         fenced.
         """
-        current, core, config = self._roles.current, self._core, self._config
+        current, core, config = self.roles.current, self._core, self._config
         if core is None or current.role == "FENCED":
             return None
+        if self._standing is not None and not self._standing.may_register():
+            return None
+        acting = config.enable_slave_acting_master
         role_id = 0 if current.role == "MASTER" else core.broker_id
         return RouteEntry(
             config.cluster_name,
@@ -187,8 +239,9 @@ class RoleSwitch:
             role_id,
             config.advertised,
             config.ha_advertised,
-            config.name_server_timeout_ms,
+            config.broker_not_active_ms if acting else config.name_server_timeout_ms,
             self.permission.route_text(),
+            acting,
         )
 
     async def watch(self) -> None:
@@ -204,7 +257,7 @@ class RoleSwitch:
                 continue
             self._note_clean()
             standing = (core.master_epoch, core.acknowledging_members)
-            if self._roles.serving and standing != agreed and await self._changes.agree():
+            if self.roles.serving and standing != agreed and await self._changes.agree():
                 agreed = standing
             if self._forwarder.forwarded > forwarded:
                 count, forwarded = self._forwarder.forwarded - forwarded, self._forwarder.forwarded

@@ -125,6 +125,10 @@ class ReplicaDriver:
         """Somebody says where that master takes HA links."""
         self._step(self.core.ha_address_told, master_address, ha_address, word)
 
+    def step(self, method: Callable[..., list[fx.Effect]], *args: object) -> None:
+        """An input that only one kind of core has; `now_ms` is added."""
+        self._step(method, *args)
+
     def ha_status(self) -> HaStatus:
         """The HA links of this moment."""
         return self.core.ha_status(self._transport.peer, self._clock_ms())

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from brokers.clock import Clock
 from brokers.ha.epochs import EpochHistory
 from brokers.remoting import fastjson
+from brokers.remoting.addresses import split_address
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
+from brokers.replica.ha_address import HaAddressSource
 from brokers.replica.ha_status import HaStatus, MasterSeen, SlaveSeen
 from brokers.service.role.services import Served, Service
 
@@ -149,8 +151,18 @@ def epoch_cache(status: BrokerStatus, epochs: EpochHistory) -> dict[str, object]
     }
 
 
+def _is_address(text: str) -> bool:
+    try:
+        split_address(text)
+    except ValueError:
+        return False
+    return True
+
+
 class AdminRequests(Service):
-    """`status()`, `epochs()`, `ha()` and `runtime()` tell the present."""
+    """`status()`, `epochs()`, `ha()` and `runtime()` tell the present. `told(master address, HA
+    address, whose word)`: of a master that says where it takes links, where no controller does.
+    """
 
     def __init__(
         self,
@@ -159,7 +171,9 @@ class AdminRequests(Service):
         ha: Callable[[], HaStatus],
         clock: Clock,
         runtime: Callable[[], Mapping[str, str]],
+        told: Callable[[str, str, HaAddressSource], None] | None = None,
     ) -> None:
+        self._told = told
         self._status = status
         self._runtime = runtime
         self._epochs = epochs
@@ -184,11 +198,16 @@ class AdminRequests(Service):
         return request.reply(body=fastjson.dumps(epoch_cache(self._status(), self._epochs())))
 
     def _ha_address(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """906: where a master takes links. A slave gives no answer and adopts none: it follows the
-        controller only.
+        """906: where a master takes links. A slave gives no answer, and adopts none where it
+        follows the controller only.
         """
         status = self._status()
-        if status.role != "MASTER" or request.ext.get("masterHaAddress"):
+        given, master = request.ext.get("masterHaAddress"), request.ext.get("masterAddress")
+        if given:
+            if self._told is not None and master and _is_address(given):
+                self._told(master, given, HaAddressSource.MASTER)
+            return request.reply()
+        if status.role != "MASTER":
             return request.reply()
         return request.reply(
             ext={"masterHaAddress": status.ha_address, "masterAddress": status.address}

@@ -122,6 +122,8 @@ class ClientService:
         self.transactions, self.checks = self._transactions(transactions)
         self._offsets = self._offset_requests()
         self.popping = self._popping(routes, pop_settings)
+        self.may_deliver: Callable[[], bool] = lambda: True
+        """Whether what delivers by itself may put anything now (PROTOCOL 7.2)."""
         self._services = self._all_services(terms)
         self.served = declared(self._services)
         """Request code to how it is served."""
@@ -392,6 +394,16 @@ class ClientService:
         for service in self._services:
             service.mastership_over()
 
+    def acting_begins(self) -> None:
+        """This slave delivers for its master from now on."""
+        for service in self._services:
+            service.acting_begins()
+
+    def acting_over(self) -> None:
+        """It does so no more."""
+        for service in self._services:
+            service.acting_over()
+
     def connection_closed(self, connection: Connection) -> None:
         for service in self._services:
             service.connection_closed(connection)
@@ -445,10 +457,16 @@ class ClientService:
             for service in self._services:
                 service.close()
 
+    def _delivers(self, service: Service) -> bool:
+        """Whether it puts messages without being asked."""
+        return service in (self.delivery, self.timers, self.checks, self.popping.revive)
+
     def _tick(self, service: Service, now_ms: int) -> None:
         """What one service cannot digest costs no other one its turn: a message that ends a master
         would end each of its successors. A disk that refuses is nobody's own trouble.
         """
+        if self._delivers(service) and not self.may_deliver():
+            return
         try:
             service.tick(now_ms)
         except (OSError, LogError):

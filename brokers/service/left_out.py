@@ -26,7 +26,7 @@ LEFT_OUT: Mapping[int, str] = {
     513: "logical queues (static topics) are left out",
     902: _CONTAINER,
     903: _CONTAINER,
-    905: "slaves that act for their master are left out: a controller elects one",
+    905: "no slave of this set acts for its master",
     908: "a replica's flushed offset is its own, and nobody sets it from outside",
     2001: _COLD,
     2002: _COLD,

@@ -35,6 +35,7 @@ LEVELS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("brokers/service/statistics",),
         ("brokers/service/clients",),
         ("brokers/service/sending",),
+        ("brokers/acting",),
         (
             "brokers/service/reading",
             "brokers/service/metadata",
@@ -46,6 +47,7 @@ LEVELS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("brokers/service/popping",),
         ("brokers/service",),
         ("brokers/membership", "brokers/configuration", "brokers/pages"),
+        ("brokers/process/acting",),
         ("brokers/process",),
     ),
     "lakehouse": (

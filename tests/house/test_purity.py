@@ -43,6 +43,7 @@ SHELL_FOLDERS = (
     "processors/process",
     "brokers/membership",
     "brokers/process",
+    "brokers/process/acting",
     "brokers/store/files",
     "lakehouse/landing",
 )

@@ -39,6 +39,11 @@ DRIVEN = {
     "brokers.remoting.codec": "FrameDecoder",
     "brokers.membership.controller_messages": "role_notice",
     "brokers.process.broker": "BrokerProcess",
+    "brokers.acting.core": "ActingCore",
+    "brokers.acting.escape": "Escape",
+    "brokers.acting.lock_quorum": "LockQuorum",
+    "brokers.acting.reverse_sync": "decide",
+    "processors.nameserver.routes": "RouteTable",
 }
 """Product module -> something of it that the simulation must use."""
 
@@ -50,6 +55,7 @@ PLANTS = (
     "control/test_control_planted_bugs.py",
     "store/test_planted_bugs_around_the_log.py",
     "services/test_planted_service_bugs.py",
+    "acting/test_planted_acting_bugs.py",
 )
 
 
@@ -174,6 +180,8 @@ def test_the_simulation_reads_no_clock_and_no_chance_but_its_own() -> None:
         "services/member.py": {"asyncio"},
         "services/links.py": {"os"},
         "services/run.py": {"random"},
+        "acting/network.py": {"random"},
+        "acting/world.py": {"random"},
         "services/test_service_worlds.py": {"os"},
     }
     for name, tree in trees().items():

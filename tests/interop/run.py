@@ -190,6 +190,12 @@ SCENARIOS = (
         "stopped, frozen, back",
     ),
     Scenario(
+        "acting-sets",
+        "acting_own",
+        "a set of ours whose slaves act for the master, under Java clients: the master killed, "
+        "frozen, back",
+    ),
+    Scenario(
         "import",
         "java_moves:way_in",
         "Java brokers leave a Java controller for Regent, under load, without a restart",

@@ -171,6 +171,22 @@ class FixedCore:
         moved = self.slave.master_address != before
         return [*self._told(word.name), *effects] if moved else effects
 
+    def follow(self, master_address: str, ha_address: str | None, now_ms: int) -> list[Effect]:
+        """A slave goes with this master from now on. `ha_address` None: the configured one."""
+        if self.slave is None:
+            return []
+        before = self.slave.master_address
+        effects = self.slave.follow(master_address, ha_address, now_ms)
+        moved = self.slave.master_address != before
+        return [*self._told("a master is back"), *effects] if moved else effects
+
+    def part(self, master_address: str, now_ms: int) -> list[Effect]:
+        """A slave's master is gone: its link is closed, and none is tried before `follow`."""
+        if self.slave is None:
+            return []
+        effects = self.slave.part(f"the master {master_address} is gone", now_ms)
+        return [*effects, *self._told("the master is gone")]
+
     def alive_members(self, count: int | None) -> None:
         """Members of the set that name servers know, this one included; None: nobody says."""
         if self.master is not None:

@@ -58,11 +58,14 @@ class FixedSlave:
         self._backoff_ms = config.reconnect_min_ms
         self._retry_at_ms = self._ask_at_ms = now_ms
         self._cutting: CutDiverged | None = None
+        self._parted = False  # the master is gone: nobody is linked to before somebody says so
 
     # -- connecting --------------------------------------------------------------------------------
 
     def told(self, master_address: str, ha_address: str, now_ms: int) -> list[Effect]:
         """Where the master is, by whoever said so last. A configured HA address stays."""
+        if self._parted:
+            return []
         self.master_address = master_address or self.master_address
         if self._config.ha_master_address is not None or ha_address == self.ha_address:
             return self.connect(now_ms)
@@ -73,8 +76,30 @@ class FixedSlave:
         self._retry_at_ms = now_ms
         return effects + self.connect(now_ms)
 
+    def follow(self, master_address: str, ha_address: str | None, now_ms: int) -> list[Effect]:
+        """This master, whoever was followed before, and at once."""
+        self._parted = False
+        self._retry_at_ms = now_ms
+        return self.told(master_address, ha_address or self.ha_address or "", now_ms)
+
+    def part(self, reason: str, now_ms: int) -> list[Effect]:
+        """The master is gone: no link, and none is tried before `follow`."""
+        self._parted, self._connecting = True, False
+        self.master_address, self.ha_address = None, self._config.ha_master_address
+        return self.close(reason, now_ms)
+
+    @property
+    def follows(self) -> bool:
+        """Whether the link is up, and the master's bytes belong here."""
+        return self._link is not None and self._link.agreed
+
     def connect(self, now_ms: int) -> list[Effect]:
-        if self.link_id is not None or self._connecting or self._cutting is not None:
+        if (
+            self._parted
+            or self.link_id is not None
+            or self._connecting
+            or self._cutting is not None
+        ):
             return []
         effects: list[Effect] = []
         if self._config.ha_master_address is None and now_ms >= self._ask_at_ms:

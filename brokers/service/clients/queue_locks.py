@@ -64,6 +64,11 @@ class QueueLocks:
             if owner is not None and owner[0] == client_id:
                 self._drop((group, queue))
 
+    def holder(self, group: str, queue: Queue, now_ms: int) -> str | None:
+        """The client whose lock of this queue has not expired."""
+        owner = self._locks.get((group, queue))
+        return None if owner is None or now_ms - owner[1] > LOCK_EXPIRES_MS else owner[0]
+
     def holds_any(self, group: str, now_ms: int) -> bool:
         """Whether a client of this group holds a queue now."""
         return any(

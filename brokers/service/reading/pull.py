@@ -211,6 +211,10 @@ class PullService(Service):
         queue = self._store.queues.get(topic, queue_id)
         return 0 if queue is None else queue.max_offset
 
+    def answer_held(self) -> None:
+        """All pulls on hold, with what is there: who asked looks where to ask next."""
+        self._in_slices(self.held.release_all(), self._answer_held)
+
     def mastership_over(self) -> None:
         """Held pulls are answered as if nothing had come: the next ones find the new master."""
         self._in_slices(self.held.release_all(), self._answer_held)
@@ -285,6 +289,12 @@ class PullService(Service):
             GetStatus.NO_MATCHED_LOGIC_QUEUE,
             GetStatus.NO_MESSAGE_IN_QUEUE,
         ):
+            if self.slave_reads.acts():
+                # What a consumer saw of the master, and this slave has not, is there again with
+                # the master: it waits, and is not moved back.
+                ahead = pull.queue_offset >= result.max_offset
+                waits = GetStatus.OFFSET_OVERFLOW_ONE if ahead else result.status
+                return replace(result, status=waits, next_offset=pull.queue_offset)
             if self._store.confirm_offset < self._unconfirmed_until:
                 # A new master confirms again what the old one had: until then the consumer is not
                 # ahead, this broker is behind. What came since then nobody has read: a consumer

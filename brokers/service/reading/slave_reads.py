@@ -30,6 +30,8 @@ class SlaveReads:
         self.memory_bytes = memory_bytes
         self._slaves = slaves
         self._own_id = own_id
+        self.acts: Callable[[], bool] = lambda: False
+        """Whether this replica, a slave, answers for a master that is gone (PROTOCOL 7.2)."""
 
     @property
     def serves(self) -> bool:

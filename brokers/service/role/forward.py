@@ -194,7 +194,7 @@ class Forwarder:
                     else await answer
                 )
             left_ms = (deadline - loop.time()) * 1000
-            if left_ms <= 0:
+            if left_ms <= 0 or self._roles.acting:
                 break
             master = self._roles.master_address
             if FORWARDED_FOR in request.ext or _hops(request) >= HOPS_MAX:

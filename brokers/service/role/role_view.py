@@ -17,7 +17,8 @@ class RoleView:
     another master serves.
 
     `draining`: the mastership is being handed over; reads go on, writes wait for its end or for the
-    next master. `leaving`: this broker is asked to stop, and takes over from nobody.
+    next master. `leaving`: this broker is asked to stop, and takes over from nobody. `acting`: a
+    slave that acts for a master that is gone (PROTOCOL 7.2), and follows nobody.
     """
 
     def __init__(self) -> None:
@@ -25,6 +26,7 @@ class RoleView:
         self.serving = False
         self.draining = False
         self.leaving = False
+        self.acting = False
         self._named: str | None = None
         self._waiters: dict[asyncio.Future[None], None] = {}  # who waited first goes on first
 
@@ -35,6 +37,8 @@ class RoleView:
     @property
     def master_address(self) -> str | None:
         """The address of a master that is not this broker."""
+        if self.acting:
+            return None
         return self.current.master_address if self.current.role == "SLAVE" else self._named
 
     def serves(self, *, writes: bool) -> bool:
@@ -53,6 +57,12 @@ class RoleView:
         """Before the first role: who leads now, as the controllers say. The next role ends it."""
         if self._named != address:
             self._named = address
+            self._wake()
+
+    def act(self, on: bool) -> None:
+        """Act for the master, or no more."""
+        if self.acting != on:
+            self.acting = on
             self._wake()
 
     def drain(self, on: bool) -> None:

@@ -72,6 +72,12 @@ class Service:
     def mastership_over(self) -> None:
         """This replica is not the master any more."""
 
+    def acting_begins(self) -> None:
+        """This slave delivers for its master from now on (PROTOCOL 7.2)."""
+
+    def acting_over(self) -> None:
+        """It does so no more: nothing is put when this returns."""
+
     def connection_closed(self, connection: Connection) -> None:
         """A client, or a peer, is gone."""
 

@@ -76,6 +76,15 @@ class KeptDocument:
         assert isinstance(table, Mapping)
         return table
 
+    @property
+    def version(self) -> DataVersion:
+        """The version that goes with it."""
+        return DataVersion.from_wire(self.value.get("dataVersion"))
+
+    def take(self, table: Mapping[str, object], version: DataVersion) -> None:
+        """This table with that version from now on."""
+        self.value = {**self.value, self._key: dict(table), "dataVersion": version.to_wire()}
+
     def put(self, table: Mapping[str, object], wall_ms: int | None) -> None:
         """This broker's own table from now on; with a time its version moves."""
         if wall_ms is None and "dataVersion" not in self.value:
@@ -223,6 +232,13 @@ class KeptFiles:
         document = self._tables[code]
         assert isinstance(document, KeptDocument)
         return document.table
+
+    @property
+    def delays(self) -> KeptDocument:
+        """How far delay levels are delivered."""
+        document = self._tables[RequestCode.GET_ALL_DELAY_OFFSET]
+        assert isinstance(document, KeptDocument)
+        return document
 
     def put(self, code: int, table: Mapping[str, object], wall_ms: int | None) -> None:
         """A service of this broker keeps its own places here; with a time the version moves."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from brokers.process.config import BrokerConfig, load
+from brokers.process.config import ACTING, BrokerConfig, load
 from events.config_file import ConfigError
 
 FILE = """
@@ -160,6 +160,16 @@ def test_without_controllers_the_id_says_who_leads(
         ({**SLAVE, "ha_master_address": "m"}, "ha_master_address"),
         ({"store_dir": "s", "controllers": ["c:1"], "broker_role": "SLAVE"}, "give broker_id"),
         ({"store_dir": "s", "controllers": ["c:1"], "ha_master_address": "m:2"}, "give broker_id"),
+        *(
+            ({"store_dir": "s", "controllers": ["c:1"], name: value}, f"{name} is for sets without")
+            for name, value in (*((one, True) for one in ACTING), ("total_replicas", 2))
+        ),
+        *(({**FIXED, one: True}, f"{one} is for sets whose slaves act") for one in ACTING[2:]),
+        ({**FIXED, "enable_slave_acting_master": True}, "needs name_servers"),
+        (
+            {**SLAVE, "enable_slave_acting_master": True, "broker_not_active_ms": 500},
+            "less than broker_not_active_ms (500)",
+        ),
     ],
 )
 def test_a_place_that_contradicts_itself_is_refused_with_the_way_out(

@@ -1,0 +1,209 @@
+"""What others ask a broker of a set whose slaves act: 905, 906, votes for locks, and what clients
+ask a slave that acts (PROTOCOL 7.2, 7.5).
+
+Responsible for: handlers in front of the usual ones. Refuses to know: what a slave may serve
+(`brokers/acting/served`), who acts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+from brokers.acting import effects as fx
+from brokers.acting.lock_messages import ROUND, LockRequest, lock_answer, read_lock_request
+from brokers.acting.lock_quorum import LockQuorum
+from brokers.acting.messages import ha_info_ext, read_ha_info, read_min_id_notice
+from brokers.acting.served import AT_A_SLAVE, How, at_a_slave
+from brokers.clock import Clock
+from brokers.process.acting.calls import ActingCalls
+from brokers.process.acting.shell import ActingShell
+from brokers.remoting.codes import RequestCode, ResponseCode
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import Answer, Connection, Express, Handler
+from brokers.service.clients.queue_locks import Queue
+from brokers.service.reading.slave_reads import SlaveReads
+from brokers.service.role.role_view import RoleView
+from brokers.service.role.services import Served, Where
+
+LOCK_TICK_MS = 100
+
+_log = logging.getLogger("regent.broker.acting")
+
+
+class ActingLocks:
+    """41 and 42. `others()`: addresses of the other members; `exists(topic, queue)`."""
+
+    def __init__(
+        self,
+        quorum: LockQuorum,
+        calls: ActingCalls,
+        clock: Clock,
+        others: Callable[[], Iterable[str]],
+        exists: Callable[[str, int], bool],
+    ) -> None:
+        self._quorum = quorum
+        self._calls, self._clock = calls, clock
+        self._others, self._exists = others, exists
+        self._waiting: dict[str, asyncio.Future[tuple[Queue, ...]]] = {}
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Rounds end in time."""
+        try:
+            while True:
+                await asyncio.sleep(LOCK_TICK_MS / 1000)
+                self._do(self._quorum.tick(self._clock.now_ms()))
+        finally:
+            for task in self._under_way:
+                task.cancel()
+
+    def lock(self, connection: Connection, request: RemotingCommand, wanted: LockRequest) -> Answer:
+        """41, of a client or of a member: at once, or when the members have voted."""
+        known = tuple(one for one in wanted.queues if self._exists(one[1], one[2]))
+        asked = LockRequest(
+            wanted.group, wanted.client_id, known, wanted.only_this_broker, wanted.round_id
+        )
+        now_ms = self._clock.now_ms()
+        if asked.only_this_broker:
+            held = self._quorum.vote(asked, now_ms, connection.id)
+            return _locked(request, held, asked.round_id)
+        name, effects = self._quorum.lock(asked, self._others(), now_ms, connection.id)
+        answer: asyncio.Future[tuple[Queue, ...]] = asyncio.get_running_loop().create_future()
+        self._waiting[name] = answer
+        self._do(effects)
+        if answer.done():
+            return _locked(request, answer.result(), "")
+        return _when_locked(request, answer)
+
+    def unlock(self, request: RemotingCommand, wanted: LockRequest) -> RemotingCommand:
+        """42."""
+        self._do(self._quorum.unlock(wanted, self._others(), self._clock.now_ms()))
+        return request.reply()
+
+    def _do(self, effects: list[fx.Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, fx.AnswerLock):
+                waiting = self._waiting.pop(effect.round_id, None)
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(effect.queues)
+            elif isinstance(effect, fx.SendLock):
+                task = asyncio.ensure_future(self._send(effect))
+                self._under_way.add(task)
+                task.add_done_callback(self._under_way.discard)
+
+    async def _send(self, effect: fx.SendLock) -> None:
+        request = LockRequest(effect.group, effect.client_id, effect.queues, True, effect.round_id)
+        queues, said_back = await self._calls.lock(effect.address, request, lock=effect.lock)
+        if effect.lock:
+            self._do(self._quorum.voted(effect.round_id, effect.address, queues, said_back))
+
+
+async def _when_locked(
+    request: RemotingCommand, answer: asyncio.Future[tuple[Queue, ...]]
+) -> RemotingCommand:
+    return _locked(request, await answer, "")
+
+
+def _locked(request: RemotingCommand, held: Iterable[Queue], round_id: str) -> RemotingCommand:
+    ext = {ROUND: round_id} if round_id else {}
+    return request.reply(ext=ext, body=lock_answer(held))
+
+
+class ActingRequests:
+    """In front of what the broker's services serve."""
+
+    def __init__(
+        self,
+        shell: ActingShell,
+        roles: RoleView,
+        reads: SlaveReads,
+        locks: ActingLocks,
+        address: str,
+    ) -> None:
+        self._shell = shell
+        self._roles, self._reads = roles, reads
+        self._locks, self._address = locks, address
+
+    def own(self) -> dict[int, Handler]:
+        """What no service of clients serves."""
+        return {
+            RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE: self._min_id,
+            RequestCode.EXCHANGE_BROKER_HA_INFO: self._ha_info,
+        }
+
+    def before(
+        self, handlers: Mapping[int, Handler], served: Mapping[int, Served]
+    ) -> dict[int, Handler]:
+        """The same codes, with what a slave that acts makes of them."""
+        found = {code: self._at_a_slave(code, handlers[code], one) for code, one in served.items()}
+        for code in (RequestCode.LOCK_BATCH_MQ, RequestCode.UNLOCK_BATCH_MQ):
+            found[code] = self._of_locks(handlers[code])
+        return found
+
+    def _at_a_slave(self, code: int, usual: Handler, one: Served) -> Handler:
+        if one.where is not Where.MASTER or (one.writes and code not in AT_A_SLAVE):
+            return usual
+
+        def handle(connection: Connection, request: RemotingCommand) -> Answer:
+            if not self._roles.acting:
+                answer = usual(connection, request)
+                if answer is None or isinstance(answer, RemotingCommand):
+                    return answer
+                return otherwise(answer, connection, request)
+            return acting(connection, request)
+
+        async def otherwise(
+            usual_one: Awaitable[RemotingCommand | None],
+            connection: Connection,
+            request: RemotingCommand,
+        ) -> RemotingCommand | None:
+            """Who waited for the master, and it is gone, is served by who acts."""
+            answer = await usual_one
+            refused = answer is not None and answer.code == ResponseCode.SERVICE_NOT_AVAILABLE
+            if not (refused and self._roles.acting):
+                return answer
+            again = acting(connection, request)
+            return again if again is None or isinstance(again, RemotingCommand) else await again
+
+        def acting(connection: Connection, request: RemotingCommand) -> Answer:
+            row = at_a_slave(
+                code, slave_read=self._reads.enabled, local_master=False, address=self._address
+            )
+            if row.how is How.REFUSED:
+                return request.reply(row.code, remark=row.remark)
+            return one.handler(connection, request)
+
+        return Express(handle, usual.take) if isinstance(usual, Express) else handle
+
+    def _of_locks(self, usual: Handler) -> Handler:
+        def handle(connection: Connection, request: RemotingCommand) -> Answer:
+            try:
+                wanted = read_lock_request(request)
+            except ValueError as error:
+                return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
+            here = wanted.only_this_broker or self._roles.serving or self._roles.acting
+            if not here:
+                return usual(connection, request)
+            if request.code == RequestCode.LOCK_BATCH_MQ:
+                return self._locks.lock(connection, request, wanted)
+            return self._locks.unlock(request, wanted)
+
+        return handle
+
+    def _min_id(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """905."""
+        try:
+            self._shell.notice(read_min_id_notice(request.ext))
+        except ValueError as error:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
+        return request.reply()
+
+    def _ha_info(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """906."""
+        try:
+            answer = self._shell.exchange(read_ha_info(request.ext))
+        except ValueError as error:
+            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
+        return request.reply(ext=ha_info_ext(answer))

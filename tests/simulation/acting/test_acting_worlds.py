@@ -1,0 +1,15 @@
+"""Worlds of a set without a controller: whatever happens, the promises hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.acting.world import World
+
+SEEDS = range(12)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_world(seed: int) -> None:
+    World(seed).run()

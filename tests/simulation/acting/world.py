@@ -1,0 +1,263 @@
+"""A set of three brokers without a controller, a second set, two name servers, clients: one seed,
+virtual time.
+
+Responsible for: accidents, and judging. Refuses to know: rules; it drives the product's machines
+and its name server's table.
+
+Checked: while name servers agree, two brokers never deliver at the same time for longer than
+WINDOW_MS; a master that begins
+to deliver has all places that members had, so that nothing goes back and nothing is delivered once
+more but what was under way; nothing due is lost; no two clients believe to hold one queue.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from brokers.acting.messages import Members, Registered
+from brokers.service.clients.queue_locks import Queue
+from processors.nameserver.records import DataVersion, Registration, TopicQueues
+from processors.nameserver.routes import RouteTable
+from tests.simulation.acting.broker import CLUSTER, SET, TOPIC, Broker
+from tests.simulation.acting.network import Network
+
+WINDOW_MS = 10_000 + 1_500
+"""Until one that is not confirmed stops, and a tick."""
+MOMENTS_MS = 5_000
+"""A call, and the age that tables may have when they are taken."""
+LOOK_MS = 100
+SCAN_MS, NOT_ACTIVE_MS = 5_000, 10_000
+QUEUE: Queue = (SET, TOPIC, 0)
+BELIEVED_MS = 30_000
+HEALED_MS = 150_000
+
+
+class Wrong(AssertionError):
+    """A promise is broken; the text names it first."""
+
+
+class NameServer:
+    """The product's table, and who closed which connection."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world, self.name = world, name
+        self.up, self.life, self.paused_until_ms = True, 1, 0
+        self.table = RouteTable()
+
+    def restart(self) -> None:
+        self.life += 1
+        self.table = RouteTable()
+
+    def beat(self, address: str) -> None:
+        self.table.heartbeat(address, self.world.net.now_ms)
+
+    def closed(self, number: int, life: int) -> None:
+        self.table.connection_closed(number * 1_000 + life)
+
+    def register(self, broker: Broker) -> Registered:
+        topics = {TOPIC: TopicQueues(4, 4, 6), "S": TopicQueues(1, 1, 6)}
+        registration = Registration(
+            CLUSTER, SET, broker.number, broker.address, broker.ha_address,
+            DataVersion(0, 1, broker.life), topics, NOT_ACTIVE_MS, True,
+        )  # fmt: skip
+        connection = broker.number * 1_000 + broker.life
+        found = self.table.register(registration, connection, self.world.net.now_ms)
+        return Registered(found.master_address, found.master_ha_address)
+
+    def members(self) -> Members:
+        group = self.table.member_group(CLUSTER, SET)["brokerMemberGroup"]
+        assert isinstance(group, dict)
+        return Members({int(key): value for key, value in group["brokerAddrs"].items()})
+
+    def scan(self) -> None:
+        self.table.expire(self.world.net.now_ms)
+
+
+class OtherSet:
+    """The master of another set, which takes what escapes."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.name = world, "b0"
+        self.up, self.life, self.paused_until_ms = True, 1, 0
+
+    def take(self, place: int, by: str) -> int:
+        if self.world.net.chance.random() < self.world.refusals:
+            return 2
+        self.world.delivered(place, by)
+        return 0
+
+
+class Client:
+    """A consumer that asks for routes, commits, and wants the lock of a queue."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world, self.name = world, name
+        self.up, self.life, self.paused_until_ms = True, 1, 0
+        self.offset = 0
+        self.believes_until_ms = -1
+        self.goes_to: Broker | None = None
+
+    def turn(self) -> None:
+        net = self.world.net
+        one = net.chance.choice(self.world.name_servers)
+        net.call(self, one, one.members, self._routed)
+        broker = self.goes_to
+        if broker is not None and broker.up:
+            self.offset += 1
+            net.call(self, broker, lambda: broker.commit(self.offset), lambda done: None)
+            if net.chance.random() < 0.3:
+                self._lock(net.chance.choice(self.world.brokers))
+
+    def _routed(self, answer: Members | None) -> None:
+        if answer is not None and answer.addresses:
+            address = answer.addresses[min(answer.addresses)]
+            self.goes_to = self.world.broker_at(address)
+
+    def _lock(self, broker: Broker) -> None:
+        net, asked_ms = self.world.net, self.world.net.now_ms
+
+        def answered(queues: tuple[Queue, ...]) -> None:
+            net.deliver(broker, self, lambda: self._told(QUEUE in queues, asked_ms))
+
+        net.deliver(self, broker, lambda: broker.lock(self.name, QUEUE, answered))
+
+    def _told(self, held: bool, asked_ms: int) -> None:
+        now_ms = self.world.net.now_ms
+        # RocketMQ's clients count from the answer; one that took long is dropped by them.
+        if now_ms - asked_ms <= 3_000:
+            self.believes_until_ms = now_ms + BELIEVED_MS if held else -1
+
+
+class World:
+    """`seed` decides everything."""
+
+    def __init__(self, seed: int) -> None:
+        self.net = Network(Random(seed))
+        self.name_servers = [NameServer(self, "n1"), NameServer(self, "n2")]
+        self.brokers = [Broker(self, number) for number in range(3)]
+        self.other_set = OtherSet(self)
+        self.clients = [Client(self, "c1"), Client(self, "c2")]
+        self.refusals = 0.1
+        self.left_out: tuple[int, ...] = ()
+        self.deliveries: dict[int, list[tuple[int, str]]] = {}
+        self._both_since_ms: int | None = None
+        self._delivered_before = False
+
+    def broker_at(self, address: str) -> Broker:
+        return next(one for one in self.brokers if one.address == address)
+
+    # -- a run -------------------------------------------------------------------------------------
+
+    def run(self, accidents: int = 12) -> World:
+        for one in self.brokers:
+            one.start()
+        self._spend(60_000)
+        for _ in range(accidents):
+            self._accident()
+            self._spend(self.net.chance.choice((2_000, 8_000, 20_000, 45_000, 80_000)))
+        self._heal()
+        self._spend(HEALED_MS)
+        self._nothing_lost()
+        return self
+
+    def _accident(self) -> None:
+        chance, net = self.net.chance, self.net
+        kind = chance.choice(("kill", "start", "cut", "cut", "mend", "pause", "names", "other"))
+        net.counts[kind] += 1
+        broker = self.brokers[0] if chance.random() < 0.5 else chance.choice(self.brokers)
+        nodes = [*self.brokers, *self.name_servers, self.other_set]
+        if kind == "kill" and broker.up:
+            broker.stop()
+        elif kind == "start":
+            for one in self.brokers:
+                if not one.up:
+                    one.start()
+        elif kind == "cut":
+            for other in chance.sample(nodes, chance.randint(1, 4)):
+                if other is not broker:
+                    net.cuts.add(frozenset((broker.name, other.name)))
+        elif kind == "mend":
+            net.cuts.clear()
+        elif kind == "pause":
+            broker.paused_until_ms = net.now_ms + chance.choice((4_000, 13_000, 60_000))
+        elif kind == "names":
+            chance.choice(self.name_servers).restart()
+            if chance.random() < 0.5 and broker.up:
+                broker.stop()
+                broker.start()
+        elif kind == "other":
+            self.other_set.up = not self.other_set.up
+
+    def _heal(self) -> None:
+        self.net.cuts.clear()
+        self.other_set.up = True
+        for one in self.brokers:
+            if not one.up:
+                one.start()
+
+    def _spend(self, during_ms: int) -> None:
+        until_ms = self.net.now_ms + during_ms
+        while self.net.now_ms < until_ms:
+            now_ms = self.net.now_ms
+            if now_ms % 1_000 == 0:
+                for client in self.clients:
+                    client.turn()
+                if self.net.alive(self.brokers[0]):
+                    self.brokers[0].produce(now_ms + self.net.chance.randint(0, 5_000))
+            if now_ms % SCAN_MS == 0:
+                for server in self.name_servers:
+                    server.scan()
+            self.net.run_until(now_ms + LOOK_MS)
+            self._look()
+
+    # -- judging -----------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        now_ms = self.net.now_ms
+        delivers = self.brokers[0].delivers
+        if delivers and not self._delivered_before:
+            self._master_delivers(self.brokers[0])
+        self._delivered_before = delivers
+        named = [set(one.members().addresses) for one in self.name_servers]
+        if sum(one.delivers for one in self.brokers) > 1 and named[0] == named[1]:
+            if self._both_since_ms is None:
+                self._both_since_ms = now_ms
+            if now_ms - self._both_since_ms > WINDOW_MS:
+                raise Wrong(f"two deliver: since {self._both_since_ms}, at {now_ms}")
+        else:
+            self._both_since_ms = None
+        believers = [one.name for one in self.clients if now_ms < one.believes_until_ms]
+        if len(believers) > 1:
+            raise Wrong(f"two owners: {believers} at {now_ms}")
+
+    def delivered(self, place: int, by: str) -> None:
+        """A special message was delivered, here or by another set's master for `by`."""
+        self.deliveries.setdefault(place, []).append((self.net.now_ms, by))
+
+    def _master_delivers(self, master: Broker) -> None:
+        """It has what the members that it reaches had some moments before: nothing goes back."""
+        if self.left_out:
+            return
+        since_ms = self.net.now_ms - MOMENTS_MS
+        named = {key for one in self.name_servers for key in one.members().addresses}
+        for other in self.brokers[1:]:
+            if not (other.up and self.net.reaches(master, other) and other.number in named):
+                continue
+            had = [(offset, place) for at_ms, offset, place in other.history if at_ms <= since_ms]
+            if had and master.offset < max(offset for offset, _ in had):
+                raise Wrong(f"offset back: {master.offset} of {other.name} {had[-1]}")
+            if had and master.place < max(place for _, place in had):
+                raise Wrong(f"place back: {master.place} of {other.name} {had[-1]}")
+
+    def _nothing_lost(self) -> None:
+        due_ms = self.net.now_ms - 30_000
+        lost = [
+            place
+            for place, due in enumerate(self.brokers[0].log)
+            if due <= due_ms and place not in self.deliveries
+        ]
+        if lost:
+            raise Wrong(f"lost: {lost[:5]} of {len(self.brokers[0].log)}")
+        online = [one.name for one in self.brokers if one.core.isolated]
+        if online:
+            raise Wrong(f"not online: {online}, {[one.core.waits_for for one in self.brokers]}")

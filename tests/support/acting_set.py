@@ -1,0 +1,138 @@
+"""Brokers of one set without controllers, whose slaves act for the master, in processes of their
+own; what clients and name servers see of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from brokers.remoting import fastjson
+from brokers.remoting.calls import RemotingError
+from brokers.remoting.client import RemotingClient
+from brokers.remoting.codes import RequestCode
+from brokers.remoting.command import RemotingCommand
+from tests.support.brokers import WAIT_S, free_port
+
+ROOT = Path(__file__).resolve().parents[2]
+BROKER_SET, CLUSTER = "acting-set", "regent"
+SETTINGS = """
+cluster_name = "regent"
+broker_name = "acting-set"
+broker_id = {broker_id}
+listen = "127.0.0.1:{port}"
+ha_listen = "127.0.0.1:{ha_port}"
+second_listen = false
+store_dir = "{folder}/store"
+name_servers = ["{name_server}"]
+enable_slave_acting_master = true
+total_replicas = 3
+slave_read_enable = true
+broker_not_active_ms = 5000
+heartbeat_interval_ms = 200
+member_group_poll_ms = 200
+metadata_sync_ms = 500
+in_sync_replicas = 2
+commit_log_file_bytes = 1048576
+ack_timeout_ms = 20000
+disk_clean_forcibly_percent = 100
+disk_full_percent = 100
+"""
+
+
+class ActingBroker:
+    """`regent broker` with a folder of its own. `more`: lines of its settings."""
+
+    def __init__(self, folder: Path, broker_id: int, name_server: str, more: str = "") -> None:
+        self.folder, self.port = folder / f"b{broker_id}", free_port()
+        self.address = f"127.0.0.1:{self.port}"
+        self.folder.mkdir()
+        self.config = self.folder / "broker.toml"
+        text = SETTINGS.format(
+            broker_id=broker_id,
+            port=self.port,
+            ha_port=free_port(),
+            folder=self.folder,
+            name_server=name_server,
+        )
+        self.config.write_text(text + more)
+        self.process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        with (self.folder / "log").open("ab") as log:
+            self.process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *("-m", "infra", "broker", "--config", str(self.config)),
+                stderr=log,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+            )
+
+    def tell(self, number: int) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    async def end(self, number: int = signal.SIGKILL) -> int | None:
+        if self.process is None:
+            return None
+        if self.process.returncode is None:
+            self.tell(signal.SIGCONT)
+            self.tell(number)
+        return await asyncio.wait_for(self.process.wait(), WAIT_S)
+
+    def said(self, words: str) -> int:
+        """How often these words stand in its log."""
+        return (self.folder / "log").read_text().count(words)
+
+
+class ActingSetView:
+    """What a client sees of the set."""
+
+    def __init__(self, client: RemotingClient, name_server: str) -> None:
+        self._client, self._name_server = client, name_server
+
+    async def route(self, topic: str) -> dict[str, Any]:
+        """Of the one set: addresses by id (text), and what is allowed; empty without a route."""
+        ask = RemotingCommand.request(
+            RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic, "acceptStandardJsonOnly": "true"}
+        )
+        answer = await self._client.call(self._name_server, ask, 3_000)
+        if answer.code:
+            return {}
+        body = fastjson.loads(answer.body)
+        queues = body["queueDatas"][0]
+        return {"addresses": body["brokerDatas"][0]["brokerAddrs"], "perm": queues["perm"]}
+
+    async def leads(self, topic: str) -> tuple[str | None, int]:
+        """(who stands in the route as the master, what is allowed there)."""
+        found = await self.route(topic)
+        return (found["addresses"].get("0"), found["perm"]) if found else (None, 0)
+
+    async def members(self) -> dict[str, str]:
+        """Who is registered, by id."""
+        ext = {"clusterName": CLUSTER, "brokerName": BROKER_SET}
+        ask = RemotingCommand.request(RequestCode.GET_BROKER_MEMBER_GROUP, ext)
+        answer = await self._client.call(self._name_server, ask, 3_000)
+        return dict(fastjson.loads(answer.body)["brokerMemberGroup"]["brokerAddrs"])
+
+    async def links(self, address: str) -> int:
+        """Slaves that are linked there."""
+        try:
+            ask = RemotingCommand.request(RequestCode.GET_BROKER_HA_STATUS)
+            answer = await self._client.call(address, ask, 3_000)
+        except RemotingError:
+            return 0
+        found = fastjson.loads(answer.body)["haConnectionInfo"]
+        return sum(one["slaveAckOffset"] >= 0 for one in found)
+
+
+async def eventually(condition: Callable[[], Awaitable[object]], what: str) -> None:
+    """Until it holds."""
+    deadline = asyncio.get_running_loop().time() + WAIT_S
+    while not await condition():
+        assert asyncio.get_running_loop().time() < deadline, f"waited in vain until {what}"
+        await asyncio.sleep(0.05)

@@ -1,0 +1,141 @@
+"""One broker of a set without controllers: confirmed and not, taken for dead, back in its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from brokers.acting import effects as fx
+from brokers.acting.acting_state import ACTING_VERSION_STEP, ActingState
+from brokers.acting.config import ActingConfig
+from brokers.acting.messages import HaInfo, MinIdNotice, Place, Registered
+from brokers.acting.pre_online import PreOnline
+from tests.support.acting_rig import ADDRESSES, HA, SILENT, ActingRig, group, of
+
+
+def test_a_master_that_nobody_confirms_delivers_for_ten_seconds() -> None:
+    rig = ActingRig(0).online(1)
+    rig.link()
+    rig.hear(SILENT, after_ms=9_000)
+    assert rig.core.delivers(rig.now_ms)
+    assert [one.on for one in of(rig.tick(1_100), fx.SpecialServices)] == [False]
+    rig.hear(group(0, 1))
+    assert not rig.core.delivers(rig.now_ms)  # it registered again: somebody may have acted
+    rig.come_back(0, 1)
+    assert rig.core.delivers(rig.now_ms) and not rig.core.fenced
+
+
+def test_links_make_a_confirmation_last_and_are_none() -> None:
+    rig = ActingRig(0).online(1)
+    rig.link()
+    rig.tick(11_000)
+    rig.linked(1)
+    rig.tick(200)
+    assert not rig.core.delivers(rig.now_ms)
+
+
+def test_a_master_goes_on_while_every_replica_is_linked() -> None:
+    rig = ActingRig(0, total_replicas=3).online(1, 2)
+    for _ in range(30):
+        rig.hear(SILENT, after_ms=1_000)
+        rig.linked(1, 2)
+        rig.tick()
+        assert rig.core.delivers(rig.now_ms)
+    rig.now_ms += 10_001
+    assert not rig.core.delivers(rig.now_ms)  # before any tick: the process may have stood still
+
+
+def test_a_master_that_was_named_a_moment_ago_is_not_fenced() -> None:
+    rig = ActingRig(0).online(1)
+    effects = rig.hear(group(1), after_ms=2_000)
+    assert not of(effects, fx.Fence) and of(effects, fx.Register)
+    assert not rig.core.delivers(rig.now_ms) and not rig.core.isolated
+    rig.register()
+    rig.come_back(1)
+    assert rig.core.delivers(rig.now_ms)
+
+
+def test_a_master_that_was_taken_for_dead_is_fenced_and_comes_back() -> None:
+    rig = ActingRig(0).online(1)
+    effects = rig.hear(group(1), after_ms=20_000)
+    assert of(effects, fx.Fence) and rig.core.fenced and rig.core.isolated
+    rig.come_back(1)
+    assert not rig.core.fenced and rig.core.delivers(rig.now_ms)
+    assert of(rig.done, fx.Register)
+
+
+def test_what_was_asked_before_the_registration_says_nothing() -> None:
+    rig = ActingRig(0)
+    rig.start()
+    rig.come_back(1)
+    rig.now_ms += 5_000
+    assert not of(rig.hear(group(1)), fx.Fence)  # it is still registering
+    asked_ms = rig.now_ms
+    rig.register()
+    found = rig.core.members_answered("n1:9876", group(1), asked_ms - 1, rig.now_ms, 0.5)
+    assert not of(found, fx.Fence)
+
+
+def test_another_broker_under_the_own_id_fences_at_once() -> None:
+    rig = ActingRig(0).online(1)
+    assert of(rig.hear(group(1, _0="10.9.9.9:1")), fx.Fence)
+    assert "10.9.9.9:1" in rig.core.waits_for
+
+
+def test_a_master_stays_as_long_as_one_name_server_names_it() -> None:
+    rig = ActingRig(0, ("n1", "n2"), total_replicas=1)
+    rig.start()
+    rig.register()
+    rig.hear(group(0, 1), "n1")
+    assert not of(rig.hear(group(1), "n2", after_ms=20_000), fx.Fence)
+
+
+def test_who_begins_to_act_makes_its_tables_newer_first() -> None:
+    rig = ActingRig(1).online(0)
+    rig.register(Registered(ADDRESSES[0], HA[0]))
+    effects = rig.hear(group(1))
+    assert [type(one) for one in effects][-3:] == [
+        fx.BumpVersions, fx.SpecialServices, fx.ForgetMaster,
+    ]  # fmt: skip
+    assert of(effects, fx.BumpVersions)[0].step == ACTING_VERSION_STEP
+    assert rig.core.acts and rig.core.min_id == 1 and rig.core.follows is None
+
+
+def test_heartbeats_and_registrations_have_their_times() -> None:
+    rig = ActingRig(0, total_replicas=1)
+    rig.start()
+    rig.register()
+    kinds = [type(one) for _ in range(60) for one in rig.tick(1_000)]
+    assert (kinds.count(fx.SendHeartbeat), kinds.count(fx.AskMembers)) == (60, 60)
+    assert kinds.count(fx.Register) == 2
+
+
+def test_906_is_answered_by_masters_and_followed_by_slaves() -> None:
+    master, slave = ActingRig(0).online(1), ActingRig(1).online(0)
+    told, effects = master.core.exchange(HaInfo(), 4_096)
+    assert told == HaInfo(HA[0], 4_096, ADDRESSES[0]) and not effects
+    assert slave.core.exchange(HaInfo(), 0) == (HaInfo(), [])
+    _, effects = slave.core.exchange(told, 0)
+    assert effects == [fx.FollowMaster(ADDRESSES[0], HA[0]), fx.StoreFlushedOffset(4_096)]
+    assert master.core.exchange(told, 0) == (HaInfo(), [])
+
+
+def test_a_static_address_stays() -> None:
+    state = ActingState(1, static_ha_address=True)
+    assert state.follow(ADDRESSES[0], HA[0]) == [fx.FollowMaster(ADDRESSES[0], None)]
+
+
+def test_a_notice_for_another_set_is_not_taken() -> None:
+    rig = ActingRig(1).online(0)
+    notice = MinIdNotice(1, ADDRESSES[1], ADDRESSES[0], broker_name="other")
+    assert not rig.core.min_id_notice(notice, rig.now_ms)
+    assert PreOnline.__doc__
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"name_servers": ()}, {"name_servers": ("n", "n")}, {"total_replicas": 0}, {"call_ms": 0}],
+)
+def test_settings_that_cannot_be_are_refused(settings: dict[str, object]) -> None:
+    known: dict[str, object] = {"name_servers": ("n",)}
+    with pytest.raises(ValueError):
+        ActingConfig(Place("c", "b", 0, "a:1"), "a:2", **(known | settings))  # type: ignore[arg-type]
