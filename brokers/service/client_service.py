@@ -19,6 +19,7 @@ from brokers.service.clients.requests import ClientRequests
 from brokers.service.clients.wanted import Filters
 from brokers.service.delivery.delay_service import DelayDelivery
 from brokers.service.delivery.send_back import RetryRules, SendBack
+from brokers.service.escape.bridge import EscapeBridge
 from brokers.service.inspection.client_inspection import ClientInspection
 from brokers.service.inspection.group_inspection import GroupInspection
 from brokers.service.inspection.resets import OffsetResets
@@ -93,7 +94,11 @@ class ClientService:
         routes: Routes | None = None,
         pop_settings: PopSettings | None = None,
         slave_reads: SlaveReads | None = None,
+        escape: EscapeBridge | None = None,
     ) -> None:
+        self.escape = escape
+        """The way to other sets while this slave acts; None: there is none."""
+        ways = None if escape is None else escape.outlet
         tables, changes, self._ends = shared.files, shared.topics, shared.ends
         self._store = store
         self.tables = tables
@@ -116,7 +121,9 @@ class ClientService:
         self.pulls = self._pulls(repairs, slave_reads)
         self.timers = self._timers(terms)
         self.sends = self._sends(terms)
-        self.delivery = DelayDelivery(store, tables.kept, self.puts, clock, self._repair, _soon)
+        self.delivery = DelayDelivery(
+            store, tables.kept, self.puts, clock, self._repair, _soon, ways
+        )
         self.ledger = TransactionLedger(store, tables, self.puts, clock, self._repair, _soon)
         self.terms = transactions
         self.transactions, self.checks = self._transactions(transactions)
@@ -390,6 +397,26 @@ class ClientService:
         for service in self._services:
             service.mastership_over()
 
+    def acting_begins(self) -> None:
+        """This slave acts for its master from now on: what is due goes to another set. It stays a
+        slave, and its log as it is.
+        """
+        if self.escape is None:
+            return
+        self.escape.begins()
+        for service in self._services:
+            service.acting_begins()
+
+    def acting_over(self) -> None:
+        """Somebody else acts from the places on that are told when this returns. What is on its way
+        then is put once more by whoever does.
+        """
+        if self.escape is None:
+            return
+        for service in self._services:
+            service.acting_over()
+        self.escape.over()
+
     def connection_closed(self, connection: Connection) -> None:
         for service in self._services:
             service.connection_closed(connection)
@@ -438,6 +465,8 @@ class ClientService:
                 now_ms = self._clock.now_ms()
                 for service in self._services:
                     self._tick(service, now_ms)
+                if self.escape is not None:
+                    self.escape.tick(now_ms)
         finally:
             self._follower.close()
             for service in self._services:

@@ -83,6 +83,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
     "brokers/service/role": ("forward", "role_view"),
     "brokers/service/clients": ("requests",),
     "brokers/service/sending": ("own_puts", "send"),
+    "brokers/service/escape": ("bridge",),
     "brokers/service/inspection": ("client_inspection",),
     "brokers/service/delivery": ("delay_service", "send_back"),
     "brokers/service/transactions": ("checks", "end_requests", "ledger"),
