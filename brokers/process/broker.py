@@ -32,6 +32,7 @@ from brokers.membership.place import PlaceInSet
 from brokers.process.beats import Beats
 from brokers.process.config import BrokerConfig
 from brokers.process.disk_watch import DiskHandOver, DiskWatch
+from brokers.process.escape import make_escape
 from brokers.process.event_reporter import EventReporter
 from brokers.process.hand_over import MasterHandOver, StopLimits, longest_stop_ms
 from brokers.process.in_force import live_config
@@ -253,6 +254,7 @@ class BrokerProcess:
             routes=self.name_servers.readable_queues,
             pop_settings=pop_settings(config),
             slave_reads=self.switch.slave_reads(),
+            escape=make_escape(config, self.client, self.name_servers, self.clock),
         )
         self.switch.wire(self.service, self.shared.topics, self.name_servers, self._dispatcher)
         self.upkeep = Upkeep(

@@ -468,6 +468,8 @@ class ClientService:
                 if self.escape is not None:
                     self.escape.tick(now_ms)
         finally:
+            if self.escape is not None:
+                self.escape.over()
             self._follower.close()
             for service in self._services:
                 service.close()

@@ -104,7 +104,6 @@ class Desk:
                 self._routes,
                 lambda: Place("c", "b", 1, "127.0.0.1:10911"),
                 self.clock,
-                host_bytes("127.0.0.1", 10911),
                 allowed=True,
             ),
         )

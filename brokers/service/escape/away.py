@@ -32,11 +32,10 @@ class Away:
     nothing more is taken while they do.
     """
 
-    def __init__(self, escape: Escape, source: str, kind: Kind, store_host: bytes) -> None:
+    def __init__(self, escape: Escape, source: str, kind: Kind) -> None:
         self._escape = escape
         self._source = source
         self._kind = kind
-        self.store_host = store_host
         self._next = FIRST_NUMBER
         self._waiting: deque[tuple[int, MessageFields]] = deque()
 

@@ -44,7 +44,6 @@ class EscapeBridge:
         routes: Routes,
         place: Callable[[], Place],
         clock: Clock,
-        store_host: bytes,
         *,
         allowed: bool,
         chance: Callable[[], float] = random.random,
@@ -53,7 +52,6 @@ class EscapeBridge:
         self._routes = routes
         self._place = place
         self._clock = clock
-        self._store_host = store_host
         self._chance = chance
         self.escape = Escape(allowed=allowed, has_local_master=lambda: False)
         self._outlets: dict[str, Away] = {}
@@ -64,8 +62,8 @@ class EscapeBridge:
     # -- who uses it -------------------------------------------------------------------------------
 
     def outlet(self, source: str, kind: Kind) -> Away:
-        """Where a service puts what is due of one source, of which the next acting takes a new one."""
-        made = self._outlets[source] = Away(self.escape, source, kind, self._store_host)
+        """Where a service puts what is due of one source; the next acting takes a new one."""
+        made = self._outlets[source] = Away(self.escape, source, kind)
         return made
 
     def begins(self) -> None:

@@ -15,10 +15,7 @@ from brokers.store.log.records import MessageFields, RecordError
 
 
 class Outlet(Protocol):
-    """Messages go in at one end; what was put has an end offset, and is safe from some moment on."""
-
-    store_host: bytes
-    """This broker's host as it is stored, packed."""
+    """What was put has an end offset, and is safe from some moment on."""
 
     @property
     def safe_offset(self) -> int:
