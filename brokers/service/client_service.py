@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from brokers.clock import Clock
@@ -24,6 +24,7 @@ from brokers.service.inspection.client_inspection import ClientInspection
 from brokers.service.inspection.group_inspection import GroupInspection
 from brokers.service.inspection.resets import OffsetResets
 from brokers.service.inspection.topic_inspection import TopicInspection
+from brokers.service.made_on_the_way import MadeOnTheWay
 from brokers.service.metadata.group_requests import GroupRequests
 from brokers.service.metadata.kept_requests import KeptRequests
 from brokers.service.metadata.offset_requests import OffsetRequests
@@ -45,7 +46,6 @@ from brokers.service.sending.send import SendService, SendTerms
 from brokers.service.statistics.counters import Statistics
 from brokers.service.statistics.requests import StatisticsRequests
 from brokers.service.tables.pending_resets import PendingResets
-from brokers.service.tables.topics import RETRY_PREFIX, TopicConfig, name_refusal
 from brokers.service.timers.recall import RecallRequests
 from brokers.service.timers.timer_service import TimerService
 from brokers.service.transactions.checks import TransactionChecks
@@ -98,7 +98,7 @@ class ClientService:
     ) -> None:
         self.escape = escape
         """The way to other sets while this slave acts; None: there is none."""
-        ways = None if escape is None else escape.outlet
+        self._ways = None if escape is None else escape.outlet
         tables, changes, self._ends = shared.files, shared.topics, shared.ends
         self._store = store
         self.tables = tables
@@ -106,7 +106,6 @@ class ClientService:
         self._clock = clock
         self._forwarder = forwarder
         self.changes = changes
-        self._routes_changed = routes_changed
         self._follower = QueueFollower(store, self._queues_grew, lambda: roles.serving)
         self.groups = shared.client_groups
         self.filters = filters or Filters()
@@ -115,6 +114,8 @@ class ClientService:
         self._names = names
         self._pending = PendingResets()
         self._told: dict[str, int] = {}
+        self.made = MadeOnTheWay(tables, changes, roles, clock, routes_changed)
+        self.ensure_groups = self.made.ensure_groups
         self.clients = self._clients()
         self.puts = OwnPuts(store, roles, clock, terms)
         self.statistics = Statistics(names.cluster_name)
@@ -122,7 +123,7 @@ class ClientService:
         self.timers = self._timers(terms)
         self.sends = self._sends(terms)
         self.delivery = DelayDelivery(
-            store, tables.kept, self.puts, clock, self._repair, _soon, ways
+            store, tables.kept, self.puts, clock, self._repair, _soon, self._ways
         )
         self.ledger = TransactionLedger(store, tables, self.puts, clock, self._repair, _soon)
         self.terms = transactions
@@ -220,7 +221,7 @@ class ClientService:
             self._repair,
             self._offsets.first_held,
             self._shared.groups.put,
-            self._made_here,
+            self.made.topics,
             _soon,
             self.groups,
             routes,
@@ -239,6 +240,7 @@ class ClientService:
             beside=lambda job: asyncio.get_running_loop().run_in_executor(None, job),
             master_epoch=lambda: self._roles.current.master_epoch,
             topics=lambda: list(self.tables.topics.configs),
+            ways=self._ways,
         )
 
     def _recall(self, terms: SendTerms) -> RecallRequests:
@@ -420,42 +422,6 @@ class ClientService:
     def connection_closed(self, connection: Connection) -> None:
         for service in self._services:
             service.connection_closed(connection)
-
-    def ensure_groups(self, names: Iterable[str]) -> None:
-        """A client greeted with these consumer groups: they and their retry topics exist from now
-        on (4.4).
-        """
-        if not self._roles.serving:
-            # A slave's tables are its master's, which the same client greets, too.
-            return
-        groups, topics = self.tables.groups, self.tables.topics
-        wall_ms = self._clock.wall_ms()
-        known = list(dict.fromkeys(names))
-        if any([groups.ensure(name, wall_ms) for name in known]):
-            self.tables.groups_file.save_soon()
-        retry = [
-            TopicConfig(RETRY_PREFIX + name, groups.retry_queues(name), groups.retry_queues(name))
-            for name in known
-            if groups.get(name) is not None
-            and topics.get(RETRY_PREFIX + name) is None
-            and not name_refusal(RETRY_PREFIX + name)
-        ]
-        self._made_here(retry)
-
-    def _made_here(self, configs: list[TopicConfig]) -> None:
-        """Topics for messages that come later: the members hold them from their next copy on, or
-        before the first send to one.
-        """
-        try:
-            if not configs or not self.tables.topics.put(configs, self._clock.wall_ms()):
-                return
-        except ValueError as error:
-            # the table is full: these groups read all the same, what they send back waits
-            _log.warning("retry topics are not made: %s", error)
-            return
-        self.changes.not_held_yet(configs)
-        self.tables.topics_file.save_soon()
-        self._routes_changed()
 
     async def run(self) -> None:
         """Time-outs of pulls and clients, for as long as the broker runs."""

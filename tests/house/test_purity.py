@@ -78,7 +78,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
     "brokers/store/recovery": ("checkpoint",),
     "brokers/ha": ("epoch_file", "transport"),
     "brokers/replica": ("driver", "hooks"),
-    "brokers/service": ("client_service",),
+    "brokers/service": ("client_service", "made_on_the_way"),
     "brokers/service/tables": ("kept_for_java", "table_files", "table_writer"),
     "brokers/service/role": ("forward", "role_view"),
     "brokers/service/clients": ("requests",),
