@@ -50,6 +50,7 @@ from brokers.service.timers.recall import RecallRequests
 from brokers.service.timers.timer_service import TimerService
 from brokers.service.transactions.checks import TransactionChecks
 from brokers.service.transactions.end_requests import EndTransactions
+from brokers.service.transactions.leaving import HalvesLeave
 from brokers.service.transactions.ledger import TransactionLedger
 from brokers.service.transactions.rules import TransactionTerms
 from brokers.store.files.errors import LogError
@@ -126,6 +127,7 @@ class ClientService:
             store, tables.kept, self.puts, clock, self._repair, _soon, self._ways
         )
         self.ledger = TransactionLedger(store, tables, self.puts, clock, self._repair, _soon)
+        self.halves = HalvesLeave(store, self.ledger, clock, self._repair, self._ways)
         self.terms = transactions
         self.transactions, self.checks = self._transactions(transactions)
         self._offsets = self._offset_requests()
@@ -145,6 +147,7 @@ class ClientService:
             self.timers,
             self._recall(terms),
             self._send_back(),
+            self.halves,
             self.ledger,
             self.transactions,
             self.checks,

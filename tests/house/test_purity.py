@@ -86,7 +86,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
     "brokers/service/escape": ("bridge",),
     "brokers/service/inspection": ("client_inspection",),
     "brokers/service/delivery": ("delay_service", "send_back"),
-    "brokers/service/transactions": ("checks", "end_requests", "ledger"),
+    "brokers/service/transactions": ("checks", "end_requests", "leaving", "ledger"),
     "brokers/service/timers": (
         "deliveries", "keeping", "timer_files", "timer_log", "timer_service", "wheel",
     ),
