@@ -254,7 +254,7 @@ class BrokerProcess:
             routes=self.name_servers.readable_queues,
             pop_settings=pop_settings(config),
             slave_reads=self.switch.slave_reads(),
-            escape=make_escape(config, self.client, self.name_servers, self.clock),
+            escape=make_escape(config, tables, self.client, self.name_servers, self.clock),
         )
         self.switch.wire(self.service, self.shared.topics, self.name_servers, self._dispatcher)
         self.upkeep = Upkeep(

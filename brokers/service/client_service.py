@@ -132,6 +132,7 @@ class ClientService:
         self.transactions, self.checks = self._transactions(transactions)
         self._offsets = self._offset_requests()
         self.popping = self._popping(routes, pop_settings)
+        self.timers.did.keeps = self.popping.revive.leaving
         self._services = self._all_services(terms)
         self.served = declared(self._services)
         """Request code to how it is served."""
@@ -229,6 +230,7 @@ class ClientService:
             self.groups,
             routes,
             self.statistics.given,
+            self._ways,
         )
 
     def _timers(self, terms: SendTerms) -> TimerService:

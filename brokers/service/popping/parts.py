@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from brokers.service.clients.groups import ClientGroups
 from brokers.service.clients.wanted import Filters
+from brokers.service.escape.away import Ways
 from brokers.service.popping.ack_service import AckService
 from brokers.service.popping.assignment_service import AssignmentService, Routes
 from brokers.service.popping.collect import Collector
@@ -41,6 +42,7 @@ class Popping:
         groups: ClientGroups,
         routes: Routes | None,
         counts: Callable[[str, str, int, int], None],
+        ways: Ways | None = None,
     ) -> None:
         self.terms = terms
         reader = QueueReader(terms, cold, repair)
@@ -49,7 +51,7 @@ class Popping:
         self.peeks = PeekService(terms, self.collector, self.pops.unreadable)
         self.pops.freed = self.peeks.wake
         self.acks = AckService(terms, self.pops.wake)
-        self.revive = ReviveService(terms, repair, soon, made)
+        self.revive = ReviveService(terms, repair, soon, made, ways)
         self.assignments = AssignmentService(terms, groups, make_group, routes)
 
     def take_settings(self, settings: PopSettings) -> None:

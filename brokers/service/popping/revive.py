@@ -1,5 +1,5 @@
-"""Bringing back what was popped and not acknowledged in time, while this broker leads
-(PROTOCOL 4.9).
+"""Bringing back what was popped and not acknowledged in time, while this broker leads, or acts for
+a master that is away (PROTOCOL 4.9, 7.4).
 
 Responsible for: reading the revive queues, putting copies into retry topics, the place that a
 successor may go on from. Refuses to know: what belongs together and what is due (`matching`), how a
@@ -15,7 +15,9 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from brokers.acting.forms import Kind
 from brokers.clock import Clock
+from brokers.service.escape.away import Ways
 from brokers.service.popping.matching import OpenPoint, OpenPoints
 from brokers.service.popping.names import NORMAL, REVIVE_GROUP, kind_of
 from brokers.service.popping.records import (
@@ -32,6 +34,7 @@ from brokers.service.popping.retry_records import another_try
 from brokers.service.popping.terms import PopTerms
 from brokers.service.role.services import Served, Service
 from brokers.service.sending.log_writes import NotPut
+from brokers.service.sending.outlet import Outlet
 from brokers.service.tables.topics import TopicConfig
 from brokers.store.log.integrity import BadRecord as DamagedRecord
 from brokers.store.log.properties import property_value
@@ -83,7 +86,8 @@ class ReviveQueue:
 class ReviveService(Service):
     """`revived`: messages that came back; `parked`: records that could not be read, and messages
     that cannot be copied; both since the process began. `soon(act)`: in the loop's next turn.
-    `made(topics)`: these are in the table, and the members are to hold them.
+    `made(topics)`: these are in the table, and the members are to hold them. `ways`: out of the
+    set; None: there are none, and what is due waits for a master.
     """
 
     def __init__(
@@ -92,8 +96,11 @@ class ReviveService(Service):
         repair: Callable[[DamagedRecord, str], object],
         soon: Callable[[Callable[[], None]], object],
         made: Callable[[list[TopicConfig]], None],
+        ways: Ways | None = None,
     ) -> None:
         self._terms = terms
+        self._ways = ways
+        self._outlet: Outlet = terms.puts
         self._repair = repair
         self._soon = soon
         self._made = made
@@ -123,9 +130,41 @@ class ReviveService(Service):
             self._queues.append(ReviveQueue(queue_id, next_offset, processed))
         self._barriers = []
         self._until_ms = self._again_ms = 0
+        self._outlet = terms.puts
 
     def mastership_over(self) -> None:
         self._queues = []
+        self._outlet = self._terms.puts
+
+    def acting_begins(self) -> None:
+        """From the same places on: of check points that this set's log has. What its wheel still
+        holds leaves as it is, and the other set's reviver sees to it.
+        """
+        if self._ways is not None:
+            self.mastership_begins()
+            self._outlet = self._ways("revival", Kind.RETRY)
+
+    def acting_over(self) -> None:
+        if self._acts:
+            self._tell()
+            self.mastership_over()
+
+    @property
+    def _acts(self) -> bool:
+        return self._outlet is not self._terms.puts
+
+    def leaving(self, record: MessageFields) -> bool:
+        """A record of the revive topic comes out of the wheel of a slave that acts. True: it is an
+        acknowledgement of a check point that is open here, which nobody else needs.
+        """
+        tag = (property_value(record.properties, b"TAGS") or b"").decode("utf-8", "replace")
+        if tag not in (ACK_TAG, BATCH_ACK_TAG) or not 0 <= record.queue_id < len(self._queues):
+            return False
+        try:
+            ack = read_ack(bytes(record.body), self._terms.broker_name, batch=tag == BATCH_ACK_TAG)
+        except BadRecord:
+            return False
+        return self._queues[record.queue_id].points.ack(ack)
 
     @property
     def open(self) -> int:
@@ -240,6 +279,8 @@ class ReviveService(Service):
     def _wait_again(self, queue: ReviveQueue) -> None:
         """What is far ahead of its time waits where it costs nothing. NotPut."""
         terms, wall_ms = self._terms, self._clock.wall_ms()
+        if self._acts:  # it waits here, and so does the place
+            queue.early.clear()
         while queue.early:
             known = queue.early[-1]
             if known.is_open:
@@ -286,7 +327,7 @@ class ReviveService(Service):
                         self._park(queue, known.revive_offset, str(error))
         end_offset = 0
         if messages:
-            for result in self._terms.puts.append(messages):
+            for result in self._outlet.append(messages):
                 if isinstance(result, RecordError):
                     self._park(queue, known.revive_offset, str(result))
                 else:
@@ -308,7 +349,7 @@ class ReviveService(Service):
         if kind_of(key.topic) != NORMAL:
             return key.topic
         name = self._terms.retry_topic(key.group, key.topic)
-        if topics.get(name) is None:
+        if topics.get(name) is None and not self._acts:
             self._made([TopicConfig(name, 1, 1)])
         return name
 
@@ -330,16 +371,16 @@ class ReviveService(Service):
         name = Key(key.topic, key.group, key.queue_id, offset, key.pop_ms, key.broker_name)
         fresh = CheckPoint(name, invisible_ms, (offset,), re_puts=re_puts)
         record = terms.records.check_point(fresh, queue_id, wall_ms)
-        return terms.waiting(record)
+        return record if self._acts else terms.waiting(record)
 
     # -- places ------------------------------------------------------------------------------------
 
     def _tell(self) -> None:
         """The table that slaves copy and the disk keeps: safe places only."""
         terms = self._terms
-        durable, wall_ms = terms.store.durable_offset, self._clock.wall_ms()
+        until, wall_ms = self._outlet.safe_offset, self._clock.wall_ms()
         for queue in self._queues:
-            safe = queue.points.safe(durable)
+            safe = queue.points.safe(until)
             if safe > queue.told:
                 queue.told = safe
                 terms.tables.offsets.commit(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from brokers.clock import Clock
 from brokers.service.sending.outlet import Outlet
+from brokers.service.tables.topics import REVIVE_PREFIX
 from brokers.service.timers.slot_reader import Chunk
 from brokers.store.log.integrity import BadRecord
 from brokers.store.log.records import MessageFields, RecordError
@@ -31,6 +32,9 @@ class Deliveries:
         self, puts: Outlet, clock: Clock, repair: Callable[[BadRecord, str], object]
     ) -> None:
         self.outlet = puts
+        self._own = puts
+        self.keeps: Callable[[MessageFields], bool] = lambda record: False
+        """Of the revive topic, while this slave acts: whether it is dealt with here."""
         self._clock = clock
         self._repair = repair
         self._damaged_since: dict[str, int] = {}
@@ -46,6 +50,8 @@ class Deliveries:
         last one ends. NotPut: none is there.
         """
         end_offset = 0
+        if self.outlet is not self._own and not self.outlet.is_full:
+            copies = [copy for copy in copies if not self._is_kept(copy)]
         for result in self.outlet.append(copies) if copies else ():
             if isinstance(result, RecordError):
                 self.park(str(result))
@@ -55,6 +61,9 @@ class Deliveries:
         self.delivered -= rolls
         self.rolled += rolls
         return end_offset
+
+    def _is_kept(self, copy: MessageFields) -> bool:
+        return copy.topic.startswith(REVIVE_PREFIX) and self.keeps(copy)
 
     def put_chunk(self, chunk: Chunk) -> int:
         """As `put`, of a slot."""
