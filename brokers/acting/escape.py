@@ -273,7 +273,9 @@ class Escape:
                 item.why = NO_ROUTE
             return
         changed = known.route != route
-        known.route, known.told_ms, known.is_stale = route, now_ms, False
+        known.route = route
+        known.told_ms = now_ms
+        known.is_stale = False
         whys = (_ASKED, NO_ROUTE, NO_MASTER) if changed else (_ASKED, NO_ROUTE)
         for item in self._waiting_for(topic, *whys):
             item.due_ms = now_ms

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from brokers.acting.targets import Route, read_route
+from brokers.acting.targets import Route, read_address, read_route
 from brokers.remoting import fastjson
 from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
@@ -193,6 +193,18 @@ class NameServers:
                 return route
             told = route
         return told
+
+    async def address_of(self, topic: str, broker_name: str) -> str | None:
+        """Where messages of a topic of that set can be read now; None: no name server says."""
+        for address in self._sessions:
+            try:
+                found = read_address(await self._route_at(address, topic), broker_name)
+            except (RemotingError, ValueError) as error:
+                _log.info("the set %s at %s: %s", broker_name, address, error)
+                continue
+            if found is not None:
+                return found
+        return None
 
     async def _route_at(self, address: str, topic: str) -> RemotingCommand:
         ext = {"topic": topic, "acceptStandardJsonOnly": "true"}

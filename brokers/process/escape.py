@@ -43,6 +43,7 @@ def make_escape(
     return EscapeBridge(
         client.call,
         masters_of,
+        name_servers.address_of,
         lambda: place,
         clock,
         allowed=bool(getattr(config, "enable_remote_escape", True)),

@@ -231,6 +231,7 @@ class ClientService:
             routes,
             self.statistics.given,
             self._ways,
+            None if self.escape is None else self.escape.get,
         )
 
     def _timers(self, terms: SendTerms) -> TimerService:

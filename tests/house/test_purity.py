@@ -90,7 +90,9 @@ SHELLS: dict[str, tuple[str, ...]] = {
     "brokers/service/timers": (
         "deliveries", "keeping", "timer_files", "timer_log", "timer_service", "wheel",
     ),
-    "brokers/service/popping": ("assignment_service", "collect", "pop_service", "revive"),
+    "brokers/service/popping": (
+        "assignment_service", "collect", "others_messages", "pop_service", "revive",
+    ),
     "brokers/service/reading": ("cold_reads", "repair"),
     "brokers/service/metadata": (
         "held_by_members", "joiner_tables", "queue_end_copy", "sync", "topic_changes",

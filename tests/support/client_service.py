@@ -42,7 +42,8 @@ SMALL = StoreConfig(log_file_bytes=1 << 20, queue_file_bytes=20_000)
 
 class Desk:
     """One broker as its clients meet it. `confirm_at_once` False: the test confirms. `route`: the
-    masters of other sets, as name servers would tell them of every topic.
+    masters of other sets, as name servers would tell them of every topic; `sets`: where a set's
+    messages can be read, by its name.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class Desk:
         self.changes = self.shared.topics
         self.confirm_at_once, self.leads = True, True
         self.route: Route | None = Route()
+        self.sets: dict[str, str] = {}
         self.refusal: str | None = None
         self.flushed: Callable[[int], asyncio.Future[Flushed]] | None = flushed
         self.waits: list[tuple[int, asyncio.Future[Confirmation]]] = []
@@ -102,6 +104,7 @@ class Desk:
             escape=EscapeBridge(
                 self.client.call,
                 self._routes,
+                self._addresses,
                 lambda: Place("c", "b", 1, "127.0.0.1:10911"),
                 self.clock,
                 allowed=True,
@@ -157,6 +160,9 @@ class Desk:
         self.route = Route(
             tuple((f"other-{number}", one.address, 4) for number, one in enumerate(others))
         )
+
+    async def _addresses(self, _topic: str, broker_name: str) -> str | None:
+        return self.sets.get(broker_name)
 
     async def _routes(self, _topic: str) -> Route | None:
         return self.route

@@ -17,31 +17,35 @@ from brokers.acting import effects as fx
 from brokers.acting.escape import Escape
 from brokers.acting.forms import Kind, send_request
 from brokers.acting.messages import Place
+from brokers.acting.outcomes import Got, get_request, got_of
 from brokers.acting.targets import Route
 from brokers.clock import Clock
 from brokers.remoting.calls import RemotingError
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.service.escape.away import Away
+from brokers.store.log.records import RecordError, StoredMessage, decode_messages
 
-PUT_TIMEOUT_MS = 3_000
+PUT_TIMEOUT_MS, GET_TIMEOUT_MS = 3_000, 10_000
 
 Call = Callable[[str, RemotingCommand, int], Awaitable[RemotingCommand]]
 Routes = Callable[[str], Awaitable[Route | None]]
+Addresses = Callable[[str, str], Awaitable[str | None]]
 
 _log = logging.getLogger("regent.broker.escape")
 
 
 class EscapeBridge:
     """`call(address, request, timeout ms)`: RemotingError without an answer. `routes(topic)`:
-    masters of other sets, None: no name server says. `place()`: this broker as name servers know
-    it.
+    masters of other sets, None: no name server says. `addresses(topic, set)`: where its messages
+    can be read, None: nobody says. `place()`: this broker as name servers know it.
     """
 
     def __init__(
         self,
         call: Call,
         routes: Routes,
+        addresses: Addresses,
         place: Callable[[], Place],
         clock: Clock,
         *,
@@ -50,6 +54,7 @@ class EscapeBridge:
     ) -> None:
         self._call = call
         self._routes = routes
+        self._addresses = addresses
         self._place = place
         self._clock = clock
         self._chance = chance
@@ -84,6 +89,27 @@ class EscapeBridge:
         self._outlets = {}
         self.escape.forget()
         self._said = frozenset()
+
+    async def get(
+        self, topic: str, queue_id: int, offset: int, broker_name: str
+    ) -> StoredMessage | Got:
+        """One message of another set, whoever acts; ABSENT, or RETRY."""
+        address = await self._addresses(topic, broker_name)
+        if address is None:
+            return got_of(None, has_address=False)
+        wall_ms = self._clock.wall_ms()
+        request = get_request(topic, queue_id, offset, broker_name, self._place(), wall_ms)
+        try:
+            answer = await self._call(address, request, GET_TIMEOUT_MS)
+            if (got := got_of(answer.code)) is not Got.FOUND:
+                return got
+            records = decode_messages(answer.body)
+        except (RemotingError, RecordError, ValueError) as error:
+            _log.info("message %d of queue %d of %s: %s", offset, queue_id, topic, error)
+            return Got.RETRY
+        if records and (records[0].fields.topic, records[0].queue_offset) == (topic, offset):
+            return records[0]
+        return Got.ABSENT
 
     @property
     def counts(self) -> Mapping[str, int]:

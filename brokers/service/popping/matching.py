@@ -122,6 +122,16 @@ class OpenPoints:
             return None
         return None
 
+    def set_aside(self, known: OpenPoint) -> None:
+        """It is due, and waits for something else: others are due meanwhile."""
+        if self._due and self._due[0][2] is known:
+            heapq.heappop(self._due)
+
+    def bring_back(self, known: OpenPoint) -> None:
+        """It waits for nothing but its time any more."""
+        if known.is_open:
+            heapq.heappush(self._due, (known.point.visible_ms, known.revive_offset, known))
+
     def settle(self, known: OpenPoint, end_offset: int, *, comes_again: bool = False) -> None:
         """It is decided, and what was done for it ends at `end_offset` of the log; 0: nothing was.
         `comes_again`: the same one was put where it waits for its time; what is acknowledged of it

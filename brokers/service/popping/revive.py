@@ -16,10 +16,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from brokers.acting.forms import Kind
+from brokers.acting.outcomes import Got
 from brokers.clock import Clock
 from brokers.service.escape.away import Ways
 from brokers.service.popping.matching import OpenPoint, OpenPoints
 from brokers.service.popping.names import NORMAL, REVIVE_GROUP, kind_of
+from brokers.service.popping.others_messages import Get, OthersMessages
 from brokers.service.popping.records import (
     ACK_TAG,
     BATCH_ACK_TAG,
@@ -87,7 +89,8 @@ class ReviveService(Service):
     """`revived`: messages that came back; `parked`: records that could not be read, and messages
     that cannot be copied; both since the process began. `soon(act)`: in the loop's next turn.
     `made(topics)`: these are in the table, and the members are to hold them. `ways`: out of the
-    set; None: there are none, and what is due waits for a master.
+    set; None: there are none, and what is due waits for a master. `get`: a message of another set,
+    whose check point came here; None: there is no way to it.
     """
 
     def __init__(
@@ -97,7 +100,9 @@ class ReviveService(Service):
         soon: Callable[[Callable[[], None]], object],
         made: Callable[[list[TopicConfig]], None],
         ways: Ways | None = None,
+        get: Get | None = None,
     ) -> None:
+        self._others = OthersMessages(get)
         self._terms = terms
         self._ways = ways
         self._outlet: Outlet = terms.puts
@@ -131,10 +136,12 @@ class ReviveService(Service):
         self._barriers = []
         self._until_ms = self._again_ms = 0
         self._outlet = terms.puts
+        self._others.forget()
 
     def mastership_over(self) -> None:
         self._queues = []
         self._outlet = self._terms.puts
+        self._others.forget()
 
     def acting_begins(self) -> None:
         """From the same places on: of check points that this set's log has. What its wheel still
@@ -306,8 +313,23 @@ class ReviveService(Service):
         while (known := queue.points.due(wall_ms)) is not None:
             if self.revived >= revived_max:
                 return True
-            self._revive(queue, known, wall_ms)
+            if self._is_of_others(known) and not self._others.came(known):
+                if self._others.full:
+                    return False
+                self._fetch(queue, known)
+            else:
+                self._revive(queue, known, wall_ms)
         return False
+
+    def _is_of_others(self, known: OpenPoint) -> bool:
+        """A slave of another set acted and sent it here."""
+        of_others = known.point.key.broker_name != self._terms.broker_name
+        return of_others and self._others.possible
+
+    def _fetch(self, queue: ReviveQueue, known: OpenPoint) -> None:
+        """Its messages come from their set; meanwhile it is due no more."""
+        queue.points.set_aside(known)
+        self._others.begin(known, lambda: queue.points.bring_back(known))
 
     def _revive(self, queue: ReviveQueue, known: OpenPoint, wall_ms: int) -> None:
         """Copies of what is left of one check point. NotPut: of none; it stays open."""
@@ -316,10 +338,10 @@ class ReviveService(Service):
         if self._is_wanted(queue, known):
             topic = self._target(point.key)
             for offset in known.left:
-                message = self._message(point.key, offset)
-                if isinstance(message, DamagedRecord):
+                message = self._message(known, offset)
+                if isinstance(message, DamagedRecord) or message is Got.RETRY:
                     messages.append(self._again(point, offset, queue.queue_id, wall_ms))
-                elif message is not None:
+                elif isinstance(message, StoredMessage):
                     try:
                         host = self._terms.puts.store_host
                         messages.append(another_try(message, topic, point.key.pop_ms, host))
@@ -334,10 +356,13 @@ class ReviveService(Service):
                     end_offset = max(end_offset, result.end_offset)
                     self.revived += 1
         queue.points.settle(known, end_offset)
+        self._others.done(known)
 
     def _is_wanted(self, queue: ReviveQueue, known: OpenPoint) -> bool:
         """Nobody misses messages of a topic or a group that is gone."""
         key, tables = known.point.key, self._terms.tables
+        if self._is_of_others(known):
+            return True
         if key.broker_name != self._terms.broker_name:
             self._park(queue, known.revive_offset, f"it is of broker {key.broker_name[:80]}")
             return False
@@ -353,8 +378,11 @@ class ReviveService(Service):
             self._made([TopicConfig(name, 1, 1)])
         return name
 
-    def _message(self, key: Key, offset: int) -> StoredMessage | DamagedRecord | None:
+    def _message(self, known: OpenPoint, offset: int) -> StoredMessage | DamagedRecord | Got | None:
         """A message that was popped; None when it is gone."""
+        if self._is_of_others(known):
+            return self._others.message(known, offset)
+        key = known.point.key
         found = self._terms.store.query(key.topic, key.queue_id, offset, 1)
         if found.refused is not None:
             self._repair(found.refused, "revive")
