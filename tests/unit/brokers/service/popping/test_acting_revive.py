@@ -12,6 +12,8 @@ import pytest
 from brokers.acting import escape as escape_rules
 from brokers.acting.backoff import Backoff
 from brokers.service.popping.names import REVIVE_GROUP
+from brokers.service.popping.others_messages import OthersMessages
+from brokers.service.popping.records import CheckPoint, Key
 from brokers.store.log.records import StoredMessage, decode_messages
 from tests.support.brokers import send_request, until
 from tests.support.client_service import Desk
@@ -112,3 +114,39 @@ async def test_a_check_point_that_is_still_in_the_wheel_goes_to_the_other_set(
     acting.act(other)
     assert not records_of(acting)
     await until(lambda: len(records_of(other)) == 1, "it came out of the wheel")
+
+
+async def foreign(desk: Desk, broker_name: str) -> None:
+    """A check point of another set, whose slave acts."""
+    wall_ms = desk.clock.wall_ms()
+    key = Key("T", "g", 0, 0, wall_ms - 10_000, broker_name)
+    record = desk.service.popping.terms.records.check_point(
+        CheckPoint(key, 1_000, (0, 1)), 3, wall_ms
+    )
+    desk.service.puts.append([record])
+
+
+async def test_a_check_point_of_another_set_brings_its_messages_here(
+    desks: tuple[Desk, Desk],
+) -> None:
+    set_there, reviving = desks
+    for number in range(2):
+        assert (await set_there.ask(send_request("T", b"%d" % number, 0))).code == 0
+    reviving.sets = {"a": set_there.address}
+    await foreign(reviving, "a")
+    await until(lambda: len(copies(reviving)) == 2, "its messages are copied")
+    assert sorted(bytes(one.fields.body) for one in copies(reviving)) == [b"0", b"1"]
+
+
+async def test_a_set_that_nobody_reaches_is_asked_again_later(desks: tuple[Desk, Desk]) -> None:
+    _, reviving = desks
+    await foreign(reviving, "nowhere")
+    await until(
+        lambda: reviving.store.queue_bounds("rmq_sys_wheel_timer", 0)[1] == 2,
+        "a check point for each message waits for its time",
+    )
+    assert not copies(reviving) and reviving.service.popping.revive.open == 0
+
+
+def test_without_a_way_nothing_is_fetched() -> None:
+    assert not OthersMessages(None).possible

@@ -11,6 +11,7 @@ import pytest
 
 from brokers.acting import escape as escape_rules
 from brokers.acting.backoff import Backoff
+from brokers.service.transactions import leaving
 from brokers.service.transactions.forms import GROUP
 from brokers.service.transactions.rules import TransactionTerms
 from brokers.store.log.properties import decode_properties
@@ -117,3 +118,24 @@ async def test_who_leads_again_asks_about_none_that_left(desks: tuple[Desk, Desk
     acting.lead(3)
     await until(lambda: acting.service.ledger.is_loaded, "it knows its decisions")
     assert acting.service.ledger.undecided == 0
+
+
+async def test_a_half_that_is_damaged_is_waited_for_and_then_passed(
+    desks: tuple[Desk, Desk], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    acting, other = desks
+    begin = acting.store.log_end
+    await sent(acting, key="K" * 50)
+    await sent(acting, key="K1")
+    path = next((tmp_path / "a" / "commitlog").iterdir())
+    data = bytearray(path.read_bytes())
+    data[data.index(b"K" * 50, begin)] ^= 1
+    path.write_bytes(data)
+    acting.act(other)
+    await until(lambda: acting.service.ledger.is_loaded, "it knows its decisions")
+    for _ in range(3):
+        acting.service.halves.tick(1)
+    assert not log(other, HALF_TOPIC) and not place(acting)
+    monkeypatch.setattr(leaving, "DAMAGED_WAIT_MS", 0)
+    await until(lambda: place(acting) == 2, "it is told that both are dealt with")
+    assert [bytes(one.fields.body) for one in log(other, HALF_TOPIC)] == [b"K1"]
