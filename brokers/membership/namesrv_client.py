@@ -163,21 +163,6 @@ class NameServers:
         ) if waits else None
         return sum(session.done >= target for session, target in targets.items())
 
-    async def readable_queues(self, topic: str) -> dict[str, int] | None:
-        """Broker name to its queues of a topic that may be read; {}: the topic has no route. None
-        when no name server answers.
-        """
-        for address in self._sessions:
-            try:
-                answer = await self._route_at(address, topic)
-                if answer.code == ResponseCode.TOPIC_NOT_EXIST:
-                    return {}
-                if answer.code == ResponseCode.SUCCESS:
-                    return _readable_queues(fastjson.loads(answer.body))
-            except (RemotingError, ValueError) as error:
-                _log.info("the route of %s at %s: %s", topic, address, error)
-        return None
-
     async def masters_of(self, topic: str, own_name: str) -> Route | None:
         """Masters of other sets that take a topic, of the first name server that knows some. None
         when no name server answers.
@@ -210,6 +195,21 @@ class NameServers:
         ext = {"topic": topic, "acceptStandardJsonOnly": "true"}
         ask = RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, ext)
         return await self._client.call(address, ask, CALL_TIMEOUT_MS // 3)
+
+    async def readable_queues(self, topic: str) -> dict[str, int] | None:
+        """Broker name to its queues of a topic that may be read; {}: the topic has no route. None
+        when no name server answers.
+        """
+        for address in self._sessions:
+            try:
+                answer = await self._route_at(address, topic)
+                if answer.code == ResponseCode.TOPIC_NOT_EXIST:
+                    return {}
+                if answer.code == ResponseCode.SUCCESS:
+                    return _readable_queues(fastjson.loads(answer.body))
+            except (RemotingError, ValueError) as error:
+                _log.info("the route of %s at %s: %s", topic, address, error)
+        return None
 
     async def close(self, last: RouteEntry | None) -> None:
         """Stop; with `last`, leave the routes of every name server that is connected."""

@@ -132,7 +132,6 @@ class ClientService:
         self.transactions, self.checks = self._transactions(transactions)
         self._offsets = self._offset_requests()
         self.popping = self._popping(routes, pop_settings)
-        self.timers.did.keeps = self.popping.revive.leaving
         self._services = self._all_services(terms)
         self.served = declared(self._services)
         """Request code to how it is served."""
@@ -141,6 +140,7 @@ class ClientService:
     def _all_services(self, terms: SendTerms) -> tuple[Service, ...]:
         topics, names = self.tables.topics, self._names
         return (
+            *(() if self.escape is None else (self.escape,)),  # it begins before who uses it
             self.sends,
             self.pulls,
             self.clients,
@@ -218,7 +218,7 @@ class ClientService:
         terms.settings = settings or terms.settings
         terms.pending = self._pending
         terms.leads = lambda: self._roles.serves(writes=True)
-        return Popping(
+        popping = Popping(
             terms,
             self.pulls.cold_reads,
             self.filters,
@@ -233,6 +233,8 @@ class ClientService:
             self._ways,
             None if self.escape is None else self.escape.get,
         )
+        timers.did.keeps = popping.revive.leaving
+        return popping
 
     def _timers(self, terms: SendTerms) -> TimerService:
         return TimerService(
@@ -406,24 +408,14 @@ class ClientService:
             service.mastership_over()
 
     def acting_begins(self) -> None:
-        """This slave acts for its master from now on: what is due goes to another set. It stays a
-        slave, and its log as it is.
-        """
-        if self.escape is None:
-            return
-        self.escape.begins()
+        """This slave delivers for its master from now on."""
         for service in self._services:
             service.acting_begins()
 
     def acting_over(self) -> None:
-        """Somebody else acts from the places on that are told when this returns. What is on its way
-        then is put once more by whoever does.
-        """
-        if self.escape is None:
-            return
+        """It does so no more."""
         for service in self._services:
             service.acting_over()
-        self.escape.over()
 
     def connection_closed(self, connection: Connection) -> None:
         for service in self._services:
@@ -437,11 +429,7 @@ class ClientService:
                 now_ms = self._clock.now_ms()
                 for service in self._services:
                     self._tick(service, now_ms)
-                if self.escape is not None:
-                    self.escape.tick(now_ms)
         finally:
-            if self.escape is not None:
-                self.escape.over()
             self._follower.close()
             for service in self._services:
                 service.close()

@@ -124,8 +124,6 @@ class Desk:
     async def __aexit__(self, *_: object) -> None:
         assert self._running is not None
         self._running.cancel()
-        assert self.service.escape is not None
-        await self.service.escape.close()
         await self.client.close()
         await self.server.close()
         await self.tables.close()

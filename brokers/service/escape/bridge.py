@@ -24,6 +24,7 @@ from brokers.remoting.calls import RemotingError
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.service.escape.away import Away
+from brokers.service.role.services import Served, Service
 from brokers.store.log.records import RecordError, StoredMessage, decode_messages
 
 PUT_TIMEOUT_MS, GET_TIMEOUT_MS = 3_000, 10_000
@@ -35,7 +36,7 @@ Addresses = Callable[[str, str], Awaitable[str | None]]
 _log = logging.getLogger("regent.broker.escape")
 
 
-class EscapeBridge:
+class EscapeBridge(Service):
     """`call(address, request, timeout ms)`: RemotingError without an answer. `routes(topic)`:
     masters of other sets, None: no name server says. `addresses(topic, set)`: where its messages
     can be read, None: nobody says. `place()`: this broker as name servers know it.
@@ -71,17 +72,20 @@ class EscapeBridge:
         made = self._outlets[source] = Away(self.escape, source, kind)
         return made
 
-    def begins(self) -> None:
-        """This broker acts."""
+    def serves(self) -> dict[int, Served]:
+        """Nothing: nobody asks for what leaves."""
+        return {}
+
+    def acting_begins(self) -> None:
+        """Before the services that put something."""
         self._forget()
         self._acts = True
 
-    def over(self) -> None:
-        """It does not any more. Answers that are under way say nothing: whoever goes on does so
-        from the places that are told.
+    def acting_over(self) -> None:
+        """Nothing more is sent. Answers that are under way are none for whoever goes on: it does so
+        from the places that are told now.
         """
         self._acts = False
-        self._forget()
 
     def _forget(self) -> None:
         for outlet in self._outlets.values():
@@ -131,6 +135,8 @@ class EscapeBridge:
     def tick(self, now_ms: int) -> None:
         """What is to be sent now."""
         if not self._acts:
+            if self._outlets:  # by now the services have told how far they are
+                self._forget()
             return
         for outlet in self._outlets.values():
             outlet.feed()
@@ -205,10 +211,8 @@ class EscapeBridge:
         _, late = await asyncio.wait(under_way, timeout=timeout_ms / 1000)
         return not late
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """The broker ends."""
-        self.over()
-        under_way = set(self._under_way)
-        for task in under_way:
+        self._acts = False
+        for task in self._under_way:
             task.cancel()
-        await asyncio.gather(*under_way, return_exceptions=True)

@@ -73,12 +73,10 @@ class Service:
         """This replica is not the master any more."""
 
     def acting_begins(self) -> None:
-        """This slave acts for a master that is away (PROTOCOL 7.2): what is due goes to another
-        set, from the places on that are told. Its log, and what its role is, stay as they are.
-        """
+        """This slave delivers for its master from now on (PROTOCOL 7.2)."""
 
     def acting_over(self) -> None:
-        """Somebody else acts from here on, from the places on that are told."""
+        """It does so no more: nothing is put when this returns."""
 
     def connection_closed(self, connection: Connection) -> None:
         """A client, or a peer, is gone."""

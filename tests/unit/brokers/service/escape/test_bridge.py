@@ -59,7 +59,7 @@ async def test_an_answer_after_the_end_says_nothing(
     one.service.acting_over()
     other.confirm()
     assert await way(one).settled(30_000)
-    assert not way(one).counts and way(one).escape.in_hand == 0
+    await until(lambda: way(one).escape.in_hand == 0, "it is forgotten")
 
 
 async def test_what_fits_no_frame_is_no_answer_of_the_other_master(
