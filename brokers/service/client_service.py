@@ -19,6 +19,7 @@ from brokers.service.clients.requests import ClientRequests
 from brokers.service.clients.wanted import Filters
 from brokers.service.delivery.delay_service import DelayDelivery
 from brokers.service.delivery.send_back import RetryRules, SendBack
+from brokers.service.escape.away import Ways
 from brokers.service.escape.bridge import EscapeBridge
 from brokers.service.inspection.client_inspection import ClientInspection
 from brokers.service.inspection.group_inspection import GroupInspection
@@ -98,8 +99,6 @@ class ClientService:
         escape: EscapeBridge | None = None,
     ) -> None:
         self.escape = escape
-        """The way to other sets while this slave acts; None: there is none."""
-        self._ways = None if escape is None else escape.outlet
         tables, changes, self._ends = shared.files, shared.topics, shared.ends
         self._store = store
         self.tables = tables
@@ -123,9 +122,7 @@ class ClientService:
         self.pulls = self._pulls(repairs, slave_reads)
         self.timers = self._timers(terms)
         self.sends = self._sends(terms)
-        self.delivery = DelayDelivery(
-            store, tables.kept, self.puts, clock, self._repair, _soon, self._ways
-        )
+        self.delivery = self._delivery()
         self.ledger = TransactionLedger(store, tables, self.puts, clock, self._repair, _soon)
         self.halves = HalvesLeave(store, self.ledger, clock, self._repair, self._ways)
         self.terms = transactions
@@ -158,6 +155,16 @@ class ClientService:
             *self._inspections(),
             *self.popping.services,
             *self._shared.services,
+        )
+
+    @property
+    def _ways(self) -> Ways | None:
+        """To other sets while this slave acts."""
+        return None if self.escape is None else self.escape.outlet
+
+    def _delivery(self) -> DelayDelivery:
+        return DelayDelivery(
+            self._store, self.tables.kept, self.puts, self._clock, self._repair, _soon, self._ways
         )
 
     def _clients(self) -> ClientRequests:
