@@ -62,6 +62,15 @@ class OpenPoints:
     def open(self) -> int:
         return len(self._by_key)
 
+    def names(self) -> dict[Key, set[int]]:
+        """The check points that were read and are not done for good: how often one of that key was
+        noted anew.
+        """
+        found: dict[Key, set[int]] = {}
+        for one in self._in_order:
+            found.setdefault(one.point.key, set()).add(one.point.re_puts)
+        return found
+
     @property
     def full(self) -> bool:
         return len(self._by_key) >= OPEN_MAX or len(self._in_order) >= 2 * OPEN_MAX

@@ -106,6 +106,7 @@ class ReviveService(Service):
         self._terms = terms
         self._ways = ways
         self._outlet: Outlet = terms.puts
+        self._here: dict[int, dict[Key, set[int]]] = {}
         self._repair = repair
         self._soon = soon
         self._made = made
@@ -136,6 +137,7 @@ class ReviveService(Service):
         self._barriers = []
         self._until_ms = self._again_ms = 0
         self._outlet = terms.puts
+        self._here = {}
         self._others.forget()
 
     def mastership_over(self) -> None:
@@ -144,8 +146,8 @@ class ReviveService(Service):
         self._others.forget()
 
     def acting_begins(self) -> None:
-        """From the same places on: of check points that this set's log has. What its wheel still
-        holds leaves as it is, and the other set's reviver sees to it.
+        """From the same places on: of check points that this set's queues have. What its wheel
+        still holds leaves as it is, and the other set's reviver sees to it.
         """
         if self._ways is not None:
             self.mastership_begins()
@@ -161,17 +163,36 @@ class ReviveService(Service):
         return self._outlet is not self._terms.puts
 
     def leaving(self, record: MessageFields) -> bool:
-        """A record of the revive topic comes out of the wheel of a slave that acts. True: it is an
-        acknowledgement of a check point that is open here, which nobody else needs.
+        """A record of the revive topic comes out of the wheel of a slave that acts. True: nobody
+        else needs it. It is a check point that the master's wheel had delivered here, and had not
+        told so, or an acknowledgement of one that is here. NotPut: what is here is not read yet.
         """
         tag = (property_value(record.properties, b"TAGS") or b"").decode("utf-8", "replace")
-        if tag not in (ACK_TAG, BATCH_ACK_TAG) or not 0 <= record.queue_id < len(self._queues):
+        body, own = bytes(record.body), self._terms.broker_name
+        if not 0 <= record.queue_id < len(self._queues):
             return False
+        queue = self._queues[record.queue_id]
+        here = self._names_here(queue)
         try:
-            ack = read_ack(bytes(record.body), self._terms.broker_name, batch=tag == BATCH_ACK_TAG)
+            if tag == CHECK_POINT_TAG:
+                point = read_check_point(body, own)
+                return point.re_puts in here.get(point.key, ())
+            if tag in (ACK_TAG, BATCH_ACK_TAG):
+                ack = read_ack(body, own, batch=tag == BATCH_ACK_TAG)
+                return queue.points.ack(ack) or ack.key in here
         except BadRecord:
-            return False
-        return self._queues[record.queue_id].points.ack(ack)
+            pass
+        return False
+
+    def _names_here(self, queue: ReviveQueue) -> dict[Key, set[int]]:
+        """Of the check points of this queue, which does not grow while its slave acts. NotPut."""
+        here = self._here.get(queue.queue_id)
+        if here is None:
+            high = self._terms.store.queue_bounds(self._terms.revive_topic, queue.queue_id)[1]
+            if queue.points.next_offset < high and not queue.points.full:
+                raise NotPut(0, f"revive queue {queue.queue_id} is not read yet")
+            here = self._here[queue.queue_id] = queue.points.names()
+        return here
 
     @property
     def open(self) -> int:

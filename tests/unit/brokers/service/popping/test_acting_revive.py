@@ -150,3 +150,23 @@ async def test_a_set_that_nobody_reaches_is_asked_again_later(desks: tuple[Desk,
 
 def test_without_a_way_nothing_is_fetched() -> None:
     assert not OthersMessages(None).possible
+
+
+async def test_a_check_point_that_the_wheel_brings_again_is_not_sent_to_the_other_set(
+    desks: tuple[Desk, Desk],
+) -> None:
+    """The master had delivered it, and had not told so yet."""
+    acting, other = desks
+    before = acting.tables.kept.timer_check_point.value
+    for number in range(3):
+        assert (await acting.ask(send_request("T", b"%d" % number, 0))).code == 0
+    handles = [each.handle for each in await popped(acting, invisibleTime=4_000)]
+    assert (await acting.ask(ack_request(handles[0]))).code == 0
+    await until(lambda: len(records_of(acting)) >= 1, "the check point is in the revive topic")
+    acting.follow("127.0.0.1:1", 2)
+    check = acting.tables.kept.timer_check_point
+    check.value = (before[0] or check.value[0] - 3_600_000, *check.value[1:])
+    acting.act(other)
+    await until(lambda: 0 in places(acting), "it is told that the check point is done")
+    assert sorted(bytes(one.fields.body) for one in copies(other)) == [b"1", b"2"]
+    assert not records_of(other)
