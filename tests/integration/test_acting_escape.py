@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from brokers.process.broker import BrokerProcess
+from brokers.process.config import BrokerConfig
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
@@ -25,6 +26,8 @@ from tests.support.brokers import broker_config, call, send_request, start_broke
 from tests.support.pops import ack_request, gotten, pop_request
 from tests.support.timers import timed
 
+# It is off where it can be set.
+ESCAPES = {name: True for name in ("enable_remote_escape",) if name in BrokerConfig.model_fields}
 HALF_TOPIC, REVIVE = "RMQ_SYS_TRANS_HALF_TOPIC", "rmq_sys_REVIVE_LOG_regent"
 
 
@@ -50,6 +53,7 @@ async def broker(folder: Path, name: str, broker_id: int, name_server: str) -> B
             transaction_timeout_ms=1_000,
             transaction_check_interval_ms=1_000,
             slave_read_enable=True,
+            **ESCAPES,
         )
     )
 
