@@ -37,6 +37,7 @@ AGAIN = Backoff(200, 60_000)
 
 NO_ESCAPE = "remote escape is off, and no master is in this process"
 NO_ROUTE = "no name server tells the route"
+_ASKED = "its route is asked for"
 NO_MASTER = "no other set has a master that takes the topic"
 REFUSED = "other masters do not take it"
 
@@ -67,6 +68,7 @@ class _Known:
     told_ms: int = 0
     asked_ms: int | None = None
     is_stale: bool = False
+    is_untold: bool = False
 
 
 class Escape:
@@ -150,7 +152,7 @@ class Escape:
             item.why
             for source in self._sources.values()
             for item in source.items.values()
-            if item.why
+            if item.why and item.why != _ASKED
         )
 
     # -- what goes out -----------------------------------------------------------------------------
@@ -179,7 +181,8 @@ class Escape:
         known = self._routes[item.message.topic]
         if known.route is None:
             # Nothing failed but the question; the answer wakes it.
-            item.why, item.due_ms = NO_ROUTE, now_ms + ROUTE_AGAIN_MS
+            item.why = NO_ROUTE if known.is_untold else _ASKED
+            item.due_ms = now_ms + ROUTE_AGAIN_MS
             return asks
         target = self._target(item, known.route, now_ms)
         if target is None:
@@ -262,16 +265,28 @@ class Escape:
     def route_told(self, topic: str, route: Route | None, now_ms: int) -> None:
         """Who takes a topic; None: no name server could say, and what was known stays."""
         known = self._routes.get(topic)
-        if known is None or route is None:
+        if known is None:
+            return
+        known.is_untold = route is None
+        if route is None:
+            for item in self._waiting_for(topic, _ASKED):
+                item.why = NO_ROUTE
             return
         changed = known.route != route
-        known.route, known.told_ms = route, now_ms
+        known.route = route
+        known.told_ms = now_ms
         known.is_stale = False
-        for source in self._sources.values():
-            for item in source.items.values():
-                waits = item.why == NO_ROUTE or (changed and item.why == NO_MASTER)
-                if item.message.topic == topic and not item.token and waits:
-                    item.due_ms = now_ms
+        whys = (_ASKED, NO_ROUTE, NO_MASTER) if changed else (_ASKED, NO_ROUTE)
+        for item in self._waiting_for(topic, *whys):
+            item.due_ms = now_ms
+
+    def _waiting_for(self, topic: str, *whys: str) -> list[_Item]:
+        return [
+            item
+            for source in self._sources.values()
+            for item in source.items.values()
+            if item.message.topic == topic and not item.token and item.why in whys
+        ]
 
     def _says(self, now_ms: int) -> list[fx.Effect]:
         """Once when messages begin to wait, and each minute while they do."""

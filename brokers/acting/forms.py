@@ -79,9 +79,40 @@ def leaving(kind: Kind, stored: StoredMessage) -> MessageFields:
             return of_own(kind, stored.fields)
 
 
+def copy_leaving(kind: Kind, copy: MessageFields) -> MessageFields:
+    """The copy that this set's own log would get if it had a master, as it leaves instead: of a
+    level, of the wheel (also one that is rolled on, and records of the revive topic), a half as it
+    is stored, a copy of a popped message. `Stays`.
+    """
+    match kind:
+        case Kind.LEVEL:
+            return _told_apart(copy)
+        case Kind.TIMER if copy.topic == TIMER_TOPIC:
+            return _rolled(copy)
+        case Kind.TIMER if copy.topic.startswith(REVIVE_PREFIX):
+            return _of_revive_topic(copy)
+        case Kind.TIMER:
+            return _told_apart(copy)
+        case Kind.HALF:
+            return _of_half(copy)
+        case Kind.REVIVAL | Kind.RETRY:
+            return of_own(kind, copy)
+
+
+def _of_revive_topic(fields: MessageFields) -> MessageFields:
+    """A record whose time has come: the receiver's reviver reads it at once."""
+    found = decode_properties(fields.properties)
+    for name in (DELAY, *TIMER_REQUESTS):
+        found.pop(name, None)
+    return _clean(fields, found, 0)
+
+
 def rolled(stored: StoredMessage) -> MessageFields:
     """A timed message that is far from due, for another master's wheel. `Stays`."""
-    fields = stored.fields
+    return _rolled(stored.fields)
+
+
+def _rolled(fields: MessageFields) -> MessageFields:
     if not property_value(fields.properties, OUT_MS.encode()):
         raise Stays("it does not say when it is due")
     return _told_apart(replace(fields, topic=TIMER_TOPIC, queue_id=0), keeps=(OUT_MS,))

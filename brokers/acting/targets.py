@@ -105,6 +105,27 @@ def read_route(answer: RemotingCommand, own_name: str) -> Route:
     return Route(tuple(found[name] for name in sorted(found)))
 
 
+def read_address(answer: RemotingCommand, broker_name: str) -> str | None:
+    """Of an answer to 105, where a message of that set can be read: at its master, else at the
+    replica with the smallest id. None: the route names nobody. ValueError: it is none.
+    """
+    if answer.code == ResponseCode.TOPIC_NOT_EXIST:
+        return None
+    if answer.code != ResponseCode.SUCCESS:
+        raise ValueError(answer.remark or f"code {answer.code}")
+    body = fastjson.loads(answer.body)
+    listed = body.get("brokerDatas", []) if isinstance(body, Mapping) else None
+    if not isinstance(listed, list) or len(listed) > BROKERS_MAX:
+        raise ValueError("the body is no route")
+    for data in listed:
+        addresses = data.get("brokerAddrs") if isinstance(data, Mapping) else None
+        if isinstance(addresses, Mapping) and data.get("brokerName") == broker_name:
+            known = {int(str(key)): to for key, to in addresses.items() if str(key).isdigit()}
+            first = known.get(min(known)) if known else None
+            return first if isinstance(first, str) and len(first) <= NAME_CHARS_MAX else None
+    return None
+
+
 def _masters(brokers: list[object]) -> dict[str, str]:
     found = {}
     for data in brokers:

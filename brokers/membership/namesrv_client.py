@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from brokers.acting.targets import Route, read_address, read_route
 from brokers.remoting import fastjson
 from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
@@ -167,17 +168,46 @@ class NameServers:
         ) if waits else None
         return sum(session.done >= target for session, target in targets.items())
 
+    async def masters_of(self, topic: str, own_name: str) -> Route | None:
+        """Masters of other sets that take a topic, of the first name server that knows some. None
+        when no name server answers.
+        """
+        told: Route | None = None
+        for address in self._sessions:
+            try:
+                route = read_route(await self._route_at(address, topic), own_name)
+            except (RemotingError, ValueError) as error:
+                _log.info("masters of %s at %s: %s", topic, address, error)
+                continue
+            if route.queues:
+                return route
+            told = route
+        return told
+
+    async def address_of(self, topic: str, broker_name: str) -> str | None:
+        """Where messages of a topic of that set can be read now; None: no name server says."""
+        for address in self._sessions:
+            try:
+                found = read_address(await self._route_at(address, topic), broker_name)
+            except (RemotingError, ValueError) as error:
+                _log.info("the set %s at %s: %s", broker_name, address, error)
+                continue
+            if found is not None:
+                return found
+        return None
+
+    async def _route_at(self, address: str, topic: str) -> RemotingCommand:
+        ext = {"topic": topic, "acceptStandardJsonOnly": "true"}
+        ask = RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, ext)
+        return await self._client.call(address, ask, CALL_TIMEOUT_MS // 3)
+
     async def readable_queues(self, topic: str) -> dict[str, int] | None:
         """Broker name to its queues of a topic that may be read; {}: the topic has no route. None
         when no name server answers.
         """
         for address in self._sessions:
-            ask = RemotingCommand.request(
-                RequestCode.GET_ROUTEINFO_BY_TOPIC,
-                {"topic": topic, "acceptStandardJsonOnly": "true"},
-            )
             try:
-                answer = await self._client.call(address, ask, CALL_TIMEOUT_MS // 3)
+                answer = await self._route_at(address, topic)
                 if answer.code == ResponseCode.TOPIC_NOT_EXIST:
                     return {}
                 if answer.code == ResponseCode.SUCCESS:

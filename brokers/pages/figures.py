@@ -42,7 +42,8 @@ class Lag:
 class Figures:
     """Belongs to whoever shows it: nothing in it changes any more. `stored`: ((topic, message
     type), messages, bytes); `given`: ((topic, group), messages, bytes); `ended`: (topic, whether
-    committed) -> transactions.
+    committed) -> transactions. Of a slave that acts: `escaped` messages by what they waited for,
+    `escape_puts` by what came of them, `escape_waits` by why they wait.
     """
 
     status: BrokerStatus
@@ -69,6 +70,9 @@ class Figures:
     failed: int
     slowest_ms: int
     p99_ms: int
+    escaped: Mapping[str, int] = field(default_factory=dict)
+    escape_puts: Mapping[str, int] = field(default_factory=dict)
+    escape_waits: Mapping[str, int] = field(default_factory=dict)
     lags: list[Lag] = field(default_factory=list)
     lags_left_out: int = 0
 
@@ -127,6 +131,7 @@ def figures(
         slowest_ms=service.statistics.times.slowest_ms,
         p99_ms=service.statistics.times.below_ms(0.99),
     )
+    _add_escape(found, service)
     yield None
     for topic, group, places in tables.offsets.entries():
         if tables.topics.get(topic) is None:
@@ -164,3 +169,10 @@ def _lag(
 def _age_ms(store: MessageStore, topic: str, queue_id: int, offset: int, wall_ms: int) -> int:
     stored_ms = store.message_store_ms(topic, queue_id, offset)
     return max(0, wall_ms - stored_ms) if stored_ms > 0 else 0
+
+
+def _add_escape(found: Figures, service: ClientService) -> None:
+    if (escape := service.escape) is not None:
+        found.escaped = escape.left
+        found.escape_puts = escape.counts
+        found.escape_waits = escape.waits_for

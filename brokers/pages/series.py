@@ -249,6 +249,25 @@ class _Page(Collector):
             ("failed_sends", "Sends that did not get into the log", seen.failed),
         ):
             yield CounterMetricFamily(f"regent_broker_{name}", meaning, value)
+        yield from self._escape()
+
+    def _escape(self) -> Iterator[Metric]:
+        """Of a slave that acts."""
+        seen = self._seen
+        for name, meaning, label, counts in (
+            ("escaped_messages", "Messages put to another set", "kind", seen.escaped),
+            ("escape_puts", "Answers to such puts", "result", seen.escape_puts),
+        ):
+            family = CounterMetricFamily(f"regent_broker_{name}", meaning, labels=[label])
+            for key, count in sorted(counts.items()):
+                family.add_metric([key], count)
+            yield family
+        waits = GaugeMetricFamily(
+            "regent_broker_escape_waiting", "Messages due that nobody took yet", labels=["reason"]
+        )
+        for reason, count in sorted(seen.escape_waits.items()):
+            waits.add_metric([reason], count)
+        yield waits
 
     # -- rows --------------------------------------------------------------------------------------
 

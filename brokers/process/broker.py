@@ -33,6 +33,7 @@ from brokers.process.acting_parts import Acting, make_acting
 from brokers.process.beats import Beats
 from brokers.process.config import BrokerConfig
 from brokers.process.disk_watch import DiskHandOver, DiskWatch
+from brokers.process.escape import make_escape
 from brokers.process.event_reporter import EventReporter
 from brokers.process.hand_over import MasterHandOver, StopLimits, longest_stop_ms
 from brokers.process.in_force import live_config
@@ -256,6 +257,7 @@ class BrokerProcess:
             routes=self.name_servers.readable_queues,
             pop_settings=pop_settings(config),
             slave_reads=self.switch.slave_reads(),
+            escape=make_escape(config, tables, self.client, self.name_servers, self.clock),
         )
         self.switch.wire(self.service, self.shared.topics, self.name_servers, self._dispatcher)
         self.upkeep = Upkeep(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from brokers.clock import Clock
@@ -19,10 +19,13 @@ from brokers.service.clients.requests import ClientRequests
 from brokers.service.clients.wanted import Filters
 from brokers.service.delivery.delay_service import DelayDelivery
 from brokers.service.delivery.send_back import RetryRules, SendBack
+from brokers.service.escape.away import Ways
+from brokers.service.escape.bridge import EscapeBridge
 from brokers.service.inspection.client_inspection import ClientInspection
 from brokers.service.inspection.group_inspection import GroupInspection
 from brokers.service.inspection.resets import OffsetResets
 from brokers.service.inspection.topic_inspection import TopicInspection
+from brokers.service.made_on_the_way import MadeOnTheWay
 from brokers.service.metadata.group_requests import GroupRequests
 from brokers.service.metadata.kept_requests import KeptRequests
 from brokers.service.metadata.offset_requests import OffsetRequests
@@ -44,11 +47,11 @@ from brokers.service.sending.send import SendService, SendTerms
 from brokers.service.statistics.counters import Statistics
 from brokers.service.statistics.requests import StatisticsRequests
 from brokers.service.tables.pending_resets import PendingResets
-from brokers.service.tables.topics import RETRY_PREFIX, TopicConfig, name_refusal
 from brokers.service.timers.recall import RecallRequests
 from brokers.service.timers.timer_service import TimerService
 from brokers.service.transactions.checks import TransactionChecks
 from brokers.service.transactions.end_requests import EndTransactions
+from brokers.service.transactions.leaving import HalvesLeave
 from brokers.service.transactions.ledger import TransactionLedger
 from brokers.service.transactions.rules import TransactionTerms
 from brokers.store.files.errors import LogError
@@ -93,7 +96,9 @@ class ClientService:
         routes: Routes | None = None,
         pop_settings: PopSettings | None = None,
         slave_reads: SlaveReads | None = None,
+        escape: EscapeBridge | None = None,
     ) -> None:
+        self.escape = escape
         tables, changes, self._ends = shared.files, shared.topics, shared.ends
         self._store = store
         self.tables = tables
@@ -101,7 +106,6 @@ class ClientService:
         self._clock = clock
         self._forwarder = forwarder
         self.changes = changes
-        self._routes_changed = routes_changed
         self._follower = QueueFollower(store, self._queues_grew, lambda: roles.serving)
         self.groups = shared.client_groups
         self.filters = filters or Filters()
@@ -110,14 +114,17 @@ class ClientService:
         self._names = names
         self._pending = PendingResets()
         self._told: dict[str, int] = {}
+        self.made = MadeOnTheWay(tables, changes, roles, clock, routes_changed)
+        self.ensure_groups = self.made.ensure_groups
         self.clients = self._clients()
         self.puts = OwnPuts(store, roles, clock, terms)
         self.statistics = Statistics(names.cluster_name)
         self.pulls = self._pulls(repairs, slave_reads)
         self.timers = self._timers(terms)
         self.sends = self._sends(terms)
-        self.delivery = DelayDelivery(store, tables.kept, self.puts, clock, self._repair, _soon)
+        self.delivery = self._delivery()
         self.ledger = TransactionLedger(store, tables, self.puts, clock, self._repair, _soon)
+        self.halves = HalvesLeave(store, self.ledger, clock, self._repair, self._ways)
         self.terms = transactions
         self.transactions, self.checks = self._transactions(transactions)
         self._offsets = self._offset_requests()
@@ -132,6 +139,7 @@ class ClientService:
     def _all_services(self, terms: SendTerms) -> tuple[Service, ...]:
         topics, names = self.tables.topics, self._names
         return (
+            *(() if self.escape is None else (self.escape,)),  # it begins before who uses it
             self.sends,
             self.pulls,
             self.clients,
@@ -139,6 +147,7 @@ class ClientService:
             self.timers,
             self._recall(terms),
             self._send_back(),
+            self.halves,
             self.ledger,
             self.transactions,
             self.checks,
@@ -148,6 +157,16 @@ class ClientService:
             *self._inspections(),
             *self.popping.services,
             *self._shared.services,
+        )
+
+    @property
+    def _ways(self) -> Ways | None:
+        """To other sets while this slave acts."""
+        return None if self.escape is None else self.escape.outlet
+
+    def _delivery(self) -> DelayDelivery:
+        return DelayDelivery(
+            self._store, self.tables.kept, self.puts, self._clock, self._repair, _soon, self._ways
         )
 
     def _clients(self) -> ClientRequests:
@@ -210,19 +229,23 @@ class ClientService:
         terms.settings = settings or terms.settings
         terms.pending = self._pending
         terms.leads = lambda: self._roles.serves(writes=True)
-        return Popping(
+        popping = Popping(
             terms,
             self.pulls.cold_reads,
             self.filters,
             self._repair,
             self._offsets.first_held,
             self._shared.groups.put,
-            self._made_here,
+            self.made.topics,
             _soon,
             self.groups,
             routes,
             self.statistics.given,
+            self._ways,
+            None if self.escape is None else self.escape.get,
         )
+        timers.did.keeps = popping.revive.leaving
+        return popping
 
     def _timers(self, terms: SendTerms) -> TimerService:
         return TimerService(
@@ -236,6 +259,7 @@ class ClientService:
             beside=lambda job: asyncio.get_running_loop().run_in_executor(None, job),
             master_epoch=lambda: self._roles.current.master_epoch,
             topics=lambda: list(self.tables.topics.configs),
+            ways=self._ways,
         )
 
     def _recall(self, terms: SendTerms) -> RecallRequests:
@@ -407,42 +431,6 @@ class ClientService:
     def connection_closed(self, connection: Connection) -> None:
         for service in self._services:
             service.connection_closed(connection)
-
-    def ensure_groups(self, names: Iterable[str]) -> None:
-        """A client greeted with these consumer groups: they and their retry topics exist from now
-        on (4.4).
-        """
-        if not self._roles.serving:
-            # A slave's tables are its master's, which the same client greets, too.
-            return
-        groups, topics = self.tables.groups, self.tables.topics
-        wall_ms = self._clock.wall_ms()
-        known = list(dict.fromkeys(names))
-        if any([groups.ensure(name, wall_ms) for name in known]):
-            self.tables.groups_file.save_soon()
-        retry = [
-            TopicConfig(RETRY_PREFIX + name, groups.retry_queues(name), groups.retry_queues(name))
-            for name in known
-            if groups.get(name) is not None
-            and topics.get(RETRY_PREFIX + name) is None
-            and not name_refusal(RETRY_PREFIX + name)
-        ]
-        self._made_here(retry)
-
-    def _made_here(self, configs: list[TopicConfig]) -> None:
-        """Topics for messages that come later: the members hold them from their next copy on, or
-        before the first send to one.
-        """
-        try:
-            if not configs or not self.tables.topics.put(configs, self._clock.wall_ms()):
-                return
-        except ValueError as error:
-            # the table is full: these groups read all the same, what they send back waits
-            _log.warning("retry topics are not made: %s", error)
-            return
-        self.changes.not_held_yet(configs)
-        self.tables.topics_file.save_soon()
-        self._routes_changed()
 
     async def run(self) -> None:
         """Time-outs of pulls and clients, for as long as the broker runs."""

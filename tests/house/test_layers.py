@@ -36,6 +36,7 @@ LEVELS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("brokers/service/clients",),
         ("brokers/service/sending",),
         ("brokers/acting",),
+        ("brokers/service/escape",),
         (
             "brokers/service/reading",
             "brokers/service/metadata",

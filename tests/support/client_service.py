@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+from brokers.acting.messages import Place
+from brokers.acting.targets import Route
 from brokers.clock import Clock
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
@@ -20,6 +22,7 @@ from brokers.replica.put_rules import BusyGate
 from brokers.replica.waiters import Confirmation
 from brokers.service.client_service import BrokerNames, ClientService
 from brokers.service.clients.wanted import Filters
+from brokers.service.escape.bridge import EscapeBridge
 from brokers.service.metadata.shared_tables import SharedTables
 from brokers.service.role.forward import Forwarder
 from brokers.service.role.role_view import RoleView
@@ -38,7 +41,10 @@ SMALL = StoreConfig(log_file_bytes=1 << 20, queue_file_bytes=20_000)
 
 
 class Desk:
-    """One broker as its clients meet it. `confirm_at_once` False: the test confirms."""
+    """One broker as its clients meet it. `confirm_at_once` False: the test confirms. `route`: the
+    masters of other sets, as name servers would tell them of every topic; `sets`: where a set's
+    messages can be read, by its name.
+    """
 
     def __init__(
         self,
@@ -78,6 +84,8 @@ class Desk:
         )
         self.changes = self.shared.topics
         self.confirm_at_once, self.leads = True, True
+        self.route: Route | None = Route()
+        self.sets: dict[str, str] = {}
         self.refusal: str | None = None
         self.flushed: Callable[[int], asyncio.Future[Flushed]] | None = flushed
         self.waits: list[tuple[int, asyncio.Future[Confirmation]]] = []
@@ -93,6 +101,14 @@ class Desk:
             filters=filters,
             transactions=transactions or TransactionTerms(),
             names=BrokerNames("c", "b", "127.0.0.1:10911"),
+            escape=EscapeBridge(
+                self.client.call,
+                self._routes,
+                self._addresses,
+                lambda: Place("c", "b", 1, "127.0.0.1:10911"),
+                self.clock,
+                allowed=True,
+            ),
         )
         unhurried(self.service)
         self.server = RemotingServer(
@@ -128,6 +144,26 @@ class Desk:
         self.roles.changed(RoleChanged("SLAVE", epoch, 2, master, (1, 2), 1))
         self.service.mastership_over()
         return self
+
+    def act(self, *others: Desk) -> Desk:
+        """A slave from now on that acts for its master; these lead other sets."""
+        self.follow("127.0.0.1:1", 2)
+        self.leads = False
+        self.route_to(*others)
+        self.service.acting_begins()
+        return self
+
+    def route_to(self, *others: Desk) -> None:
+        """These lead other sets, from the next question on."""
+        self.route = Route(
+            tuple((f"other-{number}", one.address, 4) for number, one in enumerate(others))
+        )
+
+    async def _addresses(self, _topic: str, broker_name: str) -> str | None:
+        return self.sets.get(broker_name)
+
+    async def _routes(self, _topic: str) -> Route | None:
+        return self.route
 
     async def ask(self, request: RemotingCommand, timeout_ms: int = 30_000) -> RemotingCommand:
         return await self.client.call(self.address, request, timeout_ms)

@@ -1,8 +1,10 @@
-"""Delivering delayed messages while this broker leads (PROTOCOL 4.14).
+"""Delivering delayed messages while this broker leads, or acts for a master that is away
+(PROTOCOL 4.14, 7.4).
 
 Responsible for: reading what is due, level by level, putting the copies into the log in their
-order, and telling only such places as a successor may go on from. Refuses to know: how a message
-looks (`delayed`), what is due (`levels`), how it gets into the log (`own_puts`).
+order, or on their way to another set, and telling only such places as a successor may go on from.
+Refuses to know: how a message looks (`delayed`), what is due (`levels`), how it gets into the log
+(`own_puts`) or to another set (`escape`).
 """
 
 from __future__ import annotations
@@ -11,13 +13,15 @@ import logging
 from collections.abc import Callable, Mapping
 from itertools import takewhile
 
+from brokers.acting.forms import Kind
 from brokers.clock import Clock
 from brokers.remoting.codes import RequestCode
 from brokers.service.delivery.levels import DelayLevel
+from brokers.service.escape.away import Ways
 from brokers.service.role.services import Served, Service
 from brokers.service.sending.delayed import delivered
 from brokers.service.sending.log_writes import NotPut
-from brokers.service.sending.own_puts import OwnPuts
+from brokers.service.sending.outlet import Outlet
 from brokers.service.tables.kept_for_java import KeptFiles
 from brokers.store.log.delay_levels import LEVELS_MAX, levels_in_force
 from brokers.store.log.integrity import BadRecord
@@ -42,25 +46,30 @@ _log = logging.getLogger("regent.broker.delivery")
 
 class DelayDelivery(Service):
     """Every level. `delivered` and `parked` count since the start of the process. `soon(act)`: in
-    the next turn of the loop.
+    the next turn of the loop. `ways`: out of the set, each level its own; None: there are none, and
+    what is due waits for a master.
     """
 
     def __init__(
         self,
         store: MessageStore,
         kept: KeptFiles,
-        puts: OwnPuts,
+        puts: Outlet,
         clock: Clock,
         repair: Callable[[BadRecord, str], object],
         soon: Callable[[Callable[[], None]], object],
+        ways: Ways | None = None,
     ) -> None:
         self._soon = soon
+        self._ways = ways
         self._store = store
         self._kept = kept
         self._puts = puts
         self._clock = clock
         self._repair = repair
         self._levels: list[DelayLevel] = []
+        self._outlets: dict[int, Outlet] = {}
+        """By level; none of them is there while this broker leads."""
         self._damaged_since: dict[int, int] = {}
         self._again_ms = 0
         self._going, self._turn = False, 0
@@ -80,11 +89,31 @@ class DelayDelivery(Service):
             low, high = self._store.queue_bounds(SCHEDULE_TOPIC, number - 1)
             self._levels.append(DelayLevel(number, min(max(known.get(number, 0), low), high)))
         self._told = {str(level): place for level, place in known.items()}
+        self._outlets = {}
         self._damaged_since.clear()
         self._again_ms = 0
 
     def mastership_over(self) -> None:
-        self._levels = []
+        self._levels, self._outlets = [], {}
+
+    def acting_begins(self) -> None:
+        """From the same places on. The order of a level is that in which its messages leave: one
+        that is not taken is passed by those behind it (PROTOCOL 7.4).
+        """
+        if self._ways is None:
+            return
+        self.mastership_begins()
+        self._outlets = {
+            one.level: self._ways(f"level {one.level}", Kind.LEVEL) for one in self._levels
+        }
+
+    def acting_over(self) -> None:
+        if self._outlets:
+            self._tell()
+            self.mastership_over()
+
+    def _outlet(self, level: DelayLevel) -> Outlet:
+        return self._outlets.get(level.level, self._puts)
 
     def progress(self) -> dict[int, tuple[int, int]]:
         """Level -> (next message to deliver, end of its queue), of levels that were used."""
@@ -127,8 +156,11 @@ class DelayDelivery(Service):
         queue = self._store.queues.get(SCHEDULE_TOPIC, level.queue_id)
         if queue is None or level.next_offset == queue.max_offset or level.waits(wall_ms):
             return False
+        outlet = self._outlet(level)
+        if outlet.is_full:
+            return False
         if level.unsafe >= UNSAFE_MAX:
-            level.safe(self._store.durable_offset)
+            level.safe(outlet.safe_offset)
             return False
         entries = queue.read(level.next_offset, MESSAGES_MAX)
         slots, messages = level.due(entries, wall_ms, queue.max_offset)
@@ -161,7 +193,8 @@ class DelayDelivery(Service):
                 copies[waiting.queue_offset] = delivered(waiting)
             except ValueError as error:
                 refused[waiting.queue_offset] = str(error)
-        for offset, result in zip(copies, self._puts.append(list(copies.values())), strict=True):
+        results = self._outlet(level).append(list(copies.values()))
+        for offset, result in zip(copies, results, strict=True):
             if isinstance(result, RecordError):
                 refused[offset] = str(result)
             else:
@@ -192,8 +225,7 @@ class DelayDelivery(Service):
 
     def _tell(self) -> None:
         """The table that slaves copy and the disk keeps: safe places only."""
-        durable = self._store.durable_offset
-        safe = {str(level.level): level.safe(durable) for level in self._levels}
+        safe = {str(one.level): one.safe(self._outlet(one).safe_offset) for one in self._levels}
         # a level that was never used stays out
         used = {name: place for name, place in safe.items() if place or name in self._told}
         table = {**self._told, **used}

@@ -62,6 +62,15 @@ class OpenPoints:
     def open(self) -> int:
         return len(self._by_key)
 
+    def names(self) -> dict[Key, set[int]]:
+        """The check points that were read and are not done for good: how often one of that key was
+        noted anew.
+        """
+        found: dict[Key, set[int]] = {}
+        for one in self._in_order:
+            found.setdefault(one.point.key, set()).add(one.point.re_puts)
+        return found
+
     @property
     def full(self) -> bool:
         return len(self._by_key) >= OPEN_MAX or len(self._in_order) >= 2 * OPEN_MAX
@@ -121,6 +130,16 @@ class OpenPoints:
                 return known
             return None
         return None
+
+    def set_aside(self, known: OpenPoint) -> None:
+        """It is due, and waits for something else: others are due meanwhile."""
+        if self._due and self._due[0][2] is known:
+            heapq.heappop(self._due)
+
+    def bring_back(self, known: OpenPoint) -> None:
+        """It waits for nothing but its time any more."""
+        if known.is_open:
+            heapq.heappush(self._due, (known.point.visible_ms, known.revive_offset, known))
 
     def settle(self, known: OpenPoint, end_offset: int, *, comes_again: bool = False) -> None:
         """It is decided, and what was done for it ends at `end_offset` of the log; 0: nothing was.

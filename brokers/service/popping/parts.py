@@ -10,10 +10,12 @@ from dataclasses import replace
 
 from brokers.service.clients.groups import ClientGroups
 from brokers.service.clients.wanted import Filters
+from brokers.service.escape.away import Ways
 from brokers.service.popping.ack_service import AckService
 from brokers.service.popping.assignment_service import AssignmentService, Routes
 from brokers.service.popping.collect import Collector
 from brokers.service.popping.names import RETRY_V1, RETRY_V2, retry_topic
+from brokers.service.popping.others_messages import Get
 from brokers.service.popping.peek_service import PeekService
 from brokers.service.popping.pop_service import MakeGroup, PopService
 from brokers.service.popping.reading import QueueReader
@@ -41,6 +43,8 @@ class Popping:
         groups: ClientGroups,
         routes: Routes | None,
         counts: Callable[[str, str, int, int], None],
+        ways: Ways | None = None,
+        get: Get | None = None,
     ) -> None:
         self.terms = terms
         reader = QueueReader(terms, cold, repair)
@@ -49,7 +53,7 @@ class Popping:
         self.peeks = PeekService(terms, self.collector, self.pops.unreadable)
         self.pops.freed = self.peeks.wake
         self.acks = AckService(terms, self.pops.wake, soon)
-        self.revive = ReviveService(terms, repair, soon, made)
+        self.revive = ReviveService(terms, repair, soon, made, ways, get)
         self.assignments = AssignmentService(terms, groups, make_group, routes)
 
     def take_settings(self, settings: PopSettings) -> None:

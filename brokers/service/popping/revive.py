@@ -1,5 +1,5 @@
-"""Bringing back what was popped and not acknowledged in time, while this broker leads
-(PROTOCOL 4.9).
+"""Bringing back what was popped and not acknowledged in time, while this broker leads, or acts for
+a master that is away (PROTOCOL 4.9, 7.4).
 
 Responsible for: reading the revive queues, putting copies into retry topics, the place that a
 successor may go on from. Refuses to know: what belongs together and what is due (`matching`), how a
@@ -15,9 +15,13 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from brokers.acting.forms import Kind
+from brokers.acting.outcomes import Got
 from brokers.clock import Clock
+from brokers.service.escape.away import Ways
 from brokers.service.popping.matching import OpenPoint, OpenPoints
 from brokers.service.popping.names import NORMAL, REVIVE_GROUP, kind_of
+from brokers.service.popping.others_messages import Get, OthersMessages
 from brokers.service.popping.records import (
     ACK_TAG,
     BATCH_ACK_TAG,
@@ -32,6 +36,7 @@ from brokers.service.popping.retry_records import another_try
 from brokers.service.popping.terms import PopTerms
 from brokers.service.role.services import Served, Service
 from brokers.service.sending.log_writes import NotPut
+from brokers.service.sending.outlet import Outlet
 from brokers.service.tables.topics import TopicConfig
 from brokers.store.log.checked_records import body_and_properties, size_and_places
 from brokers.store.log.integrity import BadRecord as DamagedRecord
@@ -86,7 +91,9 @@ class ReviveQueue:
 class ReviveService(Service):
     """`revived`: messages that came back; `parked`: records that could not be read, and messages
     that cannot be copied; both since the process began. `soon(act)`: in the loop's next turn.
-    `made(topics)`: these are in the table, and the members are to hold them.
+    `made(topics)`: these are in the table, and the members are to hold them. `ways`: out of the
+    set; None: there are none, and what is due waits for a master. `get`: a message of another set,
+    whose check point came here; None: there is no way to it.
     """
 
     def __init__(
@@ -95,8 +102,14 @@ class ReviveService(Service):
         repair: Callable[[DamagedRecord, str], object],
         soon: Callable[[Callable[[], None]], object],
         made: Callable[[list[TopicConfig]], None],
+        ways: Ways | None = None,
+        get: Get | None = None,
     ) -> None:
+        self._others = OthersMessages(get)
         self._terms = terms
+        self._ways = ways
+        self._outlet: Outlet = terms.puts
+        self._here: dict[int, dict[Key, set[int]]] = {}
         self._repair = repair
         self._soon = soon
         self._made = made
@@ -126,9 +139,63 @@ class ReviveService(Service):
             self._queues.append(ReviveQueue(queue_id, next_offset, processed))
         self._barriers = []
         self._until_ms = self._again_ms = 0
+        self._outlet = terms.puts
+        self._here = {}
+        self._others.forget()
 
     def mastership_over(self) -> None:
         self._queues = []
+        self._outlet = self._terms.puts
+        self._others.forget()
+
+    def acting_begins(self) -> None:
+        """From the same places on: of check points that this set's queues have. What its wheel
+        still holds leaves as it is, and the other set's reviver sees to it.
+        """
+        if self._ways is not None:
+            self.mastership_begins()
+            self._outlet = self._ways("revival", Kind.RETRY)
+
+    def acting_over(self) -> None:
+        if self._acts:
+            self._tell()
+            self.mastership_over()
+
+    @property
+    def _acts(self) -> bool:
+        return self._outlet is not self._terms.puts
+
+    def leaving(self, record: MessageFields) -> bool:
+        """A record of the revive topic comes out of the wheel of a slave that acts. True: nobody
+        else needs it. It is a check point that the master's wheel had delivered here, and had not
+        told so, or an acknowledgement of one that is here. NotPut: what is here is not read yet.
+        """
+        tag = (property_value(record.properties, b"TAGS") or b"").decode("utf-8", "replace")
+        body, own = bytes(record.body), self._terms.broker_name
+        if not 0 <= record.queue_id < len(self._queues):
+            return False
+        queue = self._queues[record.queue_id]
+        here = self._names_here(queue)
+        try:
+            if tag == CHECK_POINT_TAG:
+                point = read_check_point(body, own)
+                return point.re_puts in here.get(point.key, ())
+            if tag in (ACK_TAG, BATCH_ACK_TAG):
+                ack = read_ack(body, own, batch=tag == BATCH_ACK_TAG)
+                return queue.points.ack(ack) or ack.key in here
+        except BadRecord:
+            pass
+        return False
+
+    def _names_here(self, queue: ReviveQueue) -> dict[Key, set[int]]:
+        """Of the check points of this queue, which does not grow while its slave acts. NotPut."""
+        here = self._here.get(queue.queue_id)
+        if here is None:
+            high = self._terms.store.queue_bounds(self._terms.revive_topic, queue.queue_id)[1]
+            if queue.points.next_offset < high and not queue.points.full:
+                raise NotPut(0, f"revive queue {queue.queue_id} is not read yet")
+            here = self._here[queue.queue_id] = queue.points.names()
+        return here
 
     @property
     def open(self) -> int:
@@ -249,6 +316,8 @@ class ReviveService(Service):
     def _wait_again(self, queue: ReviveQueue) -> None:
         """What is far ahead of its time waits where it costs nothing. NotPut."""
         terms, wall_ms = self._terms, self._clock.wall_ms()
+        if self._acts:  # it waits here, and so does the place
+            queue.early.clear()
         while queue.early:
             known = queue.early[-1]
             if known.is_open:
@@ -274,8 +343,23 @@ class ReviveService(Service):
         while (known := queue.points.due(wall_ms)) is not None:
             if self.revived >= revived_max:
                 return True
-            self._revive(queue, known, wall_ms)
+            if self._is_of_others(known) and not self._others.came(known):
+                if self._others.full:
+                    return False
+                self._fetch(queue, known)
+            else:
+                self._revive(queue, known, wall_ms)
         return False
+
+    def _is_of_others(self, known: OpenPoint) -> bool:
+        """A slave of another set acted and sent it here."""
+        of_others = known.point.key.broker_name != self._terms.broker_name
+        return of_others and self._others.possible
+
+    def _fetch(self, queue: ReviveQueue, known: OpenPoint) -> None:
+        """Its messages come from their set; meanwhile it is due no more."""
+        queue.points.set_aside(known)
+        self._others.begin(known, lambda: queue.points.bring_back(known))
 
     def _revive(self, queue: ReviveQueue, known: OpenPoint, wall_ms: int) -> None:
         """Copies of what is left of one check point. NotPut: of none; it stays open."""
@@ -284,10 +368,10 @@ class ReviveService(Service):
         if self._is_wanted(queue, known):
             topic = self._target(point.key)
             for offset in known.left:
-                message = self._message(point.key, offset)
-                if isinstance(message, DamagedRecord):
+                message = self._message(known, offset)
+                if isinstance(message, DamagedRecord) or message is Got.RETRY:
                     messages.append(self._again(point, offset, queue.queue_id, wall_ms))
-                elif message is not None:
+                elif isinstance(message, StoredMessage):
                     try:
                         host = self._terms.puts.store_host
                         messages.append(another_try(message, topic, point.key.pop_ms, host))
@@ -295,17 +379,20 @@ class ReviveService(Service):
                         self._park(queue, known.revive_offset, str(error))
         end_offset = 0
         if messages:
-            for result in self._terms.puts.append(messages):
+            for result in self._outlet.append(messages):
                 if isinstance(result, RecordError):
                     self._park(queue, known.revive_offset, str(result))
                 else:
                     end_offset = max(end_offset, result.end_offset)
                     self.revived += 1
         queue.points.settle(known, end_offset)
+        self._others.done(known)
 
     def _is_wanted(self, queue: ReviveQueue, known: OpenPoint) -> bool:
         """Nobody misses messages of a topic or a group that is gone."""
         key, tables = known.point.key, self._terms.tables
+        if self._is_of_others(known):
+            return True
         if key.broker_name != self._terms.broker_name:
             self._park(queue, known.revive_offset, f"it is of broker {key.broker_name[:80]}")
             return False
@@ -317,12 +404,15 @@ class ReviveService(Service):
         if kind_of(key.topic) != NORMAL:
             return key.topic
         name = self._terms.retry_topic(key.group, key.topic)
-        if topics.get(name) is None:
+        if topics.get(name) is None and not self._acts:
             self._made([TopicConfig(name, 1, 1)])
         return name
 
-    def _message(self, key: Key, offset: int) -> StoredMessage | DamagedRecord | None:
+    def _message(self, known: OpenPoint, offset: int) -> StoredMessage | DamagedRecord | Got | None:
         """A message that was popped; None when it is gone."""
+        if self._is_of_others(known):
+            return self._others.message(known, offset)
+        key = known.point.key
         found = self._terms.store.query(key.topic, key.queue_id, offset, 1)
         if found.refused is not None:
             self._repair(found.refused, "revive")
@@ -339,16 +429,16 @@ class ReviveService(Service):
         name = Key(key.topic, key.group, key.queue_id, offset, key.pop_ms, key.broker_name)
         fresh = CheckPoint(name, invisible_ms, (offset,), re_puts=re_puts)
         record = terms.records.check_point(fresh, queue_id, wall_ms)
-        return terms.waiting(record)
+        return record if self._acts else terms.waiting(record)
 
     # -- places ------------------------------------------------------------------------------------
 
     def _tell(self) -> None:
         """The table that slaves copy and the disk keeps: safe places only."""
         terms = self._terms
-        durable, wall_ms = terms.store.durable_offset, self._clock.wall_ms()
+        until, wall_ms = self._outlet.safe_offset, self._clock.wall_ms()
         for queue in self._queues:
-            safe = queue.points.safe(durable)
+            safe = queue.points.safe(until)
             if safe > queue.told:
                 queue.told = safe
                 terms.tables.offsets.commit(

@@ -50,6 +50,16 @@ class OwnPuts:
         self.waiting = 0
         """Messages that are in the log and whose outcome somebody waits for."""
 
+    @property
+    def safe_offset(self) -> int:
+        """See `outlet.Outlet`: what is on the disk and with every member, as far as known."""
+        return self._store.durable_offset
+
+    @property
+    def is_full(self) -> bool:
+        """The log refuses by itself."""
+        return False
+
     def append(self, messages: Sequence[MessageFields]) -> list[PutResult | RecordError]:
         """Into the log of this master, at once; who needs them confirmed looks at the confirm
         offset. A message that cannot be stored gets its RecordError. NotPut.

@@ -10,7 +10,8 @@ import logging
 from collections.abc import Callable, Sequence
 
 from brokers.clock import Clock
-from brokers.service.sending.own_puts import OwnPuts
+from brokers.service.sending.outlet import Outlet
+from brokers.service.tables.topics import REVIVE_PREFIX
 from brokers.service.timers.slot_reader import Chunk
 from brokers.store.log.integrity import BadRecord
 from brokers.store.log.records import MessageFields, RecordError
@@ -24,13 +25,16 @@ _log = logging.getLogger("regent.broker.timers")
 class Deliveries:
     """Counts since the start of the process: `delivered`, `rolled`, `recalled` messages;
     `repeated`: left out, for their slot had them already, or a master before delivered them;
-    `gone`: the log has them no more; `parked`: they cannot be delivered.
+    `gone`: the log has them no more; `parked`: they cannot be delivered. `outlet`: where they go.
     """
 
     def __init__(
-        self, puts: OwnPuts, clock: Clock, repair: Callable[[BadRecord, str], object]
+        self, puts: Outlet, clock: Clock, repair: Callable[[BadRecord, str], object]
     ) -> None:
-        self._puts = puts
+        self.outlet = puts
+        self._own = puts
+        self.keeps: Callable[[MessageFields], bool] = lambda record: False
+        """Of the revive topic, while this slave acts: whether it is dealt with here."""
         self._clock = clock
         self._repair = repair
         self._damaged_since: dict[str, int] = {}
@@ -42,11 +46,13 @@ class Deliveries:
         self._damaged_since.clear()
 
     def put(self, copies: Sequence[MessageFields], rolls: int = 0) -> int:
-        """Into the log, one behind the other, `rolls` of them into the timer topic again; where the
+        """Put one behind the other, `rolls` of them into the timer topic again; where the
         last one ends. NotPut: none is there.
         """
         end_offset = 0
-        for result in self._puts.append(copies) if copies else ():
+        if self.outlet is not self._own and not self.outlet.is_full:
+            copies = [copy for copy in copies if not self._is_kept(copy)]
+        for result in self.outlet.append(copies) if copies else ():
             if isinstance(result, RecordError):
                 self.park(str(result))
             else:
@@ -55,6 +61,9 @@ class Deliveries:
         self.delivered -= rolls
         self.rolled += rolls
         return end_offset
+
+    def _is_kept(self, copy: MessageFields) -> bool:
+        return copy.topic.startswith(REVIVE_PREFIX) and self.keeps(copy)
 
     def put_chunk(self, chunk: Chunk) -> int:
         """As `put`, of a slot."""

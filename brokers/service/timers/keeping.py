@@ -52,6 +52,8 @@ class Keeping:
         self._beside = beside
         self._master_epoch = master_epoch
         self._topics = topics
+        self.safe_offset: Callable[[], int] = lambda: store.durable_offset
+        """What was put up to there is so for good."""
         self._flush: asyncio.Future[None] | None = None
         self.flushed = (0, 0)
         """End of the timer log in bytes, and the offset of the topic's queue, at the last flush."""
@@ -66,7 +68,7 @@ class Keeping:
         """Slots whose messages are delivered for good are empty: nothing is there for another
         reader.
         """
-        for slot_ms in progress.settle(self._store.durable_offset):
+        for slot_ms in progress.settle(self.safe_offset()):
             files.wheel.clear(slot_ms)
 
     def look(

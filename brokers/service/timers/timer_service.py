@@ -1,7 +1,8 @@
-"""Delivering messages at their time (PROTOCOL 4.18).
+"""Delivering messages at their time (PROTOCOL 4.18, 7.4).
 
 Responsible for: from the topic into the wheel and out of the wheel into the log, while this broker
-leads; on a slave only the first, as far as the master has it. Refuses to know: how a message looks
+leads, or to another set, while it acts for a master that is away; on a slave only the first, as far
+as the master has it. Refuses to know: how a message looks
 (`sending.timed`), where one goes (`intake`), what is in a slot (`slot_reader`), what is told
 (`keeping`).
 """
@@ -12,10 +13,12 @@ import logging
 import random
 from collections.abc import Callable, Iterable
 
+from brokers.acting.forms import Kind
 from brokers.clock import Clock
+from brokers.service.escape.away import Ways
 from brokers.service.role.services import Served, Service
 from brokers.service.sending.log_writes import NotPut
-from brokers.service.sending.own_puts import OwnPuts
+from brokers.service.sending.outlet import Outlet
 from brokers.service.sending.timed import Timed, TimerRules
 from brokers.service.tables.kept_for_java import KeptFiles
 from brokers.service.timers.deliveries import Deliveries
@@ -51,15 +54,16 @@ class TimerService(Service):
     """The wheel in the store's folder. `did`: what became of its messages. `timed`: how messages
     with a time go into the log.
 
-    `soon(act)`: in the next turn of the loop. For `repair` see Deliveries, for `beside`,
-    `master_epoch` and `topics` Keeping.
+    `soon(act)`: in the next turn of the loop. `ways`: out of the set; None: there are none, and
+    what is due waits for a master. For `repair` see Deliveries, for `beside`, `master_epoch` and
+    `topics` Keeping.
     """
 
     def __init__(
         self,
         store: MessageStore,
         kept: KeptFiles,
-        puts: OwnPuts,
+        puts: Outlet,
         clock: Clock,
         rules: TimerRules,
         *,
@@ -68,7 +72,9 @@ class TimerService(Service):
         beside: Beside,
         master_epoch: Callable[[], int],
         topics: Callable[[], Iterable[str]],
+        ways: Ways | None = None,
     ) -> None:
+        self._puts, self._ways = puts, ways
         self._store = store
         self._kept = kept
         self._clock = clock
@@ -81,6 +87,7 @@ class TimerService(Service):
         self._keeping = Keeping(
             store, kept, clock, rules, beside=beside, master_epoch=master_epoch, topics=topics
         )
+        self._keeping.safe_offset = lambda: self.did.outlet.safe_offset
         self._files: TimerFiles | None = None
         self._leads = self._going = self._disk_refused = False
         self._progress: Progress | None = None  # of a mastership, once it is under way
@@ -150,11 +157,27 @@ class TimerService(Service):
     def mastership_begins(self) -> None:
         """From the places on that the last master handed over."""
         self._leads, self._again_ms = True, 0
+        self.did.outlet = self._puts
         self._forget()
 
     def mastership_over(self) -> None:
         self._leads = False
+        self.did.outlet = self._puts
         self._forget()
+
+    def acting_begins(self) -> None:
+        """From the same places on."""
+        if self._ways is not None:
+            self.mastership_begins()
+            self.did.outlet = self._ways("timers", Kind.TIMER)
+
+    def acting_over(self) -> None:
+        if self.did.outlet is self._puts:
+            return
+        if self._files is not None and self._progress is not None:
+            self._keeping.settle(self._files, self._progress)
+            self._keeping.tell(self._files, self._progress)
+        self.mastership_over()
 
     def _forget(self) -> None:
         if self._progress is not None:

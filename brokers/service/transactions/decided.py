@@ -28,6 +28,7 @@ class Decision(Enum):
     ROLLED_BACK = "rolled back"
     COPIED = "asked about, and a copy of it stands for it"
     GIVEN_UP = "given up"
+    LEFT = "another set has it"
 
 
 class OffsetSet:
@@ -117,6 +118,11 @@ class Decided:
         self._copies[half] = copy
         if len(self._copies) > KINDS_MAX:
             self._copies.popitem(last=False)
+
+    def left(self, half: int) -> None:
+        """Another set has it, for good, or nobody ever will."""
+        self.note(half, Decision.LEFT)
+        self._safe.add(half)
 
     def newest(self, half: int) -> int:
         """The half that stands for this one now."""

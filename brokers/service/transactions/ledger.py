@@ -55,6 +55,7 @@ class TransactionLedger(Service):
         self._soon = soon
         self.decided: Decided | None = None
         """None: this broker does not lead."""
+        self._acts = False
         self._promoted_end = 0
         self._loaded = asyncio.Event()
         self._going = False
@@ -70,6 +71,7 @@ class TransactionLedger(Service):
         half, op = self._place(HALF_TOPIC), self._place(OP_TOPIC)
         low, _ = self._store.queue_bounds(OP_TOPIC, QUEUE_ID)
         self.decided = Decided(half, op, max(low, op - LOOK_BACK))
+        self._acts = False
         self._promoted_end = self._store.log_end
         self._loaded.clear()
         self._unwritten = {True: [], False: []}
@@ -82,8 +84,19 @@ class TransactionLedger(Service):
 
     def mastership_over(self) -> None:
         self.decided = None
+        self._acts = False
         self._loaded.clear()
         self._unwritten = {True: [], False: []}
+
+    def acting_begins(self) -> None:
+        """From the same places on; nothing is recorded, for the log is not its own to write."""
+        self.mastership_begins()
+        self._acts = True
+
+    def acting_over(self) -> None:
+        if self._acts and self.decided is not None:
+            self._tell(self.decided)
+            self.mastership_over()
 
     @property
     def undecided(self) -> int:

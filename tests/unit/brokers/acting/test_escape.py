@@ -6,11 +6,19 @@ import pytest
 
 from brokers.acting import effects as fx
 from brokers.acting.backoff import Backoff
-from brokers.acting.escape import AGAIN, IN_FLIGHT_MAX, PER_SOURCE_MAX, UNSAFE_MAX, Escape
+from brokers.acting.escape import (
+    AGAIN,
+    IN_FLIGHT_MAX,
+    NO_ROUTE,
+    PER_SOURCE_MAX,
+    ROUTE_AGAIN_MS,
+    UNSAFE_MAX,
+    Escape,
+)
 from brokers.acting.forms import Kind, Stays, leaving, of_own, rolled
 from brokers.acting.outcomes import Put
 from brokers.acting.special import SWITCHES
-from brokers.acting.targets import Route, read_route
+from brokers.acting.targets import Route, read_address, read_route
 from brokers.remoting.command import RemotingCommand
 from brokers.store.log.properties import decode_properties, encode_properties
 from brokers.store.log.records import MessageFields, StoredMessage, host_bytes
@@ -149,6 +157,17 @@ def test_waiting_is_said_once_a_minute() -> None:
     assert said == [0, 60_000, 120_000]
 
 
+def test_a_route_is_missing_only_when_no_name_server_told_one() -> None:
+    one = Escape(allowed=True, has_local_master=lambda: False)
+    one.offer("s", 0, Kind.LEVEL, message())
+    assert not of(one.tick(0, 0.5), fx.Report) and not one.waits_for
+    one.route_told("T", None, 10)
+    assert dict(one.waits_for) == {NO_ROUTE: 1}
+    assert of(one.tick(ROUTE_AGAIN_MS, 0.5), fx.AskRoute)
+    one.route_told("T", ROUTE, ROUTE_AGAIN_MS)
+    assert len(sent(one.tick(ROUTE_AGAIN_MS, 0.5))) == 1 and not one.waits_for
+
+
 def test_answers_after_somebody_else_acts_say_nothing() -> None:
     one = escape()
     (away,) = sent(one.tick(1, 0.5))
@@ -175,6 +194,21 @@ def test_a_route_is_read_without_the_own_set_and_what_takes_nothing() -> None:
     ):
         with pytest.raises(ValueError):
             read_route(bad, "broker-a")
+
+
+def test_where_messages_of_a_set_are_read() -> None:
+    def told(addresses: bytes) -> RemotingCommand:
+        body = b'{"brokerDatas":[{"brokerAddrs":%b,"brokerName":"a"}],"queueDatas":[]}'
+        return RemotingCommand(0, body=body % addresses)
+
+    assert read_address(told(b'{0:"m:1",1:"s:1"}'), "a") == "m:1"
+    assert read_address(told(b'{2:"s:2",1:"s:1"}'), "a") == "s:1"
+    assert read_address(told(b'{0:"m:1"}'), "b") is None
+    assert read_address(told(b"{}"), "a") is None
+    assert read_address(RemotingCommand(17), "a") is None
+    for bad in (RemotingCommand(1), RemotingCommand(0), RemotingCommand(0, body=b"[1]")):
+        with pytest.raises(ValueError):
+            read_address(bad, "a")
 
 
 def test_pauses_double_up_to_a_limit() -> None:

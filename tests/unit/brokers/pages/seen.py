@@ -33,5 +33,8 @@ def figures_of() -> Figures:
         failed=1,
         slowest_ms=12,
         p99_ms=3,
+        escaped={"timer": 3},
+        escape_puts={"stored": 3, "no answer": 1},
+        escape_waits={"other masters do not take it": 2},
         lags=[Lag("g", "T", 7, 3, 900, 400)],
     )

@@ -57,6 +57,8 @@ def test_96_every_series_has_rocketmqs_name_and_says_whose_it_is() -> None:
         ("rocketmq_consumer_connections", GO, 1),
         ("rocketmq_send_to_dlq_messages_total", "consumer_group=g topic=T is_system=false", 1),
         ("rocketmq_commit_messages_total", "topic=T", 5),
+        ("regent_broker_escaped_messages_total", "kind=timer", 3),
+        ("regent_broker_escape_puts_total", "result=stored", 3),
         ("rocketmq_rollback_messages_total", "topic=T", 6),
         ("rocketmq_broker_permission", "", 6),
         ("rocketmq_processor_watermark", "processor=send", 2),

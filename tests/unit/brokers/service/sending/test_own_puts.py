@@ -8,6 +8,7 @@ import pytest
 from brokers.replica.put_rules import PutStatus
 from brokers.replica.waiters import Confirmation
 from brokers.service.sending.log_writes import NotPut
+from brokers.service.sending.outlet import Outlet
 from brokers.store.log.group_commit import Flushed
 from brokers.store.log.records import MessageFields, RecordError, decode_messages, host_bytes
 from tests.support.brokers import until
@@ -135,3 +136,13 @@ async def test_what_is_put_together_is_refused_together(tmp_path: Path) -> None:
         given_up.cancel()
         desk.confirm(Confirmation.TIMED_OUT)
         assert await other is PutStatus.FLUSH_SLAVE_TIMEOUT and given_up.cancelled()
+
+
+async def test_as_an_outlet_what_is_safe_is_what_is_durable(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        outlet: Outlet = desk.lead().service.puts
+        (result,) = outlet.append([message()])
+        assert not isinstance(result, RecordError)
+        assert outlet.safe_offset < result.end_offset and not outlet.is_full
+        desk.store.checkpoint()
+        assert outlet.safe_offset >= result.end_offset

@@ -1,0 +1,218 @@
+"""The shell around the escape of messages (PROTOCOL 7.4).
+
+Responsible for: carrying out what `brokers.acting.escape` wants: puts (310) to masters of other
+sets, routes of topics; its answers; saying once why messages wait. Refuses to know: what is due,
+what is tried again and when, places.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+
+from brokers.acting import effects as fx
+from brokers.acting.escape import Escape
+from brokers.acting.forms import Kind, send_request
+from brokers.acting.messages import Place
+from brokers.acting.outcomes import Got, get_request, got_of
+from brokers.acting.targets import Route
+from brokers.clock import Clock
+from brokers.remoting.calls import RemotingError
+from brokers.remoting.codes import ResponseCode
+from brokers.remoting.command import RemotingCommand
+from brokers.service.escape.away import Away
+from brokers.service.role.services import Served, Service
+from brokers.store.log.records import RecordError, StoredMessage, decode_messages
+
+PUT_TIMEOUT_MS, GET_TIMEOUT_MS = 3_000, 10_000
+
+Call = Callable[[str, RemotingCommand, int], Awaitable[RemotingCommand]]
+Routes = Callable[[str], Awaitable[Route | None]]
+Addresses = Callable[[str, str], Awaitable[str | None]]
+
+_log = logging.getLogger("regent.broker.escape")
+
+
+class EscapeBridge(Service):
+    """`call(address, request, timeout ms)`: RemotingError without an answer. `routes(topic)`:
+    masters of other sets, None: no name server says. `addresses(topic, set)`: where its messages
+    can be read, None: nobody says. `place()`: this broker as name servers know it.
+    """
+
+    def __init__(
+        self,
+        call: Call,
+        routes: Routes,
+        addresses: Addresses,
+        place: Callable[[], Place],
+        clock: Clock,
+        *,
+        allowed: bool,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._call = call
+        self._routes = routes
+        self._addresses = addresses
+        self._place = place
+        self._clock = clock
+        self._chance = chance
+        self.escape = Escape(allowed=allowed, has_local_master=lambda: False)
+        self._outlets: dict[str, Away] = {}
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._acts = self._again = False
+        self._said: frozenset[object] = frozenset()
+
+    # -- who uses it -------------------------------------------------------------------------------
+
+    def outlet(self, source: str, kind: Kind) -> Away:
+        """Where a service puts what is due of one source; the next acting takes a new one."""
+        made = self._outlets[source] = Away(self.escape, source, kind)
+        return made
+
+    def serves(self) -> dict[int, Served]:
+        """Nothing: nobody asks for what leaves."""
+        return {}
+
+    def acting_begins(self) -> None:
+        """Before the services that put something."""
+        self._forget()
+        self._acts = True
+
+    def acting_over(self) -> None:
+        """Nothing more is sent. Answers that are under way are none for whoever goes on: it does so
+        from the places that are told now.
+        """
+        self._acts = False
+
+    def _forget(self) -> None:
+        for outlet in self._outlets.values():
+            outlet.forget()
+        self._outlets = {}
+        self.escape.forget()
+        self._said = frozenset()
+
+    async def get(
+        self, topic: str, queue_id: int, offset: int, broker_name: str
+    ) -> StoredMessage | Got:
+        """One message of another set, whoever acts; ABSENT, or RETRY."""
+        address = await self._addresses(topic, broker_name)
+        if address is None:
+            return got_of(None, has_address=False)
+        wall_ms = self._clock.wall_ms()
+        request = get_request(topic, queue_id, offset, broker_name, self._place(), wall_ms)
+        try:
+            answer = await self._call(address, request, GET_TIMEOUT_MS)
+            if (got := got_of(answer.code)) is not Got.FOUND:
+                return got
+            records = decode_messages(answer.body)
+        except (RemotingError, RecordError, ValueError) as error:
+            _log.info("message %d of queue %d of %s: %s", offset, queue_id, topic, error)
+            return Got.RETRY
+        if records and (records[0].fields.topic, records[0].queue_offset) == (topic, offset):
+            return records[0]
+        return Got.ABSENT
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What came of puts since the start of the process."""
+        return {put.value: count for put, count in self.escape.counts.items()}
+
+    @property
+    def left(self) -> Mapping[str, int]:
+        """Messages that left since the start of the process, by what they waited for."""
+        return {kind.value: count for kind, count in self.escape.by_kind.items()}
+
+    @property
+    def waits_for(self) -> Counter[str]:
+        """Messages that are to be tried again now, by why."""
+        return self.escape.waits_for
+
+    # -- going on ----------------------------------------------------------------------------------
+
+    def tick(self, now_ms: int) -> None:
+        """What is to be sent now."""
+        if not self._acts:
+            if self._outlets:  # by now the services have told how far they are
+                self._forget()
+            return
+        for outlet in self._outlets.values():
+            outlet.feed()
+        for effect in self.escape.tick(now_ms, self._chance()):
+            self._carry_out(effect)
+        if not self.escape.waits_for:
+            self._said = frozenset()
+
+    def _carry_out(self, effect: fx.Effect) -> None:
+        match effect:
+            case fx.SendAway():
+                self._begin(self._send(effect))
+            case fx.AskRoute(topic):
+                self._begin(self._ask_route(topic))
+            case fx.Report(_, fields):
+                self._say(fields)
+            case fx.PutLocally(token):  # no other broker is in this process
+                self.escape.answered(token, None, self._clock.now_ms(), self._chance())
+
+    def _begin(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    async def _send(self, away: fx.SendAway) -> None:
+        code = await self._answer(away)
+        put = self.escape.answered(away.token, code, self._clock.now_ms(), self._chance())
+        if put is not None:
+            self._go_on()
+
+    async def _answer(self, away: fx.SendAway) -> int | None:
+        try:
+            request = send_request(away.message, away.target, self._place())
+            return (await self._call(away.target.address, request, PUT_TIMEOUT_MS)).code
+        except RemotingError as error:
+            _log.debug("a put to %s: %s", away.target.broker_name, error)
+            return None
+        except ValueError as error:
+            _log.warning("a put to %s: %s", away.target.broker_name, error)
+            return ResponseCode.MESSAGE_ILLEGAL
+
+    async def _ask_route(self, topic: str) -> None:
+        route = await self._routes(topic)
+        self.escape.route_told(topic, route, self._clock.now_ms())
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Once for all answers of one turn of the loop."""
+        if not self._again:
+            self._again = True
+            asyncio.get_running_loop().call_soon(self._next)
+
+    def _next(self) -> None:
+        self._again = False
+        self.tick(self._clock.now_ms())
+
+    def _say(self, fields: Mapping[str, object]) -> None:
+        """Once, until nothing waits or it waits for something else."""
+        reasons = fields.get("reasons")
+        why = frozenset(reasons) if isinstance(reasons, Mapping) else frozenset()
+        if why != self._said:
+            self._said = why
+            _log.warning(
+                "%s messages are due and wait: %s", fields.get("messages"), "; ".join(sorted(why))
+            )
+
+    async def settled(self, timeout_ms: int) -> bool:
+        """Wait for the answers that are under way; whether all came."""
+        under_way = set(self._under_way)
+        if not under_way:
+            return True
+        _, late = await asyncio.wait(under_way, timeout=timeout_ms / 1000)
+        return not late
+
+    def close(self) -> None:
+        """The broker ends."""
+        self._acts = False
+        for task in self._under_way:
+            task.cancel()

@@ -1,0 +1,74 @@
+"""The shell of the escape: getting one message of another set, late answers, its end."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from brokers.acting.forms import Kind
+from brokers.acting.outcomes import Got
+from brokers.service.escape import bridge
+from brokers.service.escape.bridge import EscapeBridge
+from brokers.store.log.records import MessageFields, StoredMessage, host_bytes
+from tests.support.brokers import send_request, until
+from tests.support.client_service import Desk
+
+HOST = host_bytes("10.0.0.2", 10911)
+
+
+@pytest.fixture
+async def desks(tmp_path: Path) -> AsyncIterator[tuple[Desk, Desk]]:
+    async with Desk(tmp_path / "a") as one, Desk(tmp_path / "b") as other:
+        other.lead()
+        assert (await other.ask(send_request("T", b"first"))).code == 0
+        one.sets = {"b2": other.address, "gone": "127.0.0.1:1"}
+        yield one, other
+
+
+def way(desk: Desk) -> EscapeBridge:
+    assert desk.service.escape is not None
+    return desk.service.escape
+
+
+def message(body: bytes) -> MessageFields:
+    return MessageFields("T", 0, body, b"", 77, HOST, HOST)
+
+
+async def test_one_message_of_another_set(desks: tuple[Desk, Desk]) -> None:
+    one, _ = desks
+    found = await way(one).get("T", 0, 0, "b2")
+    assert isinstance(found, StoredMessage) and found.fields.body == b"first"
+    assert await way(one).get("T", 0, 7, "b2") is Got.ABSENT
+    assert await way(one).get("T", 0, 0, "gone") is Got.RETRY
+    assert await way(one).get("T", 0, 0, "unknown") is Got.RETRY
+
+
+async def test_an_answer_after_the_end_says_nothing(
+    desks: tuple[Desk, Desk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = desks
+    monkeypatch.setattr(bridge, "PUT_TIMEOUT_MS", 60_000)
+    other.confirm_at_once = False
+    one.act(other)
+    outlet = way(one).outlet("s", Kind.LEVEL)
+    outlet.append([message(b"late")])
+    await until(lambda: way(one).escape.in_flight == 1, "it is on its way")
+    assert not await way(one).settled(50)
+    one.service.acting_over()
+    other.confirm()
+    assert await way(one).settled(30_000)
+    await until(lambda: way(one).escape.in_hand == 0, "it is forgotten")
+
+
+async def test_what_fits_no_frame_is_no_answer_of_the_other_master(
+    desks: tuple[Desk, Desk],
+) -> None:
+    one, other = desks
+    one.act(other)
+    big = MessageFields("T", 0, b"x" * (5 << 20), b"", 77, HOST, HOST)
+    outlet = way(one).outlet("s", Kind.LEVEL)
+    outlet.append([big, message(b"behind")])
+    await until(lambda: way(one).left == {"delay level": 1}, "the one behind it has left")
+    assert outlet.safe_offset < (1 << 62) + 1
