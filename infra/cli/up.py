@@ -58,8 +58,10 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
         "--base-port",
         type=int,
         metavar="PORT",
-        help="name server's port, the others follow (default: a free block; REGENT_PORTS=FIRST-LAST "
-        "in the environment says of which range)",
+        help=(
+            "name server's port, the others follow (default: a free block, of the range "
+            "REGENT_PORTS=FIRST-LAST where the environment has that)"
+        ),
     )
     parser.add_argument(
         "--kafka",
