@@ -188,6 +188,23 @@ class FixedSlave:
         self._retry_at_ms = now_ms
         return self.connect(now_ms)
 
+    def stuck(self, offset: int, what: str, now_ms: int) -> list[Effect]:
+        """What cannot be read here cannot be served from here, and the next start cuts it: it counts
+        as no copy.
+        """
+        self._retry_at_ms = now_ms + self._config.refused_pause_ms
+        if self.link_id is None and not self._connecting:
+            return []
+        self._connecting = False
+        reason = (
+            f"the log cannot be read from {offset} on ({what}): it follows no more; if "
+            "commit_log_file_bytes is not the master's, correct it; start this replica with an "
+            "empty store folder"
+        )
+        effects = self.close(reason, now_ms)
+        self._retry_at_ms = now_ms + self._config.refused_pause_ms
+        return [*effects, self._handshake(offset, reason)]
+
     def _give_up(self, offset: int, what: str, now_ms: int) -> list[Effect]:
         """Nothing is cut; it is tried again after a while."""
         self._check_bytes = self._config.check_bytes

@@ -190,6 +190,31 @@ async def test_a_slave_with_nothing_in_common_with_its_master_says_so_once_and_w
         await broker.stop("test")
 
 
+@pytest.mark.parametrize("slaves_file_bytes", [1 << 19, 1 << 21])
+async def test_a_slave_with_files_of_another_size_counts_as_no_copy_and_says_why(
+    tmp_path: Path,
+    name_server: str,
+    client: RemotingClient,
+    caplog: pytest.LogCaptureFixture,
+    slaves_file_bytes: int,
+) -> None:
+    """Its next start would cut what it held."""
+    master = await start_broker(fixed(tmp_path, 0, name_server, ack_timeout_ms=1_000))
+    slave = await start_broker(
+        fixed(tmp_path, 1, name_server, commit_log_file_bytes=slaves_file_bytes)
+    )
+    await until(lambda: master.replica.ha_status().slaves, "the slave is linked")
+    for _ in range(40):
+        answer = await call(client, master, send_request("T", bytes(100_000)))
+        if answer.code != 0:
+            break
+    assert answer.code == 12
+    assert "the master is not followed" in caplog.text and "commit_log_file_bytes" in caplog.text
+    assert not master.replica.ha_status().slaves
+    for broker in (slave, master):
+        await broker.stop("test")
+
+
 async def test_name_servers_and_tools_see_a_set_of_rocketmqs_kind(
     tmp_path: Path, name_server: str, client: RemotingClient
 ) -> None:

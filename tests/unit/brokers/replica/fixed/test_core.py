@@ -206,6 +206,34 @@ def test_a_slave_that_has_too_little_in_common_follows_no_more_and_cuts_nothing(
     assert pair.master.log == text(*master)
 
 
+def test_zeros_in_front_of_a_files_end_tell_no_histories_apart() -> None:
+    """A message that did not fit leaves as many in both."""
+    gap = bytes(12 * RECORD_BYTES)
+    pair = Pair(text(*range(1, 51)) + gap + text(51), text(*range(1, 50), 99) + gap)
+    pair.run()
+    assert pair.slave.log == pair.master.log
+    assert pair.slave.cut == [text(99) + gap]
+
+
+def test_a_slave_whose_log_cannot_be_read_is_no_copy() -> None:
+    pair = Pair(text(1), b"")
+    pair.run(5)
+    slave = pair.slave.core
+    assert pair.master.acknowledged == RECORD_BYTES
+    said = slave.log_stuck(0, "a record that is none", pair.now_ms)
+    pair.slave.perform(said, pair.now_ms)
+    pair.put(text(2))
+    told = []
+    for _ in range(200):
+        pair.run(1, ms=25)
+        told += slave.log_stuck(0, "a record that is none", pair.now_ms)
+    assert not told and not pair.slave.linked and pair.master.acknowledged == RECORD_BYTES
+    reason = str(pair.slave.events[-1].fields["reason"])
+    assert "cannot be read from 0" in reason and "commit_log_file_bytes" in reason
+    pair.run(100)  # it was cut, or read again
+    assert pair.slave.log == pair.master.log
+
+
 def test_a_java_slave_that_was_refused_for_its_longer_log_is_refused_when_this_one_grew() -> None:
     """It goes on wherever its log ends, and would do so in the middle of other bytes."""
     one, _ = begun(0, text(1))
