@@ -226,8 +226,8 @@ class FixedCore:
         return self.log.trimmed(min_offset)
 
     def log_stuck(self, offset: int, reason: str, now_ms: int) -> list[Effect]:
-        """The log cannot be read from `offset` on, where a record should begin; told as long as that
-        holds.
+        """The log cannot be read from `offset` on, where a record should begin; told again as long
+        as that holds.
         """
         return [] if self.slave is None else self.slave.stuck(offset, reason, now_ms)
 

@@ -189,8 +189,8 @@ class FixedSlave:
         return self.connect(now_ms)
 
     def stuck(self, offset: int, what: str, now_ms: int) -> list[Effect]:
-        """What cannot be read here cannot be served from here, and the next start cuts it: it counts
-        as no copy.
+        """What cannot be read here cannot be served from here, and the next start cuts it: it is
+        no copy.
         """
         self._retry_at_ms = now_ms + self._config.refused_pause_ms
         if self.link_id is None and not self._connecting:
