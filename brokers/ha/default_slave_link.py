@@ -57,13 +57,20 @@ class Differs:
 
 
 @dataclass(frozen=True, slots=True)
+class Begins:
+    """The master's log begins at `offset`, behind what was asked for."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReportDue:
     """To be sent behind the bytes it speaks of."""
 
     data: bytes
 
 
-DefaultSlaveEvent = Compare | Received | Agreed | Differs | ReportDue
+DefaultSlaveEvent = Compare | Received | Agreed | Differs | Begins | ReportDue
 
 
 class DefaultSlaveLink:
@@ -104,6 +111,8 @@ class DefaultSlaveLink:
             begins = self.end_offset == 0 and self._awaited == 0
             if not self.agreed and pushed.is_heartbeat and pushed.offset < self._awaited:
                 return [*events, Differs(pushed.offset, master_ends=True)]  # it says so at once
+            if not self.agreed and pushed.is_heartbeat and pushed.offset > self._awaited:
+                return [*events, Begins(pushed.offset)]
             if pushed.offset != self._awaited and not begins:
                 raise ProtocolError(
                     f"the master pushes from {pushed.offset}, this log goes on at {self._awaited}"

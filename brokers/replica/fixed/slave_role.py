@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from brokers.ha.default_slave_link import (
     Agreed,
+    Begins,
     Compare,
     DefaultSlaveEvent,
     DefaultSlaveLink,
@@ -55,6 +56,7 @@ class FixedSlave:
         self._link: DefaultSlaveLink | None = None
         self._connecting = False
         self._check_bytes = config.check_bytes
+        self._masters_begin = 0  # of its log, where that was told since the last link that was up
         self._backoff_ms = config.reconnect_min_ms
         self._retry_at_ms = self._ask_at_ms = now_ms
         self._cutting: CutDiverged | None = None
@@ -106,11 +108,14 @@ class FixedSlave:
         return self._perform(self._link.open(), now_ms)
 
     def _check_from(self) -> int:
-        """A report of 0 would ask for the master's last file."""
         log = self._log
         if log.end_offset == log.min_offset:
             return log.end_offset
-        return max(log.end_offset - self._check_bytes, log.min_offset, 1)
+        return max(log.end_offset - self._check_bytes, self._check_limit())
+
+    def _check_limit(self) -> int:
+        """Both have what is compared. A report of 0 would ask for the master's last file."""
+        return max(self._log.min_offset, self._masters_begin, 1)
 
     # -- the link ----------------------------------------------------------------------------------
 
@@ -145,11 +150,13 @@ class FixedSlave:
                     effects += self._agreed()
                 case Differs(offset, master_ends):
                     return effects + self._differs(offset, master_ends, now_ms)
+                case Begins(offset):
+                    return effects + self._begins(offset, now_ms)
         return effects
 
     def _agreed(self) -> list[Effect]:
         self.caught_up = True
-        self._check_bytes = self._config.check_bytes
+        self._check_bytes, self._masters_begin = self._config.check_bytes, 0
         self._backoff_ms = self._config.reconnect_min_ms
         up = {"peer_broker_id": MASTER_ID, "direction": "outbound"}
         return [self._handshake(self._log.end_offset, ""), ReportEvent("HaLinkUp", up)]
@@ -177,10 +184,20 @@ class FixedSlave:
             return [*effects, self._cutting]
         return [*effects, *self._look_further(offset, what, now_ms)]
 
+    def _begins(self, offset: int, now_ms: int) -> list[Effect]:
+        """Compare from there on, where this log reaches so far."""
+        what = f"the master's log begins at {offset}"
+        effects = self.close(what, now_ms)
+        if offset >= self._log.end_offset:
+            return [*effects, *self._give_up(offset, what, now_ms)]
+        self._masters_begin = offset
+        self._retry_at_ms = now_ms
+        return [*effects, *self.connect(now_ms)]
+
     def _look_further(self, offset: int, what: str, now_ms: int) -> list[Effect]:
         """Nothing of what was compared is on both."""
         most = self._config.diverged_bytes_max + self._config.check_bytes
-        at_begin = self._check_from() <= max(self._log.min_offset, 1)
+        at_begin = self._check_from() <= self._check_limit()
         if at_begin or self._check_bytes >= most:
             return self._give_up(offset, what, now_ms)
         behind = self._log.end_offset - offset + self._config.check_bytes
@@ -207,7 +224,7 @@ class FixedSlave:
 
     def _give_up(self, offset: int, what: str, now_ms: int) -> list[Effect]:
         """Nothing is cut; it is tried again after a while."""
-        self._check_bytes = self._config.check_bytes
+        self._check_bytes, self._masters_begin = self._config.check_bytes, 0
         self._retry_at_ms = now_ms + self._config.refused_pause_ms
         most = min(self._config.diverged_bytes_max, self._log.end_offset)
         reason = (

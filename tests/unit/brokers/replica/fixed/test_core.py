@@ -215,6 +215,30 @@ def test_zeros_in_front_of_a_files_end_tell_no_histories_apart() -> None:
     assert pair.slave.cut == [text(99) + gap]
 
 
+@pytest.mark.parametrize(
+    ("begin", "slave", "follows"),
+    [
+        (480, range(1, 51), True),  # of what is looked at first, the master has a half
+        (480, [*range(1, 50), 99], True),  # and the slave has other bytes there
+        (480, [*range(1, 47), *range(96, 100)], False),  # nothing in common from there on
+        (520, range(1, 51), False),  # all that the slave has is gone there
+        (500, range(1, 51), False),
+    ],
+)
+def test_a_master_that_deleted_old_files_says_where_its_log_begins(
+    begin: int, slave: range | list[int], follows: bool
+) -> None:
+    pair = Pair(text(*range(1, 60)), text(*slave))
+    pair.master.perform(pair.master.core.log_trimmed(begin, pair.now_ms), pair.now_ms)
+    pair.run(600)
+    if follows:
+        assert pair.slave.log == pair.master.log
+        return
+    assert pair.slave.log == text(*slave) and not pair.slave.cut
+    reason = str(pair.slave.events[-1].fields["reason"])
+    assert "follows no more" in reason and "empty store folder" in reason
+
+
 def test_a_slave_whose_log_cannot_be_read_is_no_copy() -> None:
     pair = Pair(text(1), b"")
     pair.run(5)
