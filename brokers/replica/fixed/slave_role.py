@@ -55,6 +55,10 @@ class FixedSlave:
         self._config, self._log, self._limits = config, log, config.link_limits()
         self._link: DefaultSlaveLink | None = None
         self._connecting = False
+        # The link is up as far as this log goes, which has nothing to compare: whether a master is
+        # at the other end shows with what it sends.
+        self._unheard = False
+        self._stuck = ""
         self._check_bytes = config.check_bytes
         self._masters_begin = 0  # of its log, where that was told since the last link that was up
         self._backoff_ms = config.reconnect_min_ms
@@ -68,12 +72,15 @@ class FixedSlave:
         self.master_address = master_address or self.master_address
         if self._config.ha_master_address is not None or ha_address == self.ha_address:
             return self.connect(now_ms)
-        if self.link_id is not None and self._link is not None and self._link.agreed:
+        if self._is_up():
             return []  # a link that is up says more
         self.ha_address, self._connecting = ha_address, False
         effects = self.close("the master moved", now_ms)
         self._retry_at_ms = now_ms
         return effects + self.connect(now_ms)
+
+    def _is_up(self) -> bool:
+        return self._link is not None and self._link.agreed and not self._unheard
 
     def connect(self, now_ms: int) -> list[Effect]:
         if self.link_id is not None or self._connecting or self._cutting is not None:
@@ -105,6 +112,7 @@ class FixedSlave:
             end_offset=self._log.end_offset,
             now_ms=now_ms,
         )
+        self._unheard = self._link.check_from == self._link.end_offset
         return self._perform(self._link.open(), now_ms)
 
     def _check_from(self) -> int:
@@ -122,9 +130,14 @@ class FixedSlave:
     def link_data(self, data: bytes | memoryview, now_ms: int) -> list[Effect]:
         assert self._link is not None
         try:
-            return self._perform(self._link.receive_data(data, now_ms=now_ms), now_ms)
+            effects = self._perform(self._link.receive_data(data, now_ms=now_ms), now_ms)
         except ProtocolError as error:
-            return self.close(str(error), now_ms)
+            return [*self.close(str(error), now_ms), self._not_followed(str(error))]
+        return [*self._agreed(), *effects] if self._unheard else effects
+
+    def _not_followed(self, reason: str) -> ReportEvent:
+        what = f"{reason}; HA links go to {self.ha_address}: is that where the master takes them"
+        return self._handshake(self._log.end_offset, what)
 
     def compared(self, offset: int, equal: int, count: int, now_ms: int) -> list[Effect]:
         """Answer to CompareLog; of a link that is gone it says nothing."""
@@ -147,7 +160,7 @@ class FixedSlave:
                     self._link.wrote(now_ms)
                     effects.append(SendBytes(self.link_id, data))
                 case Agreed():
-                    effects += self._agreed()
+                    effects += [] if self._unheard else self._agreed()
                 case Differs(offset, master_ends):
                     return effects + self._differs(offset, master_ends, now_ms)
                 case Begins(offset):
@@ -155,7 +168,7 @@ class FixedSlave:
         return effects
 
     def _agreed(self) -> list[Effect]:
-        self.caught_up = True
+        self.caught_up, self._unheard, self._stuck = True, False, ""
         self._check_bytes, self._masters_begin = self._config.check_bytes, 0
         self._backoff_ms = self._config.reconnect_min_ms
         up = {"peer_broker_id": MASTER_ID, "direction": "outbound"}
@@ -210,9 +223,9 @@ class FixedSlave:
         no copy.
         """
         self._retry_at_ms = now_ms + self._config.refused_pause_ms
-        if self.link_id is None and not self._connecting:
+        if self.link_id is None and not self._connecting and self._stuck == what:
             return []
-        self._connecting = False
+        self._connecting, self._stuck = False, what
         reason = (
             f"the log cannot be read from {offset} on ({what}): it follows no more; if "
             "commit_log_file_bytes is not the master's, correct it; start this replica with an "
@@ -245,7 +258,7 @@ class FixedSlave:
 
     def link_closed(self, reason: str, now_ms: int) -> list[Effect]:
         """The link is gone; the next try is made after the backoff."""
-        was_up = self._link is not None and self._link.agreed
+        was_up = self._is_up()
         self.link_id = self._link = None
         self._back_off(now_ms)
         if not was_up:
@@ -271,7 +284,9 @@ class FixedSlave:
         if self._link is not None:
             silence = self._link.silent_too_long(now_ms=now_ms)
             if silence:
+                was_up = self._is_up()
                 effects += self.close(silence, now_ms)
+                effects += [] if was_up else [self._not_followed(silence)]
             else:
                 effects += self._perform(self._link.tick(now_ms=now_ms), now_ms)
         return effects + self.connect(now_ms)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brokers.ha.default_frames import heartbeat, report
+from brokers.ha.default_frames import header, heartbeat, report
 from brokers.ha.epochs import EpochHistory
 from brokers.replica import effects as fx
 from brokers.replica.fixed.ack_rule import FixedAckRule
@@ -165,6 +165,38 @@ def test_a_lost_link_is_made_again_after_a_pause_that_grows_to_a_limit() -> None
         now_ms += 25
     pauses = [b - a for a, b in itertools.pairwise(tries)]
     assert pauses[0] <= 100 and max(pauses) == config().reconnect_max_ms
+
+
+@pytest.mark.parametrize("log", [b"", text(1, 2)])
+def test_whoever_sends_what_no_master_sends_is_tried_less_often_and_told_of(log: bytes) -> None:
+    """As behind the address of a replica of a set with controllers."""
+    one, _ = begun(1, log, ha_master_address="m:2")
+    tries: list[int] = []
+    events: list[fx.ReportEvent] = []
+    for now_ms in range(0, 20_000, 25):
+        effects = one.tick(now_ms)
+        if not tries or any(isinstance(effect, fx.ConnectHa) for effect in effects):
+            tries.append(now_ms)
+            effects += one.link_opened(len(tries), outbound=True, now_ms=now_ms)
+            effects += one.link_data(len(tries), header(0, 1 << 30), now_ms)
+        events += [effect for effect in effects if isinstance(effect, fx.ReportEvent)]
+    assert len(tries) < 20 and tries[-1] - tries[-2] >= config().reconnect_max_ms
+    told = {one.kind for one in events if one.kind != "RoleChanged"}
+    reasons = {one.fields["reason"] for one in events if one.kind == "HandshakeResult"}
+    assert told == {"HandshakeResult"} and len(reasons) == 1
+    assert "m:2" in str(reasons)
+
+
+def test_an_address_at_which_nobody_speaks_is_told_of() -> None:
+    one, _ = begun(1, ha_master_address="m:2")
+    one.link_opened(1, outbound=True, now_ms=0)
+    said = [
+        str(effect.fields["reason"])
+        for now_ms in range(0, 25_000, 250)
+        for effect in one.tick(now_ms)
+        if isinstance(effect, fx.ReportEvent) and effect.kind == "HandshakeResult"
+    ]
+    assert len(said) == 1 and "m:2" in said[0]
 
 
 # -- logs that went different ways ----------------------------------------------------------------
