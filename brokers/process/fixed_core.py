@@ -58,6 +58,11 @@ def _warnings(config: BrokerConfig, store: MessageStore) -> list[str]:
         said.append("broker_role ASYNC_MASTER: sends are answered before any slave has them")
     if config.auto_in_sync_replicas:
         said.append("auto_in_sync_replicas has no effect: no slave of this set acts for its master")
+    if "min_in_sync_replicas" in config.model_fields_set:
+        said.append(
+            "min_in_sync_replicas has no effect: a set without controllers refuses no send for "
+            "want of slaves, in_sync_replicas says what answers wait for"
+        )
     if (store.root / "epochFileCheckpoint").exists():
         said.append(
             "this store comes from a set with controllers: its epochs are not gone on with, and it "

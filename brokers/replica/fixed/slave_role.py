@@ -168,7 +168,9 @@ class FixedSlave:
         return effects
 
     def _agreed(self) -> list[Effect]:
-        self.caught_up, self._unheard, self._stuck = True, False, ""
+        self.caught_up = True
+        self._unheard = False
+        self._stuck = ""
         self._check_bytes, self._masters_begin = self._config.check_bytes, 0
         self._backoff_ms = self._config.reconnect_min_ms
         up = {"peer_broker_id": MASTER_ID, "direction": "outbound"}
