@@ -261,7 +261,11 @@ def test_settings_reach_the_core_and_a_folder_of_a_set_with_controllers_is_warne
         False,
     )
     assert core.config.ha_flow_bytes_per_s == config.ha_transfer_bytes_per_s
-    assert "min_in_sync_replicas has no effect" in caplog.text
+    assert "min_in_sync_replicas has no effect" in caplog.text  # 1 here, and 2 where nobody says
+    caplog.clear()
+    usual = config.model_copy(update={"min_in_sync_replicas": 2})
+    make_fixed_core(usual, replica.boot, replica.store)
+    assert "min_in_sync_replicas" not in caplog.text
     assert "nobody takes over" in caplog.text and "with controllers" not in caplog.text
     (config.store_dir / "epochFileCheckpoint").write_text("")
     make_fixed_core(config, replica.boot, replica.store)
