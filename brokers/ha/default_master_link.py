@@ -73,7 +73,9 @@ class DefaultMasterLink:
         if reported < log.min_offset:
             raise ProtocolError(
                 f"the slave's log ends at {reported}, this one begins at {log.min_offset}: the "
-                "slave needs an empty store folder"
+                "slave needs an empty store folder",
+                # RocketMQ's close upon it, ours know then where to look, or what to say.
+                heartbeat(log.min_offset),
             )
         return reported
 

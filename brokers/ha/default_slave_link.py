@@ -57,13 +57,20 @@ class Differs:
 
 
 @dataclass(frozen=True, slots=True)
+class Begins:
+    """The master's log begins at `offset`, behind what was asked for."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReportDue:
     """To be sent behind the bytes it speaks of."""
 
     data: bytes
 
 
-DefaultSlaveEvent = Compare | Received | Agreed | Differs | ReportDue
+DefaultSlaveEvent = Compare | Received | Agreed | Differs | Begins | ReportDue
 
 
 class DefaultSlaveLink:
@@ -81,6 +88,8 @@ class DefaultSlaveLink:
         self._limits = limits
         self._checked = self._awaited = check_from
         self._held: list[tuple[int, bytes]] = []
+        # Zeros alone, as in front of a log file's end, are in every master's log.
+        self._saw_data = False
         self._heartbeats = 0
         self._reported = -1
         self._decoder = PushDecoder()
@@ -102,6 +111,8 @@ class DefaultSlaveLink:
             begins = self.end_offset == 0 and self._awaited == 0
             if not self.agreed and pushed.is_heartbeat and pushed.offset < self._awaited:
                 return [*events, Differs(pushed.offset, master_ends=True)]  # it says so at once
+            if not self.agreed and pushed.is_heartbeat and pushed.offset > self._awaited:
+                return [*events, Begins(pushed.offset)]
             if pushed.offset != self._awaited and not begins:
                 raise ProtocolError(
                     f"the master pushes from {pushed.offset}, this log goes on at {self._awaited}"
@@ -134,7 +145,11 @@ class DefaultSlaveLink:
         known = max(0, min(len(data), self.end_offset - offset))
         if known < len(data):  # valid as long as this step lasts, and kept longer
             self._held.append((offset + known, bytes(data[known:])))
-        return [Compare(offset, bytes(data[:known]))] if known else []
+        if not known:
+            return []
+        compared = bytes(data[:known])
+        self._saw_data = self._saw_data or compared.count(0) < known
+        return [Compare(offset, compared)]
 
     def compared(self, offset: int, equal_bytes: int, all_bytes: int) -> list[DefaultSlaveEvent]:
         """Answer to Compare: of `all_bytes` at `offset` so many are the same, from the front."""
@@ -145,6 +160,8 @@ class DefaultSlaveLink:
             return [Differs(self._checked, master_ends=False)]
         if self._checked < self.end_offset:
             return []
+        if not self._saw_data:
+            return [Differs(self.check_from, master_ends=False)]
         self.agreed = True
         events: list[DefaultSlaveEvent] = [Agreed()]
         held, self._held = self._held, []

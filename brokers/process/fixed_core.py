@@ -65,6 +65,12 @@ def _warnings(config: BrokerConfig, store: MessageStore) -> list[str]:
         said.append("broker_role ASYNC_MASTER: sends are answered before any slave has them")
     if config.auto_in_sync_replicas and not acting:
         said.append("auto_in_sync_replicas has no effect: no slave of this set acts for its master")
+    # Which settings were written is not known any more.
+    if config.min_in_sync_replicas != BrokerConfig.model_fields["min_in_sync_replicas"].default:
+        said.append(
+            "min_in_sync_replicas has no effect: a set without controllers refuses no send for "
+            "want of slaves, in_sync_replicas says what answers wait for"
+        )
     if (store.root / "epochFileCheckpoint").exists():
         said.append(
             "this store comes from a set with controllers: its epochs are not gone on with, and it "

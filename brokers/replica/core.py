@@ -282,6 +282,10 @@ class ReplicaCore:
         """Nothing is compared: epochs say which bytes are the master's."""
         return []
 
+    def log_stuck(self, offset: int, reason: str, now_ms: int) -> list[Effect]:
+        """Its queues do not grow: it is noticed when it is to lead."""
+        return []
+
     def storage_failed(self, reason: str, end_offset: int, now_ms: int) -> list[Effect]:
         """The disk refused an effect; the log really ends at `end_offset`. Nothing here can be
         vouched for until it has caught up (S5).

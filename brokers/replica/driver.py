@@ -111,6 +111,8 @@ class ReplicaDriver:
             return
         self._tick_handle = self._loop.call_later(TICK_MS / 1000, self._tick)
         self._step(self.core.tick)
+        if (reason := self._store.stuck) is not None:
+            self._step(self.core.log_stuck, self._store.dispatched_offset, reason)
         self._waiters.expire(self._clock_ms())
 
     # -- for the broker ----------------------------------------------------------------------------

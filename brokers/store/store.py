@@ -246,6 +246,11 @@ class MessageStore:
 
     # -- writing as slave
 
+    @property
+    def stuck(self) -> str | None:
+        """Why the log cannot be read behind `dispatched_offset`; None as far as that is known."""
+        return self.dispatcher.stuck
+
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:
         """Appends a master's bytes at `offset`, the log's end. LogError on a gap or when the log
         failed; DiskFull: some of the bytes may be there, see `log_end`.

@@ -241,6 +241,12 @@ class FixedCore:
         """Old files were deleted: the log begins at `min_offset`."""
         return self.log.trimmed(min_offset)
 
+    def log_stuck(self, offset: int, reason: str, now_ms: int) -> list[Effect]:
+        """The log cannot be read from `offset` on, where a record should begin; told again as long
+        as that holds.
+        """
+        return [] if self.slave is None else self.slave.stuck(offset, reason, now_ms)
+
     def compared(self, offset: int, equal_bytes: int, all_bytes: int, now_ms: int) -> list[Effect]:
         """Answer to CompareLog."""
         if self.slave is None:

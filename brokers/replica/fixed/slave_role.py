@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from brokers.ha.default_slave_link import (
     Agreed,
+    Begins,
     Compare,
     DefaultSlaveEvent,
     DefaultSlaveLink,
@@ -54,7 +55,12 @@ class FixedSlave:
         self._config, self._log, self._limits = config, log, config.link_limits()
         self._link: DefaultSlaveLink | None = None
         self._connecting = False
+        # The link is up as far as this log goes, which has nothing to compare: whether a master is
+        # at the other end shows with what it sends.
+        self._unheard = False
+        self._stuck = ""
         self._check_bytes = config.check_bytes
+        self._masters_begin = 0  # of its log, where that was told since the last link that was up
         self._backoff_ms = config.reconnect_min_ms
         self._retry_at_ms = self._ask_at_ms = now_ms
         self._cutting: CutDiverged | None = None
@@ -69,7 +75,7 @@ class FixedSlave:
         self.master_address = master_address or self.master_address
         if self._config.ha_master_address is not None or ha_address == self.ha_address:
             return self.connect(now_ms)
-        if self.link_id is not None and self._link is not None and self._link.agreed:
+        if self.follows:
             return []  # a link that is up says more
         self.ha_address, self._connecting = ha_address, False
         effects = self.close("the master moved", now_ms)
@@ -90,8 +96,8 @@ class FixedSlave:
 
     @property
     def follows(self) -> bool:
-        """Whether the link is up, and the master's bytes belong here."""
-        return self._link is not None and self._link.agreed
+        """Whether the link is up: a master spoke, and its bytes belong here."""
+        return self._link is not None and self._link.agreed and not self._unheard
 
     def connect(self, now_ms: int) -> list[Effect]:
         if (
@@ -128,23 +134,32 @@ class FixedSlave:
             end_offset=self._log.end_offset,
             now_ms=now_ms,
         )
+        self._unheard = self._link.check_from == self._link.end_offset
         return self._perform(self._link.open(), now_ms)
 
     def _check_from(self) -> int:
-        """A report of 0 would ask for the master's last file."""
         log = self._log
         if log.end_offset == log.min_offset:
             return log.end_offset
-        return max(log.end_offset - self._check_bytes, log.min_offset, 1)
+        return max(log.end_offset - self._check_bytes, self._check_limit())
+
+    def _check_limit(self) -> int:
+        """Both have what is compared. A report of 0 would ask for the master's last file."""
+        return max(self._log.min_offset, self._masters_begin, 1)
 
     # -- the link ----------------------------------------------------------------------------------
 
     def link_data(self, data: bytes | memoryview, now_ms: int) -> list[Effect]:
         assert self._link is not None
         try:
-            return self._perform(self._link.receive_data(data, now_ms=now_ms), now_ms)
+            effects = self._perform(self._link.receive_data(data, now_ms=now_ms), now_ms)
         except ProtocolError as error:
-            return self.close(str(error), now_ms)
+            return [*self.close(str(error), now_ms), self._not_followed(str(error))]
+        return [*self._agreed(), *effects] if self._unheard else effects
+
+    def _not_followed(self, reason: str) -> ReportEvent:
+        what = f"{reason}; HA links go to {self.ha_address}: is that where the master takes them"
+        return self._handshake(self._log.end_offset, what)
 
     def compared(self, offset: int, equal: int, count: int, now_ms: int) -> list[Effect]:
         """Answer to CompareLog; of a link that is gone it says nothing."""
@@ -167,14 +182,18 @@ class FixedSlave:
                     self._link.wrote(now_ms)
                     effects.append(SendBytes(self.link_id, data))
                 case Agreed():
-                    effects += self._agreed()
+                    effects += [] if self._unheard else self._agreed()
                 case Differs(offset, master_ends):
                     return effects + self._differs(offset, master_ends, now_ms)
+                case Begins(offset):
+                    return effects + self._begins(offset, now_ms)
         return effects
 
     def _agreed(self) -> list[Effect]:
         self.caught_up = True
-        self._check_bytes = self._config.check_bytes
+        self._unheard = False
+        self._stuck = ""
+        self._check_bytes, self._masters_begin = self._config.check_bytes, 0
         self._backoff_ms = self._config.reconnect_min_ms
         up = {"peer_broker_id": MASTER_ID, "direction": "outbound"}
         return [self._handshake(self._log.end_offset, ""), ReportEvent("HaLinkUp", up)]
@@ -202,10 +221,20 @@ class FixedSlave:
             return [*effects, self._cutting]
         return [*effects, *self._look_further(offset, what, now_ms)]
 
+    def _begins(self, offset: int, now_ms: int) -> list[Effect]:
+        """Compare from there on, where this log reaches so far."""
+        what = f"the master's log begins at {offset}"
+        effects = self.close(what, now_ms)
+        if offset >= self._log.end_offset:
+            return [*effects, *self._give_up(offset, what, now_ms)]
+        self._masters_begin = offset
+        self._retry_at_ms = now_ms
+        return [*effects, *self.connect(now_ms)]
+
     def _look_further(self, offset: int, what: str, now_ms: int) -> list[Effect]:
         """Nothing of what was compared is on both."""
         most = self._config.diverged_bytes_max + self._config.check_bytes
-        at_begin = self._check_from() <= max(self._log.min_offset, 1)
+        at_begin = self._check_from() <= self._check_limit()
         if at_begin or self._check_bytes >= most:
             return self._give_up(offset, what, now_ms)
         behind = self._log.end_offset - offset + self._config.check_bytes
@@ -213,9 +242,26 @@ class FixedSlave:
         self._retry_at_ms = now_ms
         return self.connect(now_ms)
 
+    def stuck(self, offset: int, what: str, now_ms: int) -> list[Effect]:
+        """What cannot be read here cannot be served from here, and the next start cuts it: it is
+        no copy.
+        """
+        self._retry_at_ms = now_ms + self._config.refused_pause_ms
+        if self.link_id is None and not self._connecting and self._stuck == what:
+            return []
+        self._connecting, self._stuck = False, what
+        reason = (
+            f"the log cannot be read from {offset} on ({what}): it follows no more; if "
+            "commit_log_file_bytes is not the master's, correct it; start this replica with an "
+            "empty store folder"
+        )
+        effects = self.close(reason, now_ms)
+        self._retry_at_ms = now_ms + self._config.refused_pause_ms
+        return [*effects, self._handshake(offset, reason)]
+
     def _give_up(self, offset: int, what: str, now_ms: int) -> list[Effect]:
         """Nothing is cut; it is tried again after a while."""
-        self._check_bytes = self._config.check_bytes
+        self._check_bytes, self._masters_begin = self._config.check_bytes, 0
         self._retry_at_ms = now_ms + self._config.refused_pause_ms
         most = min(self._config.diverged_bytes_max, self._log.end_offset)
         reason = (
@@ -236,7 +282,7 @@ class FixedSlave:
 
     def link_closed(self, reason: str, now_ms: int) -> list[Effect]:
         """The link is gone; the next try is made after the backoff."""
-        was_up = self._link is not None and self._link.agreed
+        was_up = self.follows
         self.link_id = self._link = None
         self._back_off(now_ms)
         if not was_up:
@@ -262,7 +308,9 @@ class FixedSlave:
         if self._link is not None:
             silence = self._link.silent_too_long(now_ms=now_ms)
             if silence:
+                was_up = self.follows
                 effects += self.close(silence, now_ms)
+                effects += [] if was_up else [self._not_followed(silence)]
             else:
                 effects += self._perform(self._link.tick(now_ms=now_ms), now_ms)
         return effects + self.connect(now_ms)

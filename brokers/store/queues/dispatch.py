@@ -97,6 +97,8 @@ class Dispatcher:
         self._pending: deque[Record] = deque()
         self._pending_start = self._pending_end = -1
         self._reported = -1
+        # why no message behind `dispatched_offset` can be told from the next; None: all can
+        self.stuck: str | None = None
         self._life = 0  # pieces of an older one are of no use
         self.index: MessageIndex | None = None
         # While a start reads what was read before: whether the message of a slot, place and size
@@ -113,6 +115,7 @@ class Dispatcher:
         self._pending_end = -1
         self._life += 1
         self.dispatched_offset = offset
+        self.stuck = None
 
     def appended(self, start: int, end: int, records: Sequence[Record]) -> None:
         """This process appended `records` as the bytes [start, end) of the log."""
@@ -185,8 +188,9 @@ class Dispatcher:
             self.build(records if self.index is None else self._indexed(records, walk, self.index))
         )
         self.dispatched_offset = walk.end
-        if walk.reason and not walk.incomplete:
-            self._say(walk.end, f"{walk.reason}; start this replica with an empty store")
+        self.stuck = walk.reason if walk.reason and not walk.incomplete else None
+        if self.stuck is not None:
+            self._say(walk.end, f"{self.stuck}; start this replica with an empty store")
 
     # -- long runs
 

@@ -190,6 +190,30 @@ async def test_a_slave_with_nothing_in_common_with_its_master_says_so_once_and_w
         await broker.stop("test")
 
 
+@pytest.mark.parametrize("slaves_file_bytes", [1 << 19, 1 << 21])
+async def test_a_slave_with_files_of_another_size_counts_as_no_copy_and_says_why(
+    tmp_path: Path,
+    name_server: str,
+    client: RemotingClient,
+    caplog: pytest.LogCaptureFixture,
+    slaves_file_bytes: int,
+) -> None:
+    """Its next start would cut what it held."""
+    master = await start_broker(fixed(tmp_path, 0, name_server, ack_timeout_ms=1_000))
+    slave = await start_broker(
+        fixed(tmp_path, 1, name_server, commit_log_file_bytes=slaves_file_bytes)
+    )
+    await until(lambda: master.replica.ha_status().slaves, "the slave is linked")
+    for _ in range(30):
+        await call(client, master, send_request("T", bytes(100_000)))
+    await until(lambda: "the master is not followed" in caplog.text, "it is said")
+    assert "commit_log_file_bytes" in caplog.text
+    await until(lambda: not master.replica.ha_status().slaves, "the master lost its slave")
+    assert (await call(client, master, send_request("T", b"nobody else has it"))).code == 12
+    for broker in (slave, master):
+        await broker.stop("test")
+
+
 async def test_name_servers_and_tools_see_a_set_of_rocketmqs_kind(
     tmp_path: Path, name_server: str, client: RemotingClient
 ) -> None:
@@ -237,6 +261,11 @@ def test_settings_reach_the_core_and_a_folder_of_a_set_with_controllers_is_warne
         False,
     )
     assert core.config.ha_flow_bytes_per_s == config.ha_transfer_bytes_per_s
+    assert "min_in_sync_replicas has no effect" in caplog.text  # 1 here, and 2 where nobody says
+    caplog.clear()
+    usual = config.model_copy(update={"min_in_sync_replicas": 2})
+    make_fixed_core(usual, replica.boot, replica.store)
+    assert "min_in_sync_replicas" not in caplog.text
     assert "nobody takes over" in caplog.text and "with controllers" not in caplog.text
     (config.store_dir / "epochFileCheckpoint").write_text("")
     make_fixed_core(config, replica.boot, replica.store)

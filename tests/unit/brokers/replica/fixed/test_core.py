@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brokers.ha.default_frames import heartbeat, report
+from brokers.ha.default_frames import header, heartbeat, report
 from brokers.ha.epochs import EpochHistory
 from brokers.replica import effects as fx
 from brokers.replica.fixed.ack_rule import FixedAckRule
@@ -167,6 +167,38 @@ def test_a_lost_link_is_made_again_after_a_pause_that_grows_to_a_limit() -> None
     assert pauses[0] <= 100 and max(pauses) == config().reconnect_max_ms
 
 
+@pytest.mark.parametrize("log", [b"", text(1, 2)])
+def test_whoever_sends_what_no_master_sends_is_tried_less_often_and_told_of(log: bytes) -> None:
+    """As behind the address of a replica of a set with controllers."""
+    one, _ = begun(1, log, ha_master_address="m:2")
+    tries: list[int] = []
+    events: list[fx.ReportEvent] = []
+    for now_ms in range(0, 20_000, 25):
+        effects = one.tick(now_ms)
+        if not tries or any(isinstance(effect, fx.ConnectHa) for effect in effects):
+            tries.append(now_ms)
+            effects += one.link_opened(len(tries), outbound=True, now_ms=now_ms)
+            effects += one.link_data(len(tries), header(0, 1 << 30), now_ms)
+        events += [effect for effect in effects if isinstance(effect, fx.ReportEvent)]
+    assert len(tries) < 20 and tries[-1] - tries[-2] >= config().reconnect_max_ms
+    told = {one.kind for one in events if one.kind != "RoleChanged"}
+    reasons = {one.fields["reason"] for one in events if one.kind == "HandshakeResult"}
+    assert told == {"HandshakeResult"} and len(reasons) == 1
+    assert "m:2" in str(reasons)
+
+
+def test_an_address_at_which_nobody_speaks_is_told_of() -> None:
+    one, _ = begun(1, ha_master_address="m:2")
+    one.link_opened(1, outbound=True, now_ms=0)
+    said = [
+        str(effect.fields["reason"])
+        for now_ms in range(0, 25_000, 250)
+        for effect in one.tick(now_ms)
+        if isinstance(effect, fx.ReportEvent) and effect.kind == "HandshakeResult"
+    ]
+    assert len(said) == 1 and "m:2" in said[0]
+
+
 # -- logs that went different ways ----------------------------------------------------------------
 
 
@@ -204,6 +236,58 @@ def test_a_slave_that_has_too_little_in_common_follows_no_more_and_cuts_nothing(
     failed = [one for one in pair.slave.events if one.kind == "HandshakeResult"]
     assert all(not one.fields["ok"] for one in failed)
     assert pair.master.log == text(*master)
+
+
+def test_zeros_in_front_of_a_files_end_tell_no_histories_apart() -> None:
+    """A message that did not fit leaves as many in both."""
+    gap = bytes(12 * RECORD_BYTES)
+    pair = Pair(text(*range(1, 51)) + gap + text(51), text(*range(1, 50), 99) + gap)
+    pair.run()
+    assert pair.slave.log == pair.master.log
+    assert pair.slave.cut == [text(99) + gap]
+
+
+@pytest.mark.parametrize(
+    ("begin", "slave", "follows"),
+    [
+        (480, range(1, 51), True),  # of what is looked at first, the master has a half
+        (480, [*range(1, 50), 99], True),  # and the slave has other bytes there
+        (480, [*range(1, 47), *range(96, 100)], False),  # nothing in common from there on
+        (520, range(1, 51), False),  # all that the slave has is gone there
+        (500, range(1, 51), False),
+    ],
+)
+def test_a_master_that_deleted_old_files_says_where_its_log_begins(
+    begin: int, slave: range | list[int], follows: bool
+) -> None:
+    pair = Pair(text(*range(1, 60)), text(*slave))
+    pair.master.perform(pair.master.core.log_trimmed(begin, pair.now_ms), pair.now_ms)
+    pair.run(600)
+    if follows:
+        assert pair.slave.log == pair.master.log
+        return
+    assert pair.slave.log == text(*slave) and not pair.slave.cut
+    reason = str(pair.slave.events[-1].fields["reason"])
+    assert "follows no more" in reason and "empty store folder" in reason
+
+
+def test_a_slave_whose_log_cannot_be_read_is_no_copy() -> None:
+    pair = Pair(text(1), b"")
+    pair.run(5)
+    slave = pair.slave.core
+    assert pair.master.acknowledged == RECORD_BYTES
+    said = slave.log_stuck(0, "a record that is none", pair.now_ms)
+    pair.slave.perform(said, pair.now_ms)
+    pair.put(text(2))
+    told = []
+    for _ in range(200):
+        pair.run(1, ms=25)
+        told += slave.log_stuck(0, "a record that is none", pair.now_ms)
+    assert not told and not pair.slave.linked and pair.master.acknowledged == RECORD_BYTES
+    reason = str(pair.slave.events[-1].fields["reason"])
+    assert "cannot be read from 0" in reason and "commit_log_file_bytes" in reason
+    pair.run(100)  # it was cut, or read again
+    assert pair.slave.log == pair.master.log
 
 
 def test_a_java_slave_that_was_refused_for_its_longer_log_is_refused_when_this_one_grew() -> None:
