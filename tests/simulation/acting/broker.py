@@ -7,6 +7,7 @@ offset of one group. Refuses to know: rules, and whether anything is right.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from brokers.acting import effects as fx
@@ -76,7 +77,7 @@ class Broker:
         """The process is gone; name servers see its connection close."""
         self.up = False
         for one in self.world.name_servers:
-            self.net.deliver(self, one, lambda one=one: one.closed(self.number, self.life))  # type: ignore[misc]
+            self.net.deliver(self, one, partial(one.closed, self.number, self.life))
 
     @property
     def place(self) -> int:
@@ -202,7 +203,8 @@ class Broker:
                 self._ask(effect)
             case fx.SendHeartbeat():
                 for one in self.world.name_servers:
-                    self.net.deliver(self, one, lambda one=one: one.beat(self.address))  # type: ignore[misc]
+                    beat = partial(one.beat, self.number, self.life, self.address)
+                    self.net.deliver(self, one, beat)
             case fx.Register():
                 self._register()
             case fx.SpecialServices():

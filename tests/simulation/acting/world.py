@@ -48,11 +48,11 @@ class NameServer:
         self.life += 1
         self.table = RouteTable()
 
-    def beat(self, address: str) -> None:
-        self.table.heartbeat(address, self.world.net.now_ms)
+    def beat(self, number: int, life: int, address: str) -> None:
+        self.table.heartbeat(CLUSTER, address, _connection(number, life), self.world.net.now_ms)
 
     def closed(self, number: int, life: int) -> None:
-        self.table.connection_closed(number * 1_000 + life)
+        self.table.remove(self.table.connection_closed(_connection(number, life)))
 
     def register(self, broker: Broker) -> Registered:
         topics = {TOPIC: TopicQueues(4, 4, 6), "S": TopicQueues(1, 1, 6)}
@@ -60,7 +60,7 @@ class NameServer:
             CLUSTER, SET, broker.number, broker.address, broker.ha_address,
             DataVersion(0, 1, broker.life), topics, NOT_ACTIVE_MS, True,
         )  # fmt: skip
-        connection = broker.number * 1_000 + broker.life
+        connection = _connection(broker.number, broker.life)
         found = self.table.register(registration, connection, self.world.net.now_ms)
         return Registered(found.master_address, found.master_ha_address)
 
@@ -70,7 +70,12 @@ class NameServer:
         return Members({int(key): value for key, value in group["brokerAddrs"].items()})
 
     def scan(self) -> None:
-        self.table.expire(self.world.net.now_ms)
+        self.table.remove(self.table.overdue(self.world.net.now_ms))
+
+
+def _connection(number: int, life: int) -> int:
+    """Of a broker's process: a later one has a larger number."""
+    return number * 1_000 + life
 
 
 class OtherSet:
