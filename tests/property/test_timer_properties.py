@@ -79,7 +79,7 @@ class Replica:
         self.service = TimerService(
             self.store,
             self.kept,
-            self,  # type: ignore[arg-type]
+            self,
             world.clock,
             RULES,
             repair=lambda bad, by: None,
@@ -94,6 +94,15 @@ class Replica:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         future.set_result(None)
         return future
+
+    @property
+    def safe_offset(self) -> int:
+        """As what is put into the own log (`own_puts`)."""
+        return self.store.durable_offset
+
+    @property
+    def is_full(self) -> bool:
+        return False
 
     def append(self, messages: Sequence[MessageFields]) -> list[PutResult | RecordError]:
         if self._world.master is not self:
