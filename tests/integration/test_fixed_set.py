@@ -6,9 +6,7 @@ The logs are compared byte by byte, as they lie on the disk.
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -20,9 +18,9 @@ from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
 from processors.nameserver.config import NameServerConfig
 from processors.nameserver.process import NameServer
-from tests.support.brokers import WAIT_S, free_port, send_request
+from tests.support.broker_program import BrokerProgram
+from tests.support.brokers import WAIT_S, send_request
 
-ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = """
 cluster_name = "regent"
 broker_name = "fixed"
@@ -38,51 +36,6 @@ ack_timeout_ms = 20000
 disk_clean_forcibly_percent = 100
 disk_full_percent = 100
 """
-
-
-class Broker:
-    """`regent broker` with a folder of its own."""
-
-    def __init__(self, folder: Path, broker_id: int, name_server: str) -> None:
-        self.folder, self.port = folder / f"b{broker_id}", free_port()
-        self.address = f"127.0.0.1:{self.port}"
-        self.folder.mkdir()
-        self.config = self.folder / "broker.toml"
-        self.config.write_text(
-            SETTINGS.format(
-                broker_id=broker_id,
-                port=self.port,
-                ha_port=free_port(),
-                folder=self.folder,
-                name_server=name_server,
-            )
-        )
-        self.process: asyncio.subprocess.Process | None = None
-
-    async def start(self) -> None:
-        with (self.folder / "log").open("ab") as log:
-            self.process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                *("-m", "infra", "broker", "--config", str(self.config)),
-                stderr=log,
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
-            )
-
-    def tell(self, number: int) -> None:
-        assert self.process is not None
-        self.process.send_signal(number)
-
-    async def end(self, number: int = signal.SIGKILL) -> int | None:
-        if self.process is None:
-            return None
-        if self.process.returncode is None:
-            self.tell(signal.SIGCONT)
-            self.tell(number)
-        return await asyncio.wait_for(self.process.wait(), WAIT_S)
-
-    def log(self) -> bytes:
-        files = sorted((self.folder / "store" / "commitlog").glob("*"))
-        return b"".join(path.read_bytes() for path in files).rstrip(b"\0")
 
 
 async def eventually(condition: Callable[[], object], what: str) -> None:
@@ -107,10 +60,10 @@ async def name_server() -> AsyncIterator[str]:
 async def test_each_of_two_is_killed_and_paused_and_both_hold_all_that_was_acknowledged(
     tmp_path: Path, name_server: str, client: RemotingClient
 ) -> None:
-    master, slave = (Broker(tmp_path, number, name_server) for number in (0, 1))
+    master, slave = (BrokerProgram(tmp_path, number, name_server, SETTINGS) for number in (0, 1))
     acknowledged: list[bytes] = []
 
-    async def send(to: Broker, count: int) -> None:
+    async def send(to: BrokerProgram, count: int) -> None:
         for _ in range(count):
             body = b"body-%05d;" % len(acknowledged)
             answer = await client.call(to.address, send_request("T", body), 30_000)
@@ -126,7 +79,7 @@ async def test_each_of_two_is_killed_and_paused_and_both_hold_all_that_was_ackno
         return any(one["slaveAckOffset"] >= 0 for one in links)
 
     async def equal() -> bool:
-        return master.log() == slave.log()
+        return master.commit_log() == slave.commit_log()
 
     try:
         for one in (master, slave):
@@ -149,10 +102,10 @@ async def test_each_of_two_is_killed_and_paused_and_both_hold_all_that_was_ackno
         await send(master, 50)
         await send(slave, 10)
         await eventually(equal, "both logs are equal")
-        assert all(body in slave.log() for body in acknowledged) and len(acknowledged) == 161
+        assert all(body in slave.commit_log() for body in acknowledged) and len(acknowledged) == 161
         assert not (master.folder / "store" / "epochFileCheckpoint").exists()
         assert await slave.end(signal.SIGTERM) == 0 and await master.end(signal.SIGTERM) == 0
-        assert master.log() == slave.log()
+        assert master.commit_log() == slave.commit_log()
     finally:
         for one in (slave, master):
             await one.end()

@@ -5,9 +5,6 @@ own; what clients and name servers see of them.
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -17,9 +14,9 @@ from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
-from tests.support.brokers import WAIT_S, free_port
+from tests.support.broker_program import BrokerProgram
+from tests.support.brokers import WAIT_S
 
-ROOT = Path(__file__).resolve().parents[2]
 BROKER_SET, CLUSTER = "acting-set", "regent"
 SETTINGS = """
 cluster_name = "regent"
@@ -45,48 +42,11 @@ disk_full_percent = 100
 """
 
 
-class ActingBroker:
-    """`regent broker` with a folder of its own. `more`: lines of its settings."""
+class ActingBroker(BrokerProgram):
+    """Of the set. `more`: lines of its settings."""
 
     def __init__(self, folder: Path, broker_id: int, name_server: str, more: str = "") -> None:
-        self.folder, self.port = folder / f"b{broker_id}", free_port()
-        self.address = f"127.0.0.1:{self.port}"
-        self.folder.mkdir()
-        self.config = self.folder / "broker.toml"
-        text = SETTINGS.format(
-            broker_id=broker_id,
-            port=self.port,
-            ha_port=free_port(),
-            folder=self.folder,
-            name_server=name_server,
-        )
-        self.config.write_text(text + more)
-        self.process: asyncio.subprocess.Process | None = None
-
-    async def start(self) -> None:
-        with (self.folder / "log").open("ab") as log:
-            self.process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                *("-m", "infra", "broker", "--config", str(self.config)),
-                stderr=log,
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
-            )
-
-    def tell(self, number: int) -> None:
-        assert self.process is not None
-        self.process.send_signal(number)
-
-    async def end(self, number: int = signal.SIGKILL) -> int | None:
-        if self.process is None:
-            return None
-        if self.process.returncode is None:
-            self.tell(signal.SIGCONT)
-            self.tell(number)
-        return await asyncio.wait_for(self.process.wait(), WAIT_S)
-
-    def said(self, words: str) -> int:
-        """How often these words stand in its log."""
-        return (self.folder / "log").read_text().count(words)
+        super().__init__(folder, broker_id, name_server, SETTINGS + more)
 
 
 class ActingSetView:
