@@ -14,27 +14,18 @@ from __future__ import annotations
 
 from brokers.ha.default_frames import ReportDecoder, header, heartbeat
 from brokers.ha.frames import ProtocolError
-from brokers.ha.master_link import LinkLimits, LogView, RangeToSend
-from brokers.ha.pace import FlowLimit, FlowMeter
+from brokers.ha.log_sender import LinkLimits, LogSender, LogView, RangeToSend
 
 
-class DefaultMasterLink:
+class DefaultMasterLink(LogSender):
     """Drive with `receive_data`; collect with `data_to_send` and `heartbeat_due`."""
 
     def __init__(self, limits: LinkLimits, *, now_ms: int, peer: str = "") -> None:
+        super().__init__(limits, now_ms=now_ms)
         self.peer = peer  # the address at the other end, where the shell knows it
-        self.acked: int | None = None
         self.beyond: int | None = None  # an end reported that lies beyond this log's
-        self.next_offset = -1
-        self.flow = FlowMeter()
-        self.blocked = False  # the shell's queue for this link is full
-        self.held_back = False  # the flow limit let no more through: to be asked again in a moment
-        self._limits = limits
-        bytes_per_s = limits.flow_bytes_per_s
-        self._flow_limit = None if bytes_per_s is None else FlowLimit(bytes_per_s, now_ms)
         self._decoder = ReportDecoder()
-        self._first_offset = -1
-        self.opened_ms = self._last_read_ms = self._last_write_ms = now_ms
+        self.opened_ms = self._last_read_ms = now_ms
 
     @property
     def heard_ms(self) -> int:
@@ -78,28 +69,6 @@ class DefaultMasterLink:
                 heartbeat(log.min_offset),
             )
         return reported
-
-    def data_to_send(self, log: LogView, *, now_ms: int) -> list[RangeToSend]:
-        """Packets that may go now, bounded by the unreported bytes allowed."""
-        packets: list[RangeToSend] = []
-        if self.acked is None or self.blocked:
-            return packets
-        # An empty slave reports 0 until bytes arrive, wherever this log begins.
-        unacked_from = max(self.acked, self._first_offset)
-        self.held_back = False
-        while self.next_offset < log.end_offset:
-            allowed = self._limits.unacked_bytes_max - (self.next_offset - unacked_from)
-            if self._flow_limit is not None and allowed > (room := self._flow_limit.room(now_ms)):
-                allowed, self.held_back = room, room <= 0
-            if allowed <= 0:
-                break
-            packets.append(self._next_packet(log, allowed))
-            if self._flow_limit is not None:
-                self._flow_limit.take(packets[-1].count)
-        if packets:
-            self._last_write_ms = now_ms
-            self.flow.add(sum(len(one.header) + one.count for one in packets), now_ms)
-        return packets
 
     def _next_packet(self, log: LogView, allowed: int) -> RangeToSend:
         start = self.next_offset

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from brokers.ha.default_frames import PushDecoder, report
 from brokers.ha.frames import ProtocolError
-from brokers.ha.master_link import LinkLimits
+from brokers.ha.log_sender import LinkLimits
 from brokers.ha.pace import FlowMeter
 
 ENDS_AFTER_HEARTBEATS = 2

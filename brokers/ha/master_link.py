@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from brokers.ha.epochs import EpochEntry, EpochHistory
+from brokers.ha.epochs import EpochEntry
 from brokers.ha.frames import (
     FRAME_BYTES_MAX,
     HANDSHAKE_ENTRIES_MAX,
@@ -26,45 +26,9 @@ from brokers.ha.frames import (
     SlaveHandshake,
     Transfer,
 )
-from brokers.ha.pace import FlowLimit, FlowMeter
+from brokers.ha.log_sender import BATCH_BYTES, LinkLimits, LogSender, LogView, RangeToSend
 
-BATCH_BYTES = 1024 * 1024
-UNACKED_BYTES_MAX = 16 * 1024 * 1024
 assert BATCH_BYTES + Transfer.LAYOUT.size <= FRAME_BYTES_MAX
-
-
-@dataclass(frozen=True, slots=True)
-class LinkLimits:
-    """Times in ms, sizes in bytes. `file_bytes`: commit-log file size, equal on all replicas.
-    `flow_bytes_per_s`: log bytes one link may carry, None without a limit.
-    """
-
-    file_bytes: int
-    heartbeat_ms: int = 1000
-    housekeeping_ms: int = 20_000
-    handshake_timeout_ms: int = 5000
-    batch_bytes: int = BATCH_BYTES
-    unacked_bytes_max: int = UNACKED_BYTES_MAX
-    flow_bytes_per_s: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LogView:
-    """What a link may know of the master's log, at one moment. Physical offsets."""
-
-    epochs: EpochHistory
-    min_offset: int
-    end_offset: int
-    confirm_offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class RangeToSend:
-    """`header`, then `count` log bytes from `offset`: one packet."""
-
-    header: bytes
-    offset: int
-    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +51,7 @@ class SlaveAcknowledged:
 MasterEvent = SlaveIntroduced | SlaveAcknowledged
 
 
-class MasterLink:
+class MasterLink(LogSender):
     """Drive with receive_data, log_grew and tick; collect with data_to_send."""
 
     def __init__(
@@ -96,26 +60,17 @@ class MasterLink:
         """`unjoined`: slaves whose last link of this mastership ended before they acknowledged
         anything.
         """
+        super().__init__(limits, now_ms=now_ms)
         self.peer_id: int | None = None
         self.peer = ""  # the address at the other end, where the shell knows it
         self.learner = False
-        self.acked: int | None = None
         # what its first acknowledgement said, also one that ended the link
         self.claimed: int | None = None
-        self.next_offset = -1
-        self.flow = FlowMeter()
-        self.blocked = False  # the shell's queue for this link is full
-        self.held_back = False  # the flow limit let no more through: to be asked again in a moment
-        self._limits = limits
-        self._flow_limit = (
-            None if limits.flow_bytes_per_s is None else FlowLimit(limits.flow_bytes_per_s, now_ms)
-        )
         self._own_id = own_id
         self._unjoined = set() if unjoined is None else unjoined
         self._from_last_file = False
-        self._first_offset = -1
         self._decoder = SlaveFrameDecoder()
-        self._opened_ms = self._last_read_ms = self._last_write_ms = now_ms
+        self._opened_ms = self._last_read_ms = now_ms
         self._confirm_sent = -1
         self._mark: tuple[int, int] | None = None  # (offset awaited, since when)
 
@@ -212,25 +167,9 @@ class MasterLink:
     # -- to the slave -----------------------------------------------------------------------------
 
     def data_to_send(self, log: LogView, *, now_ms: int) -> list[RangeToSend]:
-        """Packets that may go now, bounded by the unacknowledged bytes allowed."""
-        packets: list[RangeToSend] = []
-        if self.acked is None or self.blocked:
-            return packets
-        # An empty slave acknowledges 0 until bytes arrive, wherever this log begins.
-        unacked_from = max(self.acked, self._first_offset)
-        self.held_back = False
-        while self.next_offset < log.end_offset:
-            allowed = self._limits.unacked_bytes_max - (self.next_offset - unacked_from)
-            if self._flow_limit is not None and allowed > (room := self._flow_limit.room(now_ms)):
-                allowed, self.held_back = room, room <= 0
-            if allowed <= 0:
-                break
-            packets.append(self._next_packet(log, allowed))
-            if self._flow_limit is not None:
-                self._flow_limit.take(packets[-1].count)
+        """As `LogSender`; each packet tells the confirm offset, too."""
+        packets = super().data_to_send(log, now_ms=now_ms)
         if packets:
-            self._last_write_ms = now_ms
-            self.flow.add(sum(len(one.header) + one.count for one in packets), now_ms)
             self._confirm_sent = log.confirm_offset
         return packets
 

@@ -26,7 +26,7 @@ from brokers.ha.frames import (
     SlaveHandshake,
     Transfer,
 )
-from brokers.ha.master_link import LinkLimits
+from brokers.ha.log_sender import LinkLimits
 from brokers.ha.pace import FlowMeter, is_ack_due
 
 

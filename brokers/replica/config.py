@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from brokers.ha.master_link import BATCH_BYTES, UNACKED_BYTES_MAX, LinkLimits
+from brokers.ha.log_sender import BATCH_BYTES, UNACKED_BYTES_MAX, LinkLimits
 from brokers.ha.pace import Patience
 from brokers.ha.sync_set import SetTimers
 from brokers.replica.put_rules import AckMode

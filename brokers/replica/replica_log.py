@@ -8,7 +8,7 @@ before the promise that they are there. Refuses to know: links, roles, files.
 from __future__ import annotations
 
 from brokers.ha.epochs import EpochHistory
-from brokers.ha.master_link import LogView
+from brokers.ha.log_sender import LogView
 from brokers.replica.effects import AppendRaw, ConfirmMoved, Effect, ReportEvent, WriteEpochs
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from brokers.ha.epoch_file import EpochFile
 from brokers.ha.frames import Transfer
-from brokers.ha.master_link import BATCH_BYTES
+from brokers.ha.log_sender import BATCH_BYTES
 from brokers.ha.transport import RECEIVE_BYTES
 from brokers.replica import effects as fx
 from brokers.replica.config import ReplicaConfig

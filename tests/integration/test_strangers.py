@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from brokers.ha.master_link import LinkLimits
+from brokers.ha.log_sender import LinkLimits
 from brokers.process.broker import BrokerProcess
 from brokers.remoting.addresses import split_address
 from brokers.remoting.client import RemotingClient

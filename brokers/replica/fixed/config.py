@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from brokers.ha.default_frames import HEADER
 from brokers.ha.frames import FRAME_BYTES_MAX
-from brokers.ha.master_link import BATCH_BYTES, UNACKED_BYTES_MAX, LinkLimits
+from brokers.ha.log_sender import BATCH_BYTES, UNACKED_BYTES_MAX, LinkLimits
 from brokers.replica.config import LINKS_MAX
 from brokers.replica.fixed.ack_rule import FixedAckRule
 

@@ -16,7 +16,7 @@ from brokers.ha.default_master_link import DefaultMasterLink
 from brokers.ha.default_slave_link import Agreed, DefaultSlaveLink, Differs, Received, ReportDue
 from brokers.ha.epochs import EpochHistory
 from brokers.ha.frames import ProtocolError
-from brokers.ha.master_link import LinkLimits, LogView
+from brokers.ha.log_sender import LinkLimits, LogView
 from brokers.store.log.records import decode_messages
 
 LIMITS = LinkLimits(

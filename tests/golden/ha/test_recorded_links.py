@@ -17,14 +17,8 @@ from brokers.ha.frames import (
     SlaveHandshake,
     Transfer,
 )
-from brokers.ha.master_link import (
-    LinkLimits,
-    LogView,
-    MasterLink,
-    RangeToSend,
-    SlaveAcknowledged,
-    SlaveIntroduced,
-)
+from brokers.ha.log_sender import LinkLimits, LogView, RangeToSend
+from brokers.ha.master_link import MasterLink, SlaveAcknowledged, SlaveIntroduced
 from brokers.ha.slave_link import AckDue, BytesReceived, HandshakeAgreed, SlaveLink
 
 HERE = Path(__file__).parent

@@ -8,7 +8,7 @@ from brokers.ha.default_frames import header, heartbeat, report
 from brokers.ha.default_master_link import DefaultMasterLink
 from brokers.ha.epochs import EpochHistory
 from brokers.ha.frames import ProtocolError
-from brokers.ha.master_link import LinkLimits, LogView
+from brokers.ha.log_sender import LinkLimits, LogView
 
 FILE_BYTES = 1000
 LIMITS = LinkLimits(

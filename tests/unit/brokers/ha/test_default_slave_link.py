@@ -16,7 +16,7 @@ from brokers.ha.default_slave_link import (
     ReportDue,
 )
 from brokers.ha.frames import ProtocolError
-from brokers.ha.master_link import LinkLimits
+from brokers.ha.log_sender import LinkLimits
 
 FILE_BYTES = 1000
 LIMITS = LinkLimits(file_bytes=FILE_BYTES, heartbeat_ms=5_000, housekeeping_ms=20_000)

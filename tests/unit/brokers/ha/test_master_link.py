@@ -20,14 +20,8 @@ from brokers.ha.frames import (
     SlaveHandshake,
     Transfer,
 )
-from brokers.ha.master_link import (
-    LinkLimits,
-    LogView,
-    MasterLink,
-    RangeToSend,
-    SlaveAcknowledged,
-    SlaveIntroduced,
-)
+from brokers.ha.log_sender import LinkLimits, LogView, RangeToSend
+from brokers.ha.master_link import MasterLink, SlaveAcknowledged, SlaveIntroduced
 
 LIMITS = LinkLimits(
     file_bytes=1000,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from brokers.ha.epochs import EpochHistory
 from brokers.ha.frames import MasterHandshake, ProtocolError, SlaveAck, SlaveHandshake, Transfer
-from brokers.ha.master_link import LinkLimits
+from brokers.ha.log_sender import LinkLimits
 from brokers.ha.slave_link import (
     MASTER_BEGINS_LATER,
     AckDue,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from brokers.ha.epochs import EpochHistory
 from brokers.ha.frames import SlaveAck, SlaveHandshake
-from brokers.ha.master_link import LinkLimits, LogView, MasterLink
+from brokers.ha.log_sender import LinkLimits, LogView
+from brokers.ha.master_link import MasterLink
 from brokers.replica.progress import Progress
 
 
