@@ -7,9 +7,12 @@ Refuses to know: how Regent works inside.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from infra.problems import Problem
+from tests.features.counts import Blow
+from tests.features.use import now_ms
 from tests.interop.java_client import Consumer, Producer, first_message, verdict
 from tests.interop.ledger import LedgerRow, acknowledged_of
 from tests.interop.own_cluster import own_cluster
@@ -79,6 +82,27 @@ def kill_master(cluster: LocalCluster) -> tuple[str, int]:
     if process["pid"] is None:
         raise Problem("no master to kill", "look at 'regent status'")
     return process["name"], int(cluster.view.kill(process))
+
+
+def masters_killed(
+    stage: Stage, cluster: LocalCluster, producer: Producer, messages: int, at: Sequence[float]
+) -> list[Blow]:
+    """A master is killed when these shares of the messages are acknowledged, each time once the set
+    is whole; returns when all are acknowledged.
+    """
+    blows: list[Blow] = []
+    for share in at:
+        producer.wait(
+            lambda rows, share=share: len(acknowledged_of(rows)) >= messages * share,  # type: ignore[misc]
+            "sending",
+        )
+        cluster.whole()
+        begun_ms = now_ms()
+        name, _ = kill_master(cluster)
+        blows.append(Blow(begun_ms, now_ms()))
+        stage.say(f"kill -9 {name}")
+    producer.wait(lambda rows: len(acknowledged_of(rows)) >= messages, "sending to the end")
+    return blows
 
 
 def _rows(result: dict[str, Any], messages: int) -> list[Row]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from tests.interop.client_on_regent import kill_master
+from tests.interop.client_on_regent import masters_killed
 from tests.interop.java_client import Consumer, Producer, first_message
 from tests.interop.ledger import LedgerRow, acknowledged_of, whole_lines
 from tests.interop.own_cluster import own_cluster
@@ -50,14 +50,7 @@ def _under_load(stage: Stage, cluster: LocalCluster, asked: Mapping[str, str]) -
         stage, name_server, TOPIC, rate=RATE_PER_S, count=MESSAGES, options={**asked, "first": "1"}
     )
     try:
-        for share in KILL_AT:
-            producer.wait(
-                lambda rows, share=share: len(acknowledged_of(rows)) >= MESSAGES * share,  # type: ignore[misc]
-                "sending",
-            )
-            cluster.whole()
-            stage.say(f"kill -9 {kill_master(cluster)[0]}")
-        producer.wait(lambda rows: len(acknowledged_of(rows)) >= MESSAGES, "sending to the end")
+        masters_killed(stage, cluster, producer, MESSAGES, KILL_AT)
         ledger = producer.stop()
         came = _received(consumer, acknowledged_of(ledger))
     finally:

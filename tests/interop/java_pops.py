@@ -13,8 +13,7 @@ from pathlib import Path
 
 from tests.features.counts import Blow, Counts, Sent
 from tests.features.judged_pops import Given, Unanswered, judge_pops
-from tests.features.use import now_ms
-from tests.interop.client_on_regent import kill_master
+from tests.interop.client_on_regent import masters_killed
 from tests.interop.java_client import CLIENT_JVM, Consumer, Producer, first_message
 from tests.interop.ledger import LedgerRow, acknowledged_of, whole_lines
 from tests.interop.own_cluster import own_cluster
@@ -55,19 +54,8 @@ def _under_load(stage: Stage, cluster: LocalCluster) -> list[Row]:
     first_message(stage, name_server, TOPIC)
     consumer = popper(stage, name_server, TOPIC)
     producer = Producer(stage, name_server, TOPIC, rate=RATE_PER_S, count=MESSAGES)
-    blows: list[Blow] = []
     try:
-        for share in KILL_AT:
-            producer.wait(
-                lambda rows, share=share: len(acknowledged_of(rows)) >= MESSAGES * share,  # type: ignore[misc]
-                "sending",
-            )
-            cluster.whole()
-            begun_ms = now_ms()
-            name, _ = kill_master(cluster)
-            blows.append(Blow(begun_ms, now_ms()))
-            stage.say(f"kill -9 {name}")
-        producer.wait(lambda rows: len(acknowledged_of(rows)) >= MESSAGES, "sending to the end")
+        blows = masters_killed(stage, cluster, producer, MESSAGES, KILL_AT)
         ledger = producer.stop()
         _wait_done(consumer.received, acknowledged_of(ledger))
     finally:

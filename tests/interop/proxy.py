@@ -22,9 +22,8 @@ from infra.problems import Problem
 from infra.processes import children
 from tests.features.counts import Blow, Counts
 from tests.features.judged_pops import judge_pops
-from tests.features.use import now_ms
 from tests.interop import judged_proxy
-from tests.interop.client_on_regent import kill_master
+from tests.interop.client_on_regent import masters_killed
 from tests.interop.java_client import Consumer, Producer, first_message
 from tests.interop.java_pops import INVISIBLE_MS, read_popped, rows_of, sent_of
 from tests.interop.java_proxy import JavaProxy, grpc_class_path, grpc_words
@@ -206,19 +205,8 @@ def _sent_under_kills(
         options={"endpoints": proxy.address},
         words=lambda _: words,
     )
-    blows: list[Blow] = []
     try:
-        for share in KILL_AT:
-            producer.wait(
-                lambda rows, share=share: len(acknowledged_of(rows)) >= MESSAGES * share,  # type: ignore[misc]
-                "sending",
-            )
-            cluster.whole()
-            begun_ms = now_ms()
-            name, _ = kill_master(cluster)
-            blows.append(Blow(begun_ms, now_ms()))
-            stage.say(f"kill -9 {name}")
-        producer.wait(lambda rows: len(acknowledged_of(rows)) >= MESSAGES, "sending to the end")
+        blows = masters_killed(stage, cluster, producer, MESSAGES, KILL_AT)
         return producer.stop(), blows
     finally:
         producer.end()

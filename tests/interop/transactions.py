@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.interop.client_on_regent import kill_master
+from tests.interop.client_on_regent import masters_killed
 from tests.interop.java_client import Consumer, Producer, first_message
 from tests.interop.ledger import LedgerRow, acknowledged_of, whole_lines
 from tests.interop.own_cluster import own_cluster
@@ -51,14 +51,7 @@ def _under_load(stage: Stage, cluster: LocalCluster) -> list[Row]:
         options={"mode": "transact", "asked": str(asked)},
     )
     try:
-        for share in KILL_AT:
-            producer.wait(
-                lambda rows, share=share: len(acknowledged_of(rows)) >= MESSAGES * share,  # type: ignore[misc]
-                "sending",
-            )
-            cluster.whole()
-            stage.say(f"kill -9 {kill_master(cluster)[0]}")
-        producer.wait(lambda rows: len(acknowledged_of(rows)) >= MESSAGES, "sending to the end")
+        masters_killed(stage, cluster, producer, MESSAGES, KILL_AT)
         stage.say("waiting for the questions about what was left open")
         wanted = {one for one in acknowledged_of(producer.rows()) if is_committed(one)}
         came = _received(consumer, wanted)
