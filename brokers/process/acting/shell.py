@@ -100,11 +100,6 @@ class ActingShell:
         """Nobody is to see this broker yet, or any more."""
         return self.core.isolated
 
-    @property
-    def waits_for(self) -> str:
-        """What keeps it from going online; empty when nothing does."""
-        return self.core.waits_for
-
     def may_register(self) -> bool:
         """Who was dropped finds out first whether somebody acted: a master registers by itself only
         where it was named a moment ago, and else when the machine says so.
