@@ -46,21 +46,27 @@ def pieces(batch: Any) -> Iterator[pa.Table]:
 
 
 def cut(rows: pa.Table) -> Iterator[pa.Table]:
-    """Records that are here in pieces of the same size."""
-    sizes = [pc.fill_null(pc.binary_length(rows[name]), 0) for name in _CONTENT]
-    for start, end in cuts(pc.add(*sizes).to_numpy(), PIECE_BYTES):
+    """Records that are here in pieces of the same size; one without a key may lack the column."""
+    sizes = [
+        pc.fill_null(pc.binary_length(rows[name]), 0).to_numpy()
+        for name in _CONTENT
+        if name in rows.schema.names
+    ]
+    for start, end in cuts(np.sum(sizes, axis=0), PIECE_BYTES):
         yield rows.slice(start, end - start)
 
 
-def cuts(sizes: np.ndarray, limit: int) -> list[tuple[int, int]]:
-    """Where records of these sizes are cut into pieces of at most `limit` bytes, one record at
-    least: first place and the one behind the last of each. One empty piece for no records.
+def cuts(sizes: np.ndarray, limit: int, most: int | None = None) -> list[tuple[int, int]]:
+    """Where records of these sizes are cut into pieces of at most `limit` bytes and `most` records,
+    one record at least: first place and the one behind the last of each. One empty piece for no
+    records.
     """
     ends = np.cumsum(sizes, dtype=np.int64)
     found, start = [], 0
     while start < len(sizes):
         before = ends[start - 1] if start else 0
         end = max(int(np.searchsorted(ends, before + limit, side="right")), start + 1)
+        end = end if most is None else min(end, start + most)
         found.append((start, end))
         start = end
     return found or [(0, 0)]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lakehouse.landing import batch_reading
 from lakehouse.landing.finished import Finished
 from lakehouse.landing.kinds import Catalogue
 from lakehouse.landing.silver_rows import LogRecord, Row, silver_rows
@@ -19,7 +20,7 @@ from lakehouse.tables.lake import Lake
 from lakehouse.tables.specs import CLUSTER_ID, UNREADABLE
 
 RECORDS_AT_ONCE = 2_000
-"""A record may have a megabyte."""
+"""Less where they are large: a piece has the bytes of a piece of a micro-batch."""
 COLUMNS = (CLUSTER_ID, "topic", "log_partition", "log_offset", "log_timestamp", "value")
 
 Place = tuple[str, int, int]
@@ -53,14 +54,15 @@ class Quarantine:
         """What the records become by what is known now, by table name, some records at a time,
         without what is there already.
         """
-        for rows in delta.pieces(self._lake, UNREADABLE, COLUMNS, RECORDS_AT_ONCE):
-            found: dict[str, list[Row]] = {}
-            for row in rows.to_pylist():
-                self._take(row, found)
-            yield {
-                name: pa.Table.from_pylist(made, schema=self._catalogue.tables[name].schema)
-                for name, made in found.items()
-            }
+        for many in delta.pieces(self._lake, UNREADABLE, COLUMNS, RECORDS_AT_ONCE):
+            for rows in batch_reading.cut(many):
+                found: dict[str, list[Row]] = {}
+                for row in rows.to_pylist():
+                    self._take(row, found)
+                yield {
+                    name: pa.Table.from_pylist(made, schema=self._catalogue.tables[name].schema)
+                    for name, made in found.items()
+                }
 
     def _take(self, row: Mapping[str, Any], found: dict[str, list[Row]]) -> None:
         place = (row["topic"], row["log_partition"], row["log_offset"])

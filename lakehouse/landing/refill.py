@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
+from lakehouse.landing import batch_reading
 from lakehouse.landing.batches import BATCH_COLUMNS
 from lakehouse.landing.finished import Finished
 from lakehouse.tables.bronze_files import BronzeFiles
@@ -19,7 +20,8 @@ from lakehouse.tables.high_water import Partition
 from lakehouse.tables.lake import Lake
 
 RECORDS_AT_ONCE = 2_000
-"""A record may have a megabyte."""
+"""Less where they are large: a piece has the bytes of a piece of a micro-batch."""
+_CONTENT = ("key", "value")
 _AS_IN_BRONZE = {"timestampType": "timestamp_type"}
 
 Stretches = Mapping[Partition, tuple[int, int]]
@@ -50,8 +52,13 @@ def batches_of_bronze(lake: Lake, stretches: Stretches) -> Iterator[pa.Table]:
         if there is None:
             continue
         begin, end = max(start, int(there[0])), min(first, int(there[-1]) + 1)
-        for _, rows in bronze.pieces(place, begin, end, RECORDS_AT_ONCE, columns):
-            if rows.num_rows:
+        offsets, sizes = bronze.sizes(place, begin, end, _CONTENT)
+        for first_at, end_at in batch_reading.cuts(
+            sizes, batch_reading.PIECE_BYTES, RECORDS_AT_ONCE
+        ):
+            if first_at < end_at:
+                last = int(offsets[end_at - 1])
+                rows = bronze.rows(place, int(offsets[first_at]), last + 1, columns)
                 topic = pa.array([place[0]] * rows.num_rows, pa.string())
                 rows = rows.rename_columns(list(BATCH_COLUMNS[1:]))
                 yield rows.add_column(0, BATCH_COLUMNS[0], topic)

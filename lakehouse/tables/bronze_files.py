@@ -76,16 +76,33 @@ class BronzeFiles:
 
     def rows(self, place: Partition, first: int, end: int, columns: Sequence[str]) -> pa.Table:
         """The rows of `first` up to, not including, `end`, by offset. Raises `UNREADABLE`."""
-        topic, partition = place
+        topic, _ = place
         if topic not in self._datasets:
             return self._files.schema.empty_table().select(columns)
-        wanted = (
-            (pc.field("partition") == partition)
-            & (pc.field("offset") >= first)
-            & (pc.field("offset") < end)
-        )
+        wanted = _stretch(place, first, end)
         found = self._datasets[topic].to_table(columns=list(columns), filter=wanted)
         return found.sort_by("offset")
+
+    def sizes(
+        self, place: Partition, first: int, end: int, columns: Sequence[str]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Offsets of a stretch, ascending, and what each has in these columns, in bytes; the rows
+        of one that landed twice count together. No content is kept. Raises `UNREADABLE`.
+        """
+        if place[0] not in self._datasets:
+            return np.array([], np.int64), np.array([], np.int64)
+        lengths = {
+            name: pc.coalesce(pc.binary_length(pc.field(name)), pa.scalar(0, pa.int32()))
+            for name in columns
+        }
+        rows = self._datasets[place[0]].to_table(
+            columns={"offset": pc.field("offset"), **lengths}, filter=_stretch(place, first, end)
+        )
+        offsets, at = np.unique(rows["offset"].to_numpy(), return_inverse=True)
+        sizes = np.zeros(len(offsets), np.int64)
+        for name in columns:
+            np.add.at(sizes, at, rows[name].to_numpy())
+        return offsets, sizes
 
     def pieces(
         self, place: Partition, first: int, end: int, size: int, columns: Sequence[str]
@@ -103,3 +120,9 @@ class BronzeFiles:
         for one in self._files.files:
             found.setdefault(one.partition["topic"], []).append(one)
         return found
+
+
+def _stretch(place: Partition, first: int, end: int) -> pc.Expression:
+    """The rows of `first` up to, not including, `end`, of one partition."""
+    offset = pc.field("offset")
+    return (pc.field("partition") == place[1]) & (offset >= first) & (offset < end)

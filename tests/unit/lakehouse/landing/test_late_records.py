@@ -12,7 +12,7 @@ from events.broker_events import BrokerEventHeader, HaLinkUp
 from events.codec import decode, encode
 from events.topics import BROKER_EVENTS_TOPIC, OUTCOMES_TOPIC
 from lakehouse.errors import LandingGap
-from lakehouse.landing import quarantine, refill
+from lakehouse.landing import batch_reading, quarantine, refill
 from lakehouse.landing.finished import DETAILS, FIRST, Finished
 from lakehouse.tables import delta
 from lakehouse.tables.lake import Lake
@@ -145,10 +145,12 @@ def test_what_a_checkpoint_vouches_for_is_not_looked_up_in_bronze() -> None:
     }, "decisions are made of outcomes by the other query"
 
 
-@pytest.mark.parametrize("at_once", [1, 2, 1_000])
+@pytest.mark.parametrize("at_once, piece_bytes", [(1, 1_000_000), (2, 1_000_000), (1_000, 1)])
 def test_the_quarantine_is_read_in_pieces(
-    begun: Begun, at_once: int, monkeypatch: pytest.MonkeyPatch
+    begun: Begun, at_once: int, piece_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Of so many records, and of so many bytes."""
+    monkeypatch.setattr(batch_reading, "PIECE_BYTES", piece_bytes)
     monkeypatch.setattr(quarantine, "RECORDS_AT_ONCE", at_once)
     monkeypatch.setattr(refill, "RECORDS_AT_ONCE", at_once)
     log = links(5, late_at=1)
@@ -157,3 +159,18 @@ def test_the_quarantine_is_read_in_pieces(
     later_release.put_all(landing.schemas)
     landing.job.read_again_if_learned(None)
     assert offsets(landing, LINKS) == [*range(7)]
+
+
+@pytest.mark.parametrize(
+    "at_once, piece_bytes, pieces", [(2, 1_000_000, 4), (1_000, 1, 7), (1_000, 1_000_000, 1)]
+)
+def test_bronze_is_read_again_in_pieces(
+    begun: Begun, at_once: int, piece_bytes: int, pieces: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_reading, "PIECE_BYTES", piece_bytes)
+    monkeypatch.setattr(refill, "RECORDS_AT_ONCE", at_once)
+    landing = begun(links(7, late_at=9))
+    landing.take(FIRST, 7)
+    found = list(refill.batches_of_bronze(landing.lake, {(BROKER_EVENTS_TOPIC, 0): (0, 7)}))
+    assert len(found) == pieces
+    assert [offset for rows in found for offset in rows["offset"].to_pylist()] == [*range(7)]

@@ -49,6 +49,18 @@ def test_offsets_and_rows_of_each_partition(landed: Lake) -> None:
     ]
 
 
+def test_bytes_of_each_offset_without_the_bytes(landed: Lake) -> None:
+    """One that landed twice counts twice: its rows come together."""
+    append_to_bronze(landed, [(COMMANDS_TOPIC, 0, 5, b"larger")])
+    files = BronzeFiles(landed)
+    offsets, sizes = files.sizes((COMMANDS_TOPIC, 0), 4, 9, ["key", "value"])
+    keys = files.rows((COMMANDS_TOPIC, 0), 4, 9, ["offset", "key"])["key"].to_pylist()
+    assert offsets.tolist() == [4, 5, 6]
+    assert sum(sizes) == sum(len(key or b"") for key in keys) + 2 + 2 + 6 + 2
+    assert sizes[1] > sizes[0] == sizes[2]
+    assert [len(found) for found in files.sizes((OUTCOMES_TOPIC, 0), 0, 9, ["value"])] == [0, 0]
+
+
 def test_rows_of_other_clusters_are_not_among_them(landed: Lake) -> None:
     assert BronzeFiles(landed.of("another")).topics == []
     with pytest.raises(NotLanded):
