@@ -261,6 +261,12 @@ SCENARIOS = (
         "killed",
     ),
     Scenario(
+        "go-features",
+        "go_features",
+        "what an application in Go uses: filters, retries, dead letters, delays, transactions, "
+        "replies; the master killed between",
+    ),
+    Scenario(
         "stock-restarts-java",
         "stock_restarts:under_java",
         "rolling restarts, stops and hand-overs under the Java client with default settings: no "

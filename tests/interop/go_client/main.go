@@ -6,6 +6,7 @@
 //	mode=produce namesrv=H:P topic=T (count=N | untilInputEnds=true) rate=PER_SECOND ledger=FILE
 //	             [threads=K] [first=SEQUENCE]
 //	mode=consume namesrv=H:P topic=T group=G received=FILE
+//	mode=features …, see features.go
 //
 // Ledger line:   sequence,attempt,startMs,endMs,outcome,queueId,queueOffset
 // Received line: sequence,queueId,queueOffset,atMs, as an orderly listener gets them: each queue in turn
@@ -58,8 +59,10 @@ func main() {
 		produce(given)
 	case "consume":
 		consume(given)
+	case "features":
+		features(given)
 	default:
-		fail(2, "mode=produce or mode=consume is needed")
+		fail(2, "mode=produce, mode=consume or mode=features is needed")
 	}
 }
 
