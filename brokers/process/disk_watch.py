@@ -21,6 +21,8 @@ from pathlib import Path
 PROBE_NAME = "diskProbe"
 PROBE_EVERY_S = 1.0
 LOOK_S = 0.1
+STOOD_STILL_S = 1.0
+"""Looks that are further apart than this say that the process stood still, and not the disk."""
 HAND_OVER_S = 3.0
 """What a hand-over may take; after it a master whose disk is silent is stuck."""
 AGAIN_S = 60.0
@@ -35,6 +37,7 @@ class DiskWatch:
     def __init__(self, folder: Path, now_s: Callable[[], float] = time.monotonic) -> None:
         self._path = folder / PROBE_NAME
         self._now_s = now_s
+        self._excused_s = 0.0
         self._asked: dict[object, float] = {}
         self._answered_s = now_s()
         self._stop = threading.Event()
@@ -43,7 +46,7 @@ class DiskWatch:
     def asks(self) -> Iterator[None]:
         """Around whatever waits for the disk. An error is an answer."""
         one = object()
-        self._asked[one] = self._now_s()
+        self._asked[one] = self._ran_s()
         try:
             yield
         finally:
@@ -54,7 +57,14 @@ class DiskWatch:
     def silent_s(self) -> float:
         """How long the oldest question has been waiting; 0 without one."""
         asked = min(list(self._asked.values()), default=None)
-        return 0.0 if asked is None else max(0.0, self._now_s() - asked)
+        return 0.0 if asked is None else max(0.0, self._ran_s() - asked)
+
+    def excuse(self, seconds: float) -> None:
+        """This process stood still for so long: its own pause is not the disk's silence."""
+        self._excused_s += seconds
+
+    def _ran_s(self) -> float:
+        return self._now_s() - self._excused_s
 
     def start(self) -> None:
         """Ask every second, on a thread that nothing waits for, unless the disk just answered."""
@@ -101,10 +111,12 @@ class DiskHandOver:
         self._hand_over = hand_over
         self._now_s = now_s
         self._not_before_s = 0.0
+        self._looked_s: float | None = None
 
     @property
     def hangs(self) -> bool:
         """The disk has been silent for longer than it may."""
+        self._excuse_own_standstill()
         return bool(self._timeout_s) and self._disk.silent_s > self._timeout_s
 
     @property
@@ -119,11 +131,27 @@ class DiskHandOver:
     def _reason(self) -> str:
         return f"the disk has not answered for {self._disk.silent_s:.1f} s"
 
+    def _excuse_own_standstill(self) -> None:
+        """Who was stopped, or got no processor, has not heard the disk's answer."""
+        if self._looked_s is None:  # it does not run yet, so that nobody says when it should look
+            return
+        now = self._now_s()
+        if now - self._looked_s > STOOD_STILL_S:
+            self._disk.excuse(now - self._looked_s)
+        self._looked_s = now
+
     async def run(self) -> None:
-        """For as long as the broker runs."""
+        """For as long as the broker runs. A hand-over that takes its time is no standstill."""
+        self._looked_s = self._now_s()
+        await asyncio.gather(self._every_look(self._notice), self._every_look(self.look))
+
+    async def _every_look(self, act: Callable[[], Awaitable[None]]) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
-            await self.look()
+            await act()
+
+    async def _notice(self) -> None:
+        self._excuse_own_standstill()
 
     async def look(self) -> None:
         """Hand over now, if that is due."""

@@ -1,10 +1,12 @@
 """A disk that does not answer, and the master that hands over for it."""
 
+import asyncio
 import threading
 from pathlib import Path
 
 import pytest
 
+from brokers.process import disk_watch
 from brokers.process.disk_watch import AGAIN_S, HAND_OVER_S, PROBE_NAME, DiskHandOver, DiskWatch
 
 
@@ -98,6 +100,49 @@ async def test_a_slave_does_not_and_one_that_cannot_is_stuck(tmp_path: Path) -> 
         one.leads = True
         assert one.care.stuck
     assert not one.care.stuck
+
+
+async def test_its_own_standstill_is_not_the_silence_of_the_disk(tmp_path: Path) -> None:
+    """A process that was stopped for 5 s has only not heard the answer yet."""
+    one = Master(tmp_path)
+    running = asyncio.ensure_future(one.care.run())
+    await asyncio.sleep(0)
+    with one.disk.asks():
+        one.clock.now += 5.0
+        assert not one.care.hangs and one.care.refusal() is None
+        for _ in range(30):
+            one.clock.now += 0.1
+            assert not one.care.hangs
+        one.clock.now += 0.2
+        assert one.care.refusal() == "the disk has not answered for 3.2 s here"
+    running.cancel()
+
+
+async def test_a_hand_over_that_takes_its_time_is_no_standstill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk_watch, "LOOK_S", 0.001)
+    one = Master(tmp_path)
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> None:
+        begun.set()
+        for _ in range(20):
+            one.clock.now += 0.1
+            await asyncio.sleep(0.002)
+        ended.set()
+
+    one.care._hand_over = slow
+    running = asyncio.ensure_future(one.care.run())
+    await asyncio.sleep(0)
+    with one.disk.asks():
+        while not begun.is_set():
+            one.clock.now += 0.1
+            await asyncio.sleep(0.002)
+        before_s = one.disk.silent_s
+        await asyncio.wait_for(ended.wait(), 30)
+        assert one.disk.silent_s - before_s > 1.8
+    running.cancel()
 
 
 async def test_without_a_limit_nobody_hands_over(tmp_path: Path) -> None:
