@@ -126,7 +126,8 @@ class ActingCore:
         if not self.isolated and now_ms >= self._beat_due_ms:
             self._beat_due_ms = now_ms + self.config.heartbeat_ms
             effects.append(fx.SendHeartbeat(self._ways()))
-        if not self.isolated and now_ms >= self._register_due_ms:
+        # Behind a pause of the process name servers are asked first: they may have dropped it.
+        if now_ms >= self._register_due_ms and self.may_register(now_ms):
             effects += self._register(now_ms)
         if self._pre_online is not None:
             effects += self._after(self._pre_online.tick(now_ms, chance), now_ms)

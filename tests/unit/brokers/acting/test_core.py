@@ -63,6 +63,15 @@ def test_a_master_that_was_taken_for_dead_is_fenced_and_comes_back() -> None:
     assert of(rig.done, fx.Register)
 
 
+def test_a_master_behind_a_pause_asks_before_it_registers() -> None:
+    """Its turn came while it stood still, and meanwhile it was dropped and somebody acted."""
+    rig = ActingRig(0).online(1)
+    effects = rig.tick(40_000)
+    assert of(effects, fx.AskMembers) and not of(effects, fx.Register)
+    effects = rig.hear(group(1))
+    assert of(effects, fx.Fence) and not of(effects, fx.Register)
+
+
 def test_what_was_asked_before_the_registration_says_nothing() -> None:
     rig = ActingRig(0)
     rig.start()
