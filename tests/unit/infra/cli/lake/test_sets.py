@@ -7,6 +7,7 @@ import pytest
 from infra.cli import main
 from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE
 from tests.support.control_history import NAME
+from tests.support.error_line import error_line
 from tests.support.landed_log import command_records, lake_in, land, outcome_records
 from tests.support.made_gold import bring_up, job_of
 from tests.unit.lakehouse.gold.gold_cases import failed_over
@@ -56,9 +57,7 @@ def refused(
     capsys: pytest.CaptureFixture[str], tables: Path, *words: str, code: int = EXIT_FAILED
 ) -> str:
     assert main.main([*words, "--tables", str(tables)]) == code
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    return told
+    return error_line(capsys.readouterr().err)
 
 
 def test_diff_names_the_decision_and_what_it_changed(

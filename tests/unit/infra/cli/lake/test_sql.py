@@ -7,6 +7,7 @@ import pytest
 
 from infra.cli import main
 from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE
+from tests.support.error_line import error_line
 from tests.support.landed_log import command_records, lake_in, land, outcome_records
 from tests.unit.lakehouse.gold.gold_cases import failed_over
 
@@ -30,11 +31,8 @@ def said(capsys: pytest.CaptureFixture[str], tables: Path, *words: str) -> str:
 def refused(
     capsys: pytest.CaptureFixture[str], tables: Path, *words: str, code: int = EXIT_FAILED
 ) -> str:
-    """The one line of an error. A machine that takes its time gets lines of progress before it."""
     assert main.main(["sql", *words, "--tables", str(tables)]) == code
-    told = capsys.readouterr().err.splitlines()
-    (line,) = [line for line in told if not line.endswith(" …")]
-    return line
+    return error_line(capsys.readouterr().err)
 
 
 def test_an_answer_is_a_table_or_json_or_csv(
