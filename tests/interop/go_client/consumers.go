@@ -75,8 +75,10 @@ func (a *application) reply(_ context.Context, message *primitive.MessageExt) co
 	if message.GetKeys() == "-1" {
 		return consumer.ConsumeSuccess
 	}
-	answer, err := consumer.CreateReplyMessage(message, append([]byte("reply to "), message.Body...))
+	// The library takes the body that it is given here for properties, and sends none.
+	answer, err := consumer.CreateReplyMessage(message, nil)
 	if err == nil {
+		answer.Body = append([]byte("reply to "), message.Body...)
 		_, err = a.replier.SendSync(context.Background(), answer)
 	}
 	if err != nil {
