@@ -358,6 +358,99 @@ class PreOnlineWithoutMember(Struct, frozen=True, gc=False):
     tables: bool
 
 
+class EscapeBatch(Struct, frozen=True, gc=False):
+    """What became of messages of one kind that left a set without a master, towards one other
+    set.
+    """
+
+    header: BrokerEventHeader
+    kind: str
+    to_broker_name: str
+    messages: int
+    soft: int
+    failed: int
+    size_bytes: int
+    topics: tuple[str, ...]
+    over_ms: int
+
+
+class EscapeWaits(Struct, frozen=True, gc=False):
+    """Messages are due in a set without a master, and nobody takes them."""
+
+    header: BrokerEventHeader
+    messages: int
+    reasons: tuple[str, ...]
+    waiting: tuple[int, ...]
+
+
+class LockRounds(Struct, frozen=True, gc=False):
+    """What became of locks that clients of one group asked a set without controllers for."""
+
+    header: BrokerEventHeader
+    consumer_group: str
+    rounds: int
+    clients: int
+    queues_won: int
+    queues_lost: int
+    asked: int
+    silent: int
+    over_ms: int
+
+
+class LockVotes(Struct, frozen=True, gc=False):
+    """Votes that a broker gave in rounds of other members of its set, for one group."""
+
+    header: BrokerEventHeader
+    consumer_group: str
+    requests: int
+    queues_given: int
+    queues_refused: int
+    over_ms: int
+
+
+class MemberGroupSeen(Struct, frozen=True, gc=False):
+    """A set whose slaves may act has other members; a name server reports it."""
+
+    header: BrokerEventHeader
+    name_server: str
+    acting_master: bool
+    broker_ids: tuple[int, ...]
+    addresses: tuple[str, ...]
+    left_ids: tuple[int, ...]
+    left_why: tuple[str, ...]
+
+
+class NameServerMinIdChanged(Struct, frozen=True, gc=False):
+    """The smallest id of a set whose slaves may act is another one; a name server reports it."""
+
+    header: BrokerEventHeader
+    name_server: str
+    min_broker_id: int
+    min_address: str
+    offline_address: str
+    told: int
+
+
+class ActingRouteGiven(Struct, frozen=True, gc=False):
+    """A name server shows a slave in the place of the master from now on, and reports it."""
+
+    header: BrokerEventHeader
+    name_server: str
+    acting_broker_id: int
+    acting_address: str
+
+
+class ActingRouteWithdrawn(Struct, frozen=True, gc=False):
+    """A name server shows a slave in the place of the master no more, and reports it."""
+
+    header: BrokerEventHeader
+    name_server: str
+    acting_broker_id: int
+    acting_address: str
+    reason: str
+    given_for_ms: int
+
+
 BrokerEvent = (
     BrokerStarted
     | BrokerStopped
@@ -396,6 +489,14 @@ BrokerEvent = (
     | MasterExpelled
     | PreOnlineOver
     | PreOnlineWithoutMember
+    | EscapeBatch
+    | EscapeWaits
+    | LockRounds
+    | LockVotes
+    | MemberGroupSeen
+    | NameServerMinIdChanged
+    | ActingRouteGiven
+    | ActingRouteWithdrawn
 )
 
 BROKER_EVENTS: tuple[type, ...] = get_args(BrokerEvent)
