@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -151,25 +152,30 @@ def broker_events(lake: Lake) -> dict[str, Events]:
 
 def count_events(lake: Lake) -> int:
     """How many broker events of these kinds have landed; these tables only grow."""
-    return sum(count_rows(lake, table) for table in EVENT_TABLES if _is_there(lake, table))
+    return sum(
+        count_rows(lake, table, opened)
+        for table in EVENT_TABLES
+        if (opened := _opened(lake, table)) is not None
+    )
 
 
 def versions(lake: Lake) -> tuple[int, ...]:
     """Which commits of the tables read here are the last ones: while they stay, nothing is new."""
     always = tuple(open_table(lake, table).version() for table in (BRONZE, DECISIONS))
     return always + tuple(
-        open_table(lake, table).version() if _is_there(lake, table) else -1
+        -1 if (opened := _opened(lake, table)) is None else opened.version()
         for table in EVENT_TABLES
     )
 
 
-def _is_there(lake: Lake, table: TableSpec) -> bool:
-    """Tables of kinds that an older release did not know come with the next landing."""
+def _opened(lake: Lake, table: TableSpec) -> deltalake.DeltaTable | None:
+    """None: a table of a kind that an older release did not know; it comes with the next
+    landing.
+    """
     try:
-        open_table(lake, table)
+        return open_table(lake, table)
     except NotLanded:
-        return False
-    return True
+        return None
 
 
 def _rows(lake: Lake, kind: str, filters: Filters = ()) -> list[dict[str, Any]]:
@@ -177,9 +183,9 @@ def _rows(lake: Lake, kind: str, filters: Filters = ()) -> list[dict[str, Any]]:
     would end every run.
     """
     table = BY_NAME[f"silver/{kind}"]
-    if not _is_there(lake, table):
+    if (opened := _opened(lake, table)) is None:
         return []
-    rows = read(lake, table, filters=filters).to_pylist()
+    rows = read(lake, table, filters=filters, opened=opened).to_pylist()
     return [row for row in rows if first_broken(row, table.checks) is None]
 
 

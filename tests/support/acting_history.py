@@ -12,15 +12,11 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from events.broker_events import (
+from events.acting_events import (
     ActingBegan,
     ActingOver,
     ActingRouteGiven,
     ActingRouteWithdrawn,
-    BrokerEvent,
-    BrokerEventHeader,
-    BrokerStarted,
-    BrokerStopped,
     EscapeBatch,
     EscapeWaits,
     LockRounds,
@@ -31,7 +27,9 @@ from events.broker_events import (
     PreOnlineOver,
     PreOnlineWithoutMember,
 )
+from events.broker_events import BrokerEvent, BrokerStarted, BrokerStopped
 from events.codec import encode
+from events.event_header import BrokerEventHeader
 from lakehouse.tables.specs import snake_case
 from tests.support.control_history import CLUSTER_ID
 from tests.support.landed_log import BEGAN_MS, Record, event_records

@@ -12,6 +12,7 @@ from lakehouse.gold.acting_periods import (
     acting_sets,
     told_until_ms,
 )
+from lakehouse.gold.columns import ACTING_COLUMNS
 from lakehouse.gold.specs import ACTING_PERIODS
 from tests.support.acting_history import (
     LOST,
@@ -57,6 +58,11 @@ def test_what_left_the_set_is_told_by_kind_and_by_set_with_what_came_last() -> N
     assert (row["messages"], row["soft"], row["failed"], row["size_bytes"]) == (6, 1, 2, 60)
     level = row["escaped"][0]
     assert (level["first_ms"], level["last_ms"]) == (at(60.5), at(70.6))
+
+
+def test_every_column_has_its_value() -> None:
+    [row] = periods(one_period())
+    assert [one.name for one in ACTING_COLUMNS if row[one.name] is None] == []
 
 
 def test_what_waited_and_what_was_locked_is_told() -> None:
