@@ -38,7 +38,9 @@ class _Route:
 
 
 class SetFacts:
-    """`name_server`: its address. It remembers the sets that are there, each as it was told last."""
+    """`name_server`: its address. It remembers the sets that are there, each as it was told
+    last.
+    """
 
     def __init__(self, name_server: str) -> None:
         self._name_server = name_server

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from events.broker_events import ActingRouteGiven, MemberGroupSeen
+from events.acting_events import ActingRouteGiven, MemberGroupSeen
 from events.codec import decode
 from processors.nameserver.facts import Fact
 from processors.nameserver.reporting import FACTS_AT_ONCE, SetReporter, shown_address
