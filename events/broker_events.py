@@ -8,17 +8,8 @@ from typing import get_args
 
 from msgspec import Struct
 
-
-class BrokerEventHeader(Struct, frozen=True, gc=False):
-    """Which start of which broker reported an event, and when."""
-
-    event_id: bytes
-    cluster_name: str
-    broker_name: str
-    broker_id: int
-    incarnation: str
-    at_ms: int
-    sequence: int
+from events.acting_events import AboutActing
+from events.event_header import BrokerEventHeader as BrokerEventHeader
 
 
 class BrokerStarted(Struct, frozen=True, gc=False):
@@ -310,54 +301,6 @@ class BrokerConfigChanged(Struct, frozen=True, gc=False):
     counter: int
 
 
-class ActingBegan(Struct, frozen=True, gc=False):
-    """A slave began to act for its master, which is away."""
-
-    header: BrokerEventHeader
-    min_address: str
-
-
-class ActingOver(Struct, frozen=True, gc=False):
-    """A slave acts for its master no more."""
-
-    header: BrokerEventHeader
-    min_broker_id: int
-    min_address: str
-
-
-class MinBrokerIdChanged(Struct, frozen=True, gc=False):
-    """Another broker is the smallest of a set without controllers, as this one sees it."""
-
-    header: BrokerEventHeader
-    min_broker_id: int
-    min_address: str
-
-
-class MasterExpelled(Struct, frozen=True, gc=False):
-    """Name servers dropped a master that lives."""
-
-    header: BrokerEventHeader
-    reason: str
-    fenced: bool
-
-
-class PreOnlineOver(Struct, frozen=True, gc=False):
-    """A broker of a set without controllers knows what became of it meanwhile, and goes online."""
-
-    header: BrokerEventHeader
-    min_broker_id: int
-    left_out: tuple[int, ...]
-
-
-class PreOnlineWithoutMember(Struct, frozen=True, gc=False):
-    """A master on its way back goes on without the link, or without the tables, of a member."""
-
-    header: BrokerEventHeader
-    member_broker_id: int
-    reason: str
-    tables: bool
-
-
 BrokerEvent = (
     BrokerStarted
     | BrokerStopped
@@ -390,12 +333,7 @@ BrokerEvent = (
     | LossNoticed
     | QueueEndsBehind
     | BrokerConfigChanged
-    | ActingBegan
-    | ActingOver
-    | MinBrokerIdChanged
-    | MasterExpelled
-    | PreOnlineOver
-    | PreOnlineWithoutMember
+    | AboutActing
 )
 
 BROKER_EVENTS: tuple[type, ...] = get_args(BrokerEvent)

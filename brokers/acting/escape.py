@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from brokers.acting import effects as fx
 from brokers.acting.backoff import Backoff
+from brokers.acting.counted import EscapeBatches
 from brokers.acting.forms import Kind, is_fixed
 from brokers.acting.outcomes import Put, is_done, put_of
 from brokers.acting.targets import Route, Target, fixed_target, next_target
@@ -88,6 +89,7 @@ class Escape:
         self._said_ms: int | None = None
         self.counts: Counter[Put] = Counter()
         self.by_kind: Counter[Kind] = Counter()
+        self._batches = EscapeBatches()
 
     # -- what goes in ------------------------------------------------------------------------------
 
@@ -170,7 +172,11 @@ class Escape:
                     return effects
                 effects += self._send(item, now_ms, chance)
         self._turn += 1
-        return effects + self._says(now_ms)
+        return effects + self._says(now_ms) + self._batches.due(now_ms)
+
+    def last_batch(self, now_ms: int) -> list[fx.Effect]:
+        """What was counted and not told yet: the acting is over."""
+        return self._batches.due(now_ms, at_once=True)
 
     def _send(self, item: _Item, now_ms: int, chance: float) -> list[fx.Effect]:
         if self._has_local_master():
@@ -215,6 +221,7 @@ class Escape:
         item.token = 0
         put = put_of(code)
         self.counts[put] += 1
+        self._count(item, put)
         if is_done(put):
             self.by_kind[item.kind] += 1
             self._done(item)
@@ -225,6 +232,11 @@ class Escape:
                 self._avoided[item.target.broker_name] = now_ms + AVOID_MS
         self._waits(item, REFUSED if code is not None else put.value, now_ms, chance)
         return put
+
+    def _count(self, item: _Item, put: Put) -> None:
+        if item.target is not None:
+            size = len(item.message.body) + len(item.message.properties)
+            self._batches.put(item.kind, item.target.broker_name, put, size, item.message.topic)
 
     def _done(self, item: _Item) -> None:
         source = self._sources[item.source]

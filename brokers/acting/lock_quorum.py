@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from brokers.acting import effects as fx
+from brokers.acting.counted import LockCounts
 from brokers.acting.lock_messages import LockRequest
 from brokers.service.clients.queue_locks import LOCK_EXPIRES_MS, Queue, QueueLocks
 
@@ -74,6 +75,7 @@ class LockQuorum:
         # (group, queue) -> the round that took it, as long as nothing has renewed it since.
         self._taken: dict[tuple[str, Queue], str] = {}
         self._number = 0
+        self._counts = LockCounts()
 
     # -- of clients --------------------------------------------------------------------------------
 
@@ -119,6 +121,15 @@ class LockQuorum:
         ]
 
     # -- of members --------------------------------------------------------------------------------
+
+    def vote_for(
+        self, request: LockRequest, now_ms: int, connection_id: int = 0
+    ) -> tuple[Queue, ...]:
+        """This broker's vote in a round of another member, which is counted."""
+        given = self.vote(request, now_ms, connection_id)
+        if self._strict:
+            self._counts.voted(request.group, request.queues, given)
+        return given
 
     def vote(self, request: LockRequest, now_ms: int, connection_id: int = 0) -> tuple[Queue, ...]:
         """Local locks: for a client in local mode, or as this broker's vote in a round of its own
@@ -183,7 +194,8 @@ class LockQuorum:
     def tick(self, now_ms: int) -> list[fx.Effect]:
         """Rounds end after a while, whoever has not answered."""
         over = [name for name, one in self._rounds.items() if now_ms - one.begun_ms >= VOTE_WAIT_MS]
-        return [effect for name in over for effect in self._decide(name)]
+        decided = [effect for name in over for effect in self._decide(name)]
+        return decided + self._counts.due(now_ms)
 
     def _decide_early(self, round_id: str) -> list[fx.Effect]:
         """When no answer that is still out could change anything."""
@@ -204,6 +216,14 @@ class LockQuorum:
             if queue in one.votes and len(one.votes[queue]) + 1 >= self._quorum
         )
         lost = tuple(queue for queue in one.own if queue not in won)
+        self._counts.round_over(
+            one.request.group,
+            one.request.client_id,
+            won=len(won),
+            lost=len(one.request.queues) - len(won),
+            asked=len(one.asked) if one.own else 0,
+            silent=len(one.asked) - len(one.answered) if one.own else 0,
+        )
         while len(self._over) >= OVER_MAX:
             del self._over[next(iter(self._over))]
         self._over[round_id] = _Over(one.request, lost)

@@ -91,10 +91,13 @@ def make_acting(
         clock,
         lambda: others_of(membership.replicas, rules.place.broker_id),
         tables.topics.has_queue,
+        report,
     )
     reads = service.pulls.slave_reads
     reads.acts = lambda: roles.acting
     service.may_deliver = shell.may_deliver
+    if service.escape is not None:
+        service.escape.report = report
     name_servers.tell_of_masters(shell.named)
     requests = ActingRequests(shell, roles, reads, locks, config.advertised)
     switch.acts_by(shell, requests.before)

@@ -13,7 +13,8 @@ from lakehouse import wording
 
 Row = Mapping[str, Any]
 
-ADDED = ("observed_ms", "masterless_ms", "unavailable_ms", "failovers", "unmeasured")
+ADDED = ("observed_ms", "masterless_ms", "unavailable_ms", "failovers", "unmeasured", "acting_ms")
+ACTING_HEAD = "a slave acted for"
 HEAD = (
     "day (UTC)",
     "available",
@@ -63,6 +64,11 @@ def availability_text(model: Mapping[str, Any]) -> str:
             "acknowledged of the next; at most so long, because time in which nobody sent is in it"
         )
     ]
+    if model["total"]["acting_ms"]:
+        notes.append(
+            "while a slave acted, clients of a set without controllers could read: nobody could "
+            "write, which is counted as unavailable"
+        )
     if unmeasured:
         notes.append(
             f"of {unmeasured} failovers brokers did not report the messages: they count by the "
@@ -79,7 +85,7 @@ def percent(share: float | None) -> str:
 
 
 def _total(rows: Sequence[Row]) -> dict[str, Any]:
-    total: dict[str, Any] = {name: sum(row[name] for row in rows) for name in ADDED}
+    total: dict[str, Any] = {name: sum(row[name] or 0 for row in rows) for name in ADDED}
     total["availability"] = (
         1 - total["unavailable_ms"] / total["observed_ms"] if total["observed_ms"] else None
     )
@@ -96,9 +102,11 @@ def _set_text(one: Mapping[str, Any]) -> str:
     rows = [(str(day["day"]), *_cells(day)) for day in one["days"]]
     if len(rows) > 1:
         rows.append(("all days", *_cells(one["total"])))
+    head = (*HEAD, ACTING_HEAD) if one["total"]["acting_ms"] else HEAD
+    rows = [row[: len(head)] for row in rows]
     return (
         f"{one['broker_name']}: {percent(one['total']['availability'])} available\n"
-    ) + wording.text_table(HEAD, rows, "  ")
+    ) + wording.text_table(head, rows, "  ")
 
 
 def _cells(row: Row) -> tuple[object, ...]:
@@ -109,6 +117,7 @@ def _cells(row: Row) -> tuple[object, ...]:
         wording.duration(row["unavailable_ms"]),
         wording.duration(row["longest_gap_ms"]),
         row["failovers"],
+        wording.duration(row["acting_ms"]),
     )
 
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from events.topics import COMMANDS_TOPIC
 from lakehouse import wording
+from lakehouse.answers.acting.sets import acting_set_names, is_acting_set
 from lakehouse.errors import NotLanded
 from lakehouse.tables.delta import Filters, milliseconds, read
 from lakehouse.tables.lake import Lake
@@ -49,17 +50,27 @@ def broker_sets(lake: Lake) -> list[str]:
 
 
 def require_set(lake: Lake, broker_name: str) -> None:
-    """Raise `NotLanded` with the known names when no decision names the set."""
+    """Raise `NotLanded` with the known names when no decision names the set, and no broker event
+    of sets without controllers.
+    """
     named = [("broker_name", "=", broker_name)]
-    if not read(lake, DECISIONS, columns=["command_offset"], filters=named).num_rows:
+    decided = read(lake, DECISIONS, columns=["command_offset"], filters=named).num_rows
+    if not decided and not is_acting_set(lake, broker_name):
         raise unknown_set(lake, broker_name)
 
 
 def unknown_set(lake: Lake, broker_name: str) -> NotLanded:
     """The error when no decision about a set was found: it names the known sets."""
+    without = acting_set_names(lake)
+    if broker_name in without:
+        return NotLanded(
+            f"nobody decides about {broker_name}, it has no controllers: 'regent explain "
+            f"{broker_name}' tells when slaves acted for its master"
+        )
+    beside = f"; without controllers: {', '.join(without)}" if without else ""
     return NotLanded(
         f"no decision about broker set {broker_name} has landed; "
-        f"known sets: {', '.join(broker_sets(lake)) or 'none'}"
+        f"known sets: {', '.join(broker_sets(lake)) or 'none'}{beside}"
     )
 
 

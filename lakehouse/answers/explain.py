@@ -1,4 +1,5 @@
-"""Why a broker set has the masters it had: each election with everything that is known about it.
+"""Why a broker set has the masters it had: each election with everything that is known about it,
+and of a set without controllers each time that a slave acted for its master.
 
 Responsible for joining decisions, the evidence in their commands and what brokers reported. Refuses
 to know how these are found (`explain_sources`) and how it looks on a screen (`explain_text`). Times
@@ -10,9 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lakehouse.answers.acting.periods import period_model
+from lakehouse.answers.acting.sets import is_acting_set
 from lakehouse.answers.decisions import Row
 from lakehouse.answers.explain_sources import AFTERMATH_MS, Sources, sources_of
 from lakehouse.errors import NotLanded
+from lakehouse.gold.now import gold_now
+from lakehouse.gold.specs import ACTING_PERIODS
 from lakehouse.tables.lake import Lake
 from lakehouse.tables.specs import CLOCK_SLACK_MS
 
@@ -20,10 +25,12 @@ PHASES = ("detected", "probed", "received", "appended", "applied", "answered", "
 
 
 def explain(lake: Lake, broker_name: str, epoch: int | None = None) -> dict[str, Any]:
-    """Every election of a set, or the one that began master epoch `epoch`.
+    """Every election and every acting period of a set, or the election that began master epoch
+    `epoch`.
 
     Raises `NotLanded` for a set or an epoch that is not known.
     """
+    acting = is_acting_set(lake, broker_name)
     sources = sources_of(lake, broker_name, epoch)
     if epoch not in (None, *sources.epochs):
         raise NotLanded(
@@ -31,7 +38,17 @@ def explain(lake: Lake, broker_name: str, epoch: int | None = None) -> dict[str,
             f"known epochs: {', '.join(map(str, sources.epochs)) or 'none'}"
         )
     asked = [i for i, row in enumerate(sources.elections) if epoch in (None, row["master_epoch"])]
-    return {"broker_name": broker_name, "elections": [_election(i, sources) for i in asked]}
+    periods = (
+        gold_now(lake, [ACTING_PERIODS], broker_name).rows(ACTING_PERIODS)
+        if acting and epoch is None
+        else []
+    )
+    return {
+        "broker_name": broker_name,
+        "without_controllers": acting and not sources.elections,
+        "elections": [_election(i, sources) for i in asked],
+        "acting_periods": [period_model(row) for row in periods],
+    }
 
 
 def _election(index: int, sources: Sources) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from events.outcomes import LABEL_AT_RISK, LABEL_REMEMBERED
 from lakehouse import wording
+from lakehouse.answers.acting.periods import NOBODY_ELECTS, period_text
 from lakehouse.answers.decisions import result_text
 
 VERDICT_WORDS: Mapping[str, str] = {
@@ -36,11 +37,15 @@ VERDICT_WORDS: Mapping[str, str] = {
 
 
 def explain_text(model: Mapping[str, Any]) -> str:
-    """All elections of the model, one paragraph each."""
-    blocks = [_election_text(model["broker_name"], e) for e in model["elections"]]
-    if not blocks:
-        return f"{model['broker_name']}: no election has landed"
-    return "\n\n".join(blocks)
+    """All elections and acting periods of the model by time, one paragraph each."""
+    name = model["broker_name"]
+    told = [(one["at_ms"], _election_text(name, one)) for one in model["elections"]]
+    told += [(one["at_ms"], period_text(name, one)) for one in model["acting_periods"]]
+    blocks = [text for _, text in sorted(told, key=lambda one: one[0])]
+    if model["without_controllers"]:
+        none = [] if blocks else ["no slave has acted yet, as far as was told"]
+        return "\n\n".join([f"{name} {NOBODY_ELECTS}", *blocks, *none])
+    return "\n\n".join(blocks) or f"{name}: no election has landed"
 
 
 def _election_text(broker_name: str, election: Mapping[str, Any]) -> str:

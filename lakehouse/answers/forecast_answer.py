@@ -11,6 +11,8 @@ from typing import Any
 
 from events.topics import COMMANDS_TOPIC
 from lakehouse import wording
+from lakehouse.answers.acting.outlook import outlook, outlook_text
+from lakehouse.answers.acting.sets import known_set
 from lakehouse.answers.decisions import require_set
 from lakehouse.answers.forecast import forecast
 from lakehouse.answers.last_evidence import EVENTS, TABLES, last_words
@@ -18,7 +20,7 @@ from lakehouse.errors import NotLanded
 from lakehouse.gold import progress
 from lakehouse.gold.fold import GoldFold
 from lakehouse.gold.now import gold_now
-from lakehouse.gold.specs import FAILOVERS
+from lakehouse.gold.specs import ACTING_PERIODS, FAILOVERS
 from lakehouse.tables.bronze_log import BronzeLog
 from lakehouse.tables.delta import milliseconds, read
 from lakehouse.tables.lake import Lake
@@ -42,13 +44,18 @@ LIMITS = (
 
 
 def forecast_of(lake: Lake, broker_name: str) -> dict[str, Any]:
-    """The next master, how long it would take, what is at risk. Times in ms, sizes in bytes.
+    """The next master, how long it would take, what is at risk; of a set without controllers who
+    would act. Times in ms, sizes in bytes.
 
     Raises `NotLanded` for a set that is not known, `LakehouseError` when history cannot be read or
     folded.
     """
     require_set(lake, broker_name)
     fold = _newest(lake)
+    known = known_set(lake, broker_name) if broker_name not in fold.folder.state.sets else None
+    if known is not None:
+        periods = gold_now(lake, [ACTING_PERIODS], broker_name).rows(ACTING_PERIODS)
+        return outlook(broker_name, known, periods)
     failovers = gold_now(lake, [FAILOVERS]).rows(FAILOVERS)
     words = last_words({name: _rows(lake, name, broker_name) for name in TABLES})
     model = forecast(fold.folder.state, broker_name, words, failovers)
@@ -57,6 +64,8 @@ def forecast_of(lake: Lake, broker_name: str) -> dict[str, Any]:
 
 def forecast_text(model: Mapping[str, Any]) -> str:
     """The answer for people."""
+    if "without_controllers" in model:
+        return outlook_text(model)
     master = (
         "no master"
         if model["master"] is None

@@ -14,6 +14,7 @@ from xml.sax.saxutils import escape
 
 from lakehouse import wording
 from lakehouse.answers.replica_roles import (
+    ACTING,
     CATCHING_UP,
     DOWN,
     IN_SET,
@@ -42,6 +43,7 @@ SILENCE = "silence before detection"
 UNKNOWN_PHASE = "another phase"
 COLOURS: Mapping[str, tuple[str, str]] = {
     MASTER: ("#1f6f54", "#45b08a"),
+    ACTING: ("#8a6fc0", "#a58be0"),
     IN_SET: ("#a3d4bd", "#28604c"),
     CATCHING_UP: ("#6fa8e0", "#3f7fc4"),
     OUT_OF_SET: ("#e9c58f", "#866637"),

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from lakehouse.answers.acting.periods import masterless_spans
+
 Row = Mapping[str, Any]
 Stretch = dict[str, Any]
 
@@ -19,9 +21,10 @@ MASTER, IN_SET, OUT_OF_SET, UNREGISTERED = (
     "not registered",
 )
 CATCHING_UP, DOWN = "catching up", "down"
+ACTING = "acting for the master"
 ALIVE = "alive, there is no master to follow"
 RESTARTED = "it came back as a new process; nobody told when it died"
-ROLES = (MASTER, IN_SET, CATCHING_UP, OUT_OF_SET, DOWN, UNREGISTERED)
+ROLES = (MASTER, ACTING, IN_SET, CATCHING_UP, OUT_OF_SET, DOWN, UNREGISTERED)
 
 
 def span(row: Row, until_ms: int) -> Stretch:
@@ -47,6 +50,39 @@ def replica_lanes(
             lane = lanes.setdefault(replica["broker_id"], _Lane(replica["broker_id"]))
             lane.live(row, replica, inside, span(row, until_ms))
     return [lanes[broker_id].drawn() for broker_id in sorted(lanes)]
+
+
+def acting_lanes(
+    periods: Sequence[Row], since_ms: int | None, until_ms: int
+) -> list[dict[str, Any]]:
+    """The same of a set without controllers, from rows of `gold/acting_periods`: the master where
+    it is there, and each slave while it acts. `since_ms` None: it is no such set.
+    """
+    if since_ms is None:
+        return []
+    away = masterless_spans(periods, until_ms)
+    begins = [since_ms, *(to_ms for _, to_ms in away)]
+    ends = [*(from_ms for from_ms, _ in away), until_ms]
+    lanes = {0: [_stretch(*ends_of, MASTER) for ends_of in zip(begins, ends, strict=True)]}
+    addresses = {0: ""}
+    for row in sorted(periods, key=lambda one: one["since_ms"]):
+        end = until_ms if row["until_ms"] is None else min(row["until_ms"], until_ms)
+        addresses[row["broker_id"]] = row["address"]
+        lanes.setdefault(row["broker_id"], []).append(
+            _stretch(row["since_ms"], end, ACTING, row["why_begun"])
+        )
+    return [
+        {
+            "broker_id": broker_id,
+            "address": addresses[broker_id],
+            "stretches": [one for one in lanes[broker_id] if one["from_ms"] < one["to_ms"]],
+        }
+        for broker_id in sorted(lanes)
+    ]
+
+
+def _stretch(from_ms: int, to_ms: int, role: str, why: str = "") -> Stretch:
+    return {"from_ms": from_ms, "to_ms": to_ms, "role": role, "epoch": None, "why": why}
 
 
 class _Lane:

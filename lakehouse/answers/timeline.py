@@ -9,14 +9,26 @@ reaches up to, not including, its `to_ms`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from lakehouse import wording
-from lakehouse.answers.replica_roles import replica_lanes, span
+from lakehouse.answers.acting.periods import masterless_spans, span_of
+from lakehouse.answers.replica_roles import acting_lanes, replica_lanes, span
 
 Row = Mapping[str, Any]
 Stretch = dict[str, Any]
 
+
+class Acting(NamedTuple):
+    """Of a set without controllers."""
+
+    periods: Sequence[Row] = ()
+    """Rows of `gold/acting_periods`."""
+    since_ms: int | None = None
+    """When the set was heard of first, ms since 1970-01-01 UTC; None: it is no such set."""
+
+
+NOBODY_ACTED = Acting()
 NO_MASTER, NO_MESSAGE = "no master", "no message acknowledged"
 
 
@@ -27,33 +39,40 @@ def timeline_model(
     elections: Sequence[Row],
     failovers: Sequence[Row],
     until_ms: int,
+    acting: Acting = NOBODY_ACTED,
 ) -> dict[str, Any]:
     """All that gold knows of one set; each argument holds rows of that set alone, in any order.
 
-    `until_ms` is how far history reaches: what still holds is drawn up to there.
+    `until_ms` is how far history reaches: what still holds is drawn up to there. `acting`: of a set
+    without controllers.
     """
     states = sorted(history, key=lambda row: row["from_offset"])
     asked = sorted(elections, key=lambda row: row["offset"])
     return {
         "broker_name": broker_name,
-        "from_ms": states[0]["from_ms"] if states else until_ms,
+        "from_ms": min(
+            [*(row["from_ms"] for row in states[:1]), until_ms, *filter(None, (acting.since_ms,))]
+        ),
         "to_ms": until_ms,
-        "replicas": replica_lanes(states, asked, until_ms),
+        "replicas": [
+            *acting_lanes(acting.periods, acting.since_ms, _led_from(states, until_ms)),
+            *replica_lanes(states, asked, until_ms),
+        ],
+        "acting": [
+            span_of(row, until_ms)
+            for row in sorted(acting.periods, key=lambda row: row["since_ms"])
+        ],
         "sync_state_sets": [
-            {
-                **span(row, until_ms),
-                "epoch": row["sync_state_set_epoch"],
-                "members": list(row["sync_state_set"]),
-                "joined": list(row["joined"]),
-                "left": list(row["left"]),
-                "reason": row["reason"],
-                "offset": row["from_offset"],
-            }
-            for row in sorted(sets, key=lambda row: row["from_offset"])
+            _set(row, until_ms) for row in sorted(sets, key=lambda row: row["from_offset"])
         ],
         "elections": [_election(row) for row in asked],
         "gaps": sorted(
-            (*_masterless(states, until_ms), *_silent(failovers)), key=lambda gap: gap["from_ms"]
+            (
+                *_masterless(states, until_ms),
+                *_silent(failovers),
+                *_without_writes(acting.periods, until_ms),
+            ),
+            key=lambda gap: gap["from_ms"],
         ),
         "failovers": [
             {
@@ -92,6 +111,7 @@ def window(model: Mapping[str, Any], from_ms: int | None, to_ms: int | None) -> 
         "replicas": [one for one in replicas if one["stretches"]],
         "sync_state_sets": _cut(model["sync_state_sets"], first, last),
         "gaps": _cut(model["gaps"], first, last),
+        "acting": _cut(model["acting"], first, last),
         **{
             name: [one for one in model[name] if first <= one["at_ms"] <= last]
             for name in ("elections", "failovers")
@@ -105,6 +125,7 @@ def timeline_text(model: Mapping[str, Any]) -> str:
         *map(_election_line, model["elections"]),
         *map(_set_line, model["sync_state_sets"]),
         *map(_gap_line, model["gaps"]),
+        *map(_acting_line, model["acting"]),
     ]
     rows = [
         (wording.moment(at_ms), what, text)
@@ -116,6 +137,43 @@ def timeline_text(model: Mapping[str, Any]) -> str:
     return (f"{model['broker_name']}, {reach}\n") + wording.text_table(
         ("time (UTC)", "what", "how"), rows, "  "
     )
+
+
+def _led_from(states: Sequence[Row], until_ms: int) -> int:
+    """From when on controllers tell roles; `until_ms` where they never do."""
+    return int(states[0]["from_ms"]) if states else until_ms
+
+
+def _without_writes(periods: Sequence[Row], until_ms: int) -> list[Stretch]:
+    return [
+        {"from_ms": from_ms, "to_ms": to_ms, "kind": NO_MASTER}
+        for from_ms, to_ms in masterless_spans(periods, until_ms)
+    ]
+
+
+def _acting_line(one: Stretch) -> tuple[int, str, str]:
+    lasted = wording.duration(one["to_ms"] - one["from_ms"])
+    over = one["why_over"] or "it lasts"
+    return (
+        one["from_ms"],
+        "acting",
+        (
+            f"broker {one['broker_id']} acts for the master for {lasted}: {one['why_begun']}; "
+            f"{one['messages']} messages left; {over}"
+        ),
+    )
+
+
+def _set(row: Row, until_ms: int) -> Stretch:
+    return {
+        **span(row, until_ms),
+        "epoch": row["sync_state_set_epoch"],
+        "members": list(row["sync_state_set"]),
+        "joined": list(row["joined"]),
+        "left": list(row["left"]),
+        "reason": row["reason"],
+        "offset": row["from_offset"],
+    }
 
 
 def _election(row: Row) -> dict[str, Any]:

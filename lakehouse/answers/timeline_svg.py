@@ -145,7 +145,8 @@ def _role_bars(replica: Row, place: Place) -> list[str]:
 
     def said(one: Row) -> str:
         why = f" ({one['why']})" if one["why"] else ""
-        role = f"{replica['broker_id']}: {one['role']}{why}, epoch {one['epoch']}"
+        epoch = "" if one["epoch"] is None else f", epoch {one['epoch']}"
+        role = f"{replica['broker_id']}: {one['role']}{why}{epoch}"
         return f"{role}\n{when(one)}"
 
     ordered = sorted(replica["stretches"], key=lambda one: one["role"] == MASTER)

@@ -6,12 +6,13 @@ the answer cannot know. Refuses to know the rules (`what_if_rules`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from events.topics import COMMANDS_TOPIC
 from lakehouse import wording
+from lakehouse.answers.acting.sets import acting_set_names
 from lakehouse.answers.what_if import SAME, Incident, Replay, totals
 from lakehouse.answers.what_if_rules import POLICIES, Silence, Timers
 from lakehouse.errors import NotLanded
@@ -53,8 +54,8 @@ def what_if(
     Raises `NotLanded` when no decision has landed, `LakehouseError` when history cannot be read or
     folded.
     """
-    log = BronzeLog(lake, COMMANDS_TOPIC)
-    if not log.end:
+    log, without = BronzeLog(lake, COMMANDS_TOPIC), acting_set_names(lake)
+    if not log.end and not without:
         raise NotLanded("no decision has landed yet")
     failovers = gold_now(lake, [FAILOVERS])
     known = silences(lake)
@@ -69,8 +70,22 @@ def what_if(
         "incidents": [_document(one) for one in found],
         "totals": totals(found),
         "silences_known": sum(map(len, known.values())),
-        "limits": list(LIMITS),
+        "without_controllers": without,
+        "limits": [*LIMITS, *_without_elections(without)],
     }
+
+
+def _without_elections(names: Sequence[str]) -> list[str]:
+    """What the answer does not speak of."""
+    if not names:
+        return []
+    return [
+        (
+            f"Without controllers, and so without elections: {', '.join(names)}. No timer and no "
+            "policy of a controller changes what happens there; when a slave acts is said by "
+            "brokerNotActiveTimeoutMillis of its brokers."
+        )
+    ]
 
 
 def time_of(lake: Lake, *, offset: int | None = None, at_ms: int | None = None) -> int | None:

@@ -1,32 +1,42 @@
-"""How long each set could take messages on each day, from masterships and failovers.
+"""How long each set could take messages on each day, from masterships, failovers and acting
+periods.
 
 Responsible for `gold/availability`: for cutting gaps by days (UTC) and for counting each moment
 once.
-Refuses to know broker events: what they say of a failover stands in its row.
+Refuses to know broker events: what they say of a failover stands in its row, and of a set without
+controllers in `ActingSet`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from types import MappingProxyType
 
+from lakehouse.gold.acting_periods import ActingSet
 from lakehouse.gold.masterships import Mastership
 from lakehouse.gold.spans import Row
 
 DAY_MS = 86_400_000
 FIRST_DAY = date(1970, 1, 1)
 
+NO_ACTING_SETS: Mapping[tuple[str, str], ActingSet] = MappingProxyType({})
+
 Stretch = tuple[int, int]
 """Beginning and end, ms since 1970-01-01 UTC; the end is not in it."""
 
 
 def availability_rows(
-    found: Iterable[Mastership], failovers: Iterable[Row], until_ms: int
+    found: Iterable[Mastership],
+    failovers: Iterable[Row],
+    until_ms: int,
+    acting: Mapping[tuple[str, str], ActingSet] = NO_ACTING_SETS,
 ) -> list[Row]:
     """One row for each set and each day on which it was in service, ascending by set and day.
 
     `until_ms` is how far history reaches, ms since 1970-01-01 UTC: a set without a master at its
-    end counts as unavailable up to there.
+    end counts as unavailable up to there. `acting`: sets without controllers, by cluster and name;
+    one that controllers lead later is in both.
     """
     masterships: dict[tuple[str, str], list[Mastership]] = {}
     for one in found:
@@ -36,17 +46,28 @@ def availability_rows(
         changes.setdefault((row["cluster_id"], row["broker_name"]), []).append(row)
     return [
         row
-        for key in sorted(masterships)
-        for row in _of_set(key, masterships[key], changes.get(key, []), until_ms)
+        for key in sorted({*masterships, *acting})
+        for row in _of_set(
+            key, masterships.get(key, []), changes.get(key, []), until_ms, acting.get(key)
+        )
     ]
 
 
 def _of_set(
-    key: tuple[str, str], found: Sequence[Mastership], failovers: Sequence[Row], until_ms: int
+    key: tuple[str, str],
+    found: Sequence[Mastership],
+    failovers: Sequence[Row],
+    until_ms: int,
+    acting: ActingSet | None,
 ) -> Iterator[Row]:
-    service = _service(found, until_ms)
-    masterless = _within(_masterless(found, until_ms), service)
-    unavailable = _within([*_masterless(found, until_ms), *_silent(failovers)], service)
+    of_acting = _service_of(acting, found)
+    service = [*of_acting, *_service(found, until_ms)]
+    away = _masterless(found, until_ms)
+    if acting is not None:
+        away += _within(acting.masterless, of_acting)
+    masterless = _within(away, service)
+    unavailable = _within([*away, *_silent(failovers)], service)
+    acted = _by_day(_within(() if acting is None else acting.acting, of_acting))
     decided: dict[int, list[Row]] = {}
     for row in failovers:
         decided.setdefault(row["at_ms"] // DAY_MS, []).append(row)
@@ -64,7 +85,16 @@ def _of_set(
             "longest_gap_ms": max(lost, default=0),
             "failovers": len(decided.get(day, ())),
             "unmeasured": sum(row["unavailable_ms"] is None for row in decided.get(day, ())),
+            "acting_ms": sum(acted.get(day, ())),
         }
+
+
+def _service_of(acting: ActingSet | None, found: Sequence[Mastership]) -> list[Stretch]:
+    """The time of a set without controllers: until controllers lead it, if they ever do."""
+    if acting is None:
+        return []
+    end_ms = min([acting.until_ms, *(one.at_ms for one in found[:1])])
+    return [(acting.since_ms, end_ms)] if acting.since_ms < end_ms else []
 
 
 def _service(found: Sequence[Mastership], until_ms: int) -> list[Stretch]:
@@ -83,7 +113,7 @@ def _service(found: Sequence[Mastership], until_ms: int) -> list[Stretch]:
 
 def _masterless(found: Sequence[Mastership], until_ms: int) -> list[Stretch]:
     starts: list[int] = [one.at_ms for one in found[1:]]
-    following = [*starts, until_ms]
+    following = [*starts, *([until_ms] if found else [])]
     return [
         (one.end_ms, next_ms)
         for one, next_ms in zip(found, following, strict=True)

@@ -134,7 +134,7 @@ class GoldJob:
             at.nothing_new_in = versions
             return at, Step(0, 0, at.mark)
         if at.events is None or event_rows != at.mark.event_rows:
-            at.events = source.failover_events(self._lake)
+            at.events = source.broker_events(self._lake)
         fold = at.fold.ahead()
         changes, passed = self._folded(fold, piece)
         self._require_own(changes)

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from lakehouse import wording
 from lakehouse.errors import NotLanded
 from lakehouse.gold import progress, source
+from lakehouse.gold.acting_periods import told_until_ms
 from lakehouse.gold.fold import GoldFold
 from lakehouse.gold.progress import Progress
 from lakehouse.gold.rows import OUTAGE_TABLES, Carry, decided_rows, outage_rows
@@ -40,9 +41,11 @@ class GoldNow:
 
     tables: Mapping[str, pa.Table]
     offset: int
-    """The last command whose effect is in them."""
+    """The last command whose effect is in them; -1 where no controller has decided anything."""
     at_ms: int
-    """When the log took it, ms since 1970-01-01 UTC."""
+    """When the log took it, ms since 1970-01-01 UTC; without one, when the newest event of a set
+    without controllers happened.
+    """
     folded: int
     """Commands that were folded for this answer, because the gold tables do not hold them."""
     waiting: int
@@ -70,6 +73,8 @@ class GoldNow:
             if self.waiting
             else ""
         )
+        if self.offset < 0:
+            return f"up to the newest broker event, of {wording.moment(self.at_ms)} UTC{waits}"
         return f"up to command {self.offset} of {wording.moment(self.at_ms)} UTC{waits}"
 
 
@@ -96,6 +101,7 @@ def gold_settled(lake: Lake, tables: Sequence[GoldTableSpec]) -> GoldNow | None:
     kept, decisions = _kept(lake, tables)
     if (
         kept is None
+        or kept.offset < 0  # How far broker events reach is not kept.
         or source.next_piece(lake, decisions, kept.offset, 1).records
         or source.count_events(lake) != kept.event_rows
     ):
@@ -141,13 +147,16 @@ def _now(
     fold, carry = _begun(kept)
     wanted = {table.name for table in tables}
     newer, carry = _folded_on(lake, decisions, fold, carry, wanted)
+    at_ms = fold.at_ms
     if fold.folder.offset < 0:
-        raise NotLanded("no decision has landed yet")
+        at_ms = told_until_ms(source.broker_events(lake))
+        if not at_ms:
+            raise NotLanded("no decision has landed yet")
     behind = (
         fold.folder.offset > start or kept is None or source.count_events(lake) != kept.event_rows
     )
     if behind and not wanted.isdisjoint(OUTAGE_TABLES):
-        _note(newer, outage_rows(carry.masterships, source.failover_events(lake), fold.at_ms))
+        _note(newer, outage_rows(carry.masterships, source.broker_events(lake), fold.at_ms))
     found = {
         table.name: _table(lake, table, kept, newer.get(table.name, {}), broker_name)
         for table in tables
@@ -155,7 +164,7 @@ def _now(
     return GoldNow(
         found,
         fold.folder.offset,
-        fold.at_ms,
+        at_ms,
         fold.folder.offset - start,
         _waiting(lake, fold.folder.offset),
     )

@@ -10,6 +10,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lakehouse.gold import specs
+from lakehouse.gold.acting_periods import acting_period_rows, acting_sets
 from lakehouse.gold.availability import availability_rows
 from lakehouse.gold.elections import election_rows, refused_rows
 from lakehouse.gold.failovers import Events, at_risk_rows, failover_rows
@@ -32,7 +33,12 @@ SPAN_BUILDERS = {
     specs.BROKER_IDENTITY.name: identity_rows,
 }
 
-OUTAGE_TABLES = (specs.FAILOVERS.name, specs.MESSAGES_AT_RISK.name, specs.AVAILABILITY.name)
+OUTAGE_TABLES = (
+    specs.FAILOVERS.name,
+    specs.MESSAGES_AT_RISK.name,
+    specs.AVAILABILITY.name,
+    specs.ACTING_PERIODS.name,
+)
 """Tables of which every run gives all rows, because broker events come late."""
 
 
@@ -58,8 +64,9 @@ def gold_rows(
     """Rows to put in place by the key of each table, and the carry of the next run.
 
     `changes` are of one cluster and follow those that `carry` was made from; `events` are all
-    broker events of the kinds that failovers need, by cluster id; `until_ms` is how far history
-    reaches, ms since 1970-01-01 UTC. In pieces or at once, the tables end up the same.
+    broker events of the kinds that failovers and acting periods need, by cluster id; `until_ms` is
+    how far history reaches, ms since 1970-01-01 UTC. In pieces or at once, the tables end up the
+    same.
     """
     rows, carry = decided_rows(changes, Carry() if carry is None else carry)
     return {**rows, **outage_rows(carry.masterships, events, until_ms)}, carry
@@ -90,10 +97,14 @@ def outage_rows(
     are made of all masterships.
     """
     failovers = failover_rows(found, events)
+    acting = acting_period_rows(events)
     return {
         specs.FAILOVERS.name: failovers,
         specs.MESSAGES_AT_RISK.name: at_risk_rows(found, failovers),
-        specs.AVAILABILITY.name: availability_rows(found, failovers, until_ms),
+        specs.AVAILABILITY.name: availability_rows(
+            found, failovers, until_ms, acting_sets(events, acting)
+        ),
+        specs.ACTING_PERIODS.name: acting,
     }
 
 

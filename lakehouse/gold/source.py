@@ -12,20 +12,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from events.topics import COMMANDS_TOPIC
-from lakehouse.errors import LakehouseError
+from lakehouse.errors import LakehouseError, NotLanded
+from lakehouse.gold.acting_periods import ACTING_KINDS, OF_ALL_SETS, OF_SUCH_SETS
 from lakehouse.gold.failovers import EVENT_KINDS, Events
 from lakehouse.gold.fold import Published, Record, published_of
 from lakehouse.gold.progress import NOTHING_TAKEN, Taken
 from lakehouse.tables.delta import Filters, count_rows, milliseconds, open_table, read
 from lakehouse.tables.lake import Lake
 from lakehouse.tables.row_checks import first_broken
-from lakehouse.tables.specs import BRONZE, BY_NAME, DECISIONS
+from lakehouse.tables.specs import BRONZE, BY_NAME, DECISIONS, TableSpec
 
-EVENT_TABLES = tuple(BY_NAME[f"silver/{kind}"] for kind in EVENT_KINDS)
+EVENT_TABLES = tuple(BY_NAME[f"silver/{kind}"] for kind in (*EVENT_KINDS, *ACTING_KINDS))
 PUBLISHED_COLUMNS = (
     "command_offset",
     "log_offset",
@@ -137,28 +139,53 @@ def _highest(offsets: pa.ChunkedArray) -> int | None:
     return None if last is None else int(last)
 
 
-def failover_events(lake: Lake) -> dict[str, Events]:
-    """All broker events that failovers rest on, as `failover_rows` wants them."""
-    found = {kind: _rows(lake, kind) for kind in EVENT_KINDS}
+def broker_events(lake: Lake) -> dict[str, Events]:
+    """All broker events that failovers and acting periods rest on, as `failover_rows` and
+    `acting_period_rows` want them.
+    """
+    found = {kind: _rows(lake, kind) for kind in (*EVENT_KINDS, *OF_SUCH_SETS)}
+    names = sorted({row["broker_name"] for kind in OF_SUCH_SETS for row in found[kind]})
+    of_them: Filters = [("broker_name", "in", names)]
+    found |= {kind: _rows(lake, kind, of_them) if names else [] for kind in OF_ALL_SETS}
     return {str(lake.cluster_id): found}
 
 
 def count_events(lake: Lake) -> int:
     """How many broker events of these kinds have landed; these tables only grow."""
-    return sum(count_rows(lake, table) for table in EVENT_TABLES)
+    return sum(
+        count_rows(lake, table, opened)
+        for table in EVENT_TABLES
+        if (opened := _opened(lake, table)) is not None
+    )
 
 
 def versions(lake: Lake) -> tuple[int, ...]:
     """Which commits of the tables read here are the last ones: while they stay, nothing is new."""
-    return tuple(open_table(lake, table).version() for table in (BRONZE, DECISIONS, *EVENT_TABLES))
+    always = tuple(open_table(lake, table).version() for table in (BRONZE, DECISIONS))
+    return always + tuple(
+        -1 if (opened := _opened(lake, table)) is None else opened.version()
+        for table in EVENT_TABLES
+    )
 
 
-def _rows(lake: Lake, kind: str) -> list[dict[str, Any]]:
+def _opened(lake: Lake, table: TableSpec) -> deltalake.DeltaTable | None:
+    """None: a table of a kind that an older release did not know; it comes with the next
+    landing.
+    """
+    try:
+        return open_table(lake, table)
+    except NotLanded:
+        return None
+
+
+def _rows(lake: Lake, kind: str, filters: Filters = ()) -> list[dict[str, Any]]:
     """Without rows that landed before their table asked what it asks now: times that no clock has
     would end every run.
     """
     table = BY_NAME[f"silver/{kind}"]
-    rows = read(lake, table).to_pylist()
+    if (opened := _opened(lake, table)) is None:
+        return []
+    rows = read(lake, table, filters=filters, opened=opened).to_pylist()
     return [row for row in rows if first_broken(row, table.checks) is None]
 
 

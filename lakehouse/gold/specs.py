@@ -16,6 +16,19 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from lakehouse.gold.columns import (
+    ACTING_COLUMNS,
+    CANDIDATE,
+    EVIDENCE,
+    FLAG,
+    IDS,
+    LONG,
+    PHASE,
+    REPLICA,
+    STAMPS,
+    TEXT,
+    TRUNCATION,
+)
 from lakehouse.tables.columns import Column
 from lakehouse.tables.row_checks import AtLeast, Present, TextLength
 from lakehouse.tables.specs import TABLE_PROPERTIES, TableSpec
@@ -24,52 +37,6 @@ FOREVER = None
 
 # Rows are replaced, so Delta must allow it; all else is as below.
 GOLD_PROPERTIES: Mapping[str, str] = {**TABLE_PROPERTIES, "delta.appendOnly": "false"}
-
-_TEXT, _LONG, _FLAG = pa.string(), pa.int64(), pa.bool_()
-_IDS = pa.list_(pa.int64())
-_STAMPS = pa.map_(pa.string(), pa.int64())
-
-
-def _struct(**fields: pa.DataType) -> pa.DataType:
-    return pa.struct([pa.field(name, kind) for name, kind in fields.items()])
-
-
-REPLICA = _struct(
-    broker_id=_LONG,
-    address=_TEXT,
-    ha_address=_TEXT,
-    incarnation=_TEXT,
-    clean=_FLAG,
-    is_regent=_FLAG,
-    is_registered=_FLAG,
-    last_epoch=_LONG,
-    end_offset=_LONG,
-)
-EVIDENCE = _struct(
-    broker_id=_LONG,
-    alive=_FLAG,
-    reason=_TEXT,
-    silent_ms=_LONG,
-    epoch=_LONG,
-    max_offset=_LONG,
-    confirm_offset=_LONG,
-    election_priority=_LONG,
-    incarnation=_TEXT,
-)
-CANDIDATE = _struct(
-    broker_id=_LONG,
-    address=_TEXT,
-    in_set=_FLAG,
-    alive=_FLAG,
-    clean=_FLAG,
-    epoch=_LONG,
-    max_offset=_LONG,
-    election_priority=_LONG,
-    chosen=_FLAG,
-    verdict=_TEXT,
-)
-PHASE = _struct(phase=_TEXT, at_ms=_LONG, took_ms=_LONG)
-TRUNCATION = _struct(broker_id=_LONG, from_offset=_LONG, to_offset=_LONG, at_ms=_LONG, reason=_TEXT)
 
 
 @dataclass(frozen=True)
@@ -90,50 +57,50 @@ def _null(name: str, kind: pa.DataType, meaning: str) -> Column:
     return Column(name, kind, meaning, nullable=True)
 
 
-CLUSTER = Column("cluster_id", _TEXT, "The cluster that decided; empty before it was formed.")
-SET_NAME = Column("broker_name", _TEXT, "Name of the broker set.")
+CLUSTER = Column("cluster_id", TEXT, "The cluster that decided; empty before it was formed.")
+SET_NAME = Column("broker_name", TEXT, "Name of the broker set.")
 SPAN = (
-    Column("from_offset", _LONG, "Offset of the command from which on the row holds."),
-    Column("from_ms", _LONG, "When the log took that command, ms since 1970-01-01 UTC."),
+    Column("from_offset", LONG, "Offset of the command from which on the row holds."),
+    Column("from_ms", LONG, "When the log took that command, ms since 1970-01-01 UTC."),
     _null(
         "to_offset",
-        _LONG,
+        LONG,
         "Offset of the command from which on it holds no more; null while it holds.",
     ),
     _null(
         "to_ms",
-        _LONG,
+        LONG,
         "When the log took that command, ms since 1970-01-01 UTC; null while it holds.",
     ),
 )
 DECIDED = (
-    Column("offset", _LONG, "Offset of the command."),
-    Column("at_ms", _LONG, "When the log took it, ms since 1970-01-01 UTC."),
+    Column("offset", LONG, "Offset of the command."),
+    Column("at_ms", LONG, "When the log took it, ms since 1970-01-01 UTC."),
 )
 STATE = (
-    Column("cluster_name", _TEXT, "RocketMQ's cluster name of the set."),
-    _null("master_broker_id", _LONG, "The master; null when there is none."),
-    _null("master_address", _TEXT, "Its address, host:port."),
-    Column("master_epoch", _LONG, "Master epoch; a clearing raises it as well."),
-    Column("highest_epoch_seen", _LONG, "Highest epoch that anyone reported or that was given."),
-    Column("sync_state_set", _IDS, "Members of the SyncStateSet, ascending."),
-    Column("sync_state_set_epoch", _LONG, "Epoch of the SyncStateSet."),
-    Column("next_broker_id", _LONG, "Id that the next new replica gets."),
+    Column("cluster_name", TEXT, "RocketMQ's cluster name of the set."),
+    _null("master_broker_id", LONG, "The master; null when there is none."),
+    _null("master_address", TEXT, "Its address, host:port."),
+    Column("master_epoch", LONG, "Master epoch; a clearing raises it as well."),
+    Column("highest_epoch_seen", LONG, "Highest epoch that anyone reported or that was given."),
+    Column("sync_state_set", IDS, "Members of the SyncStateSet, ascending."),
+    Column("sync_state_set_epoch", LONG, "Epoch of the SyncStateSet."),
+    Column("next_broker_id", LONG, "Id that the next new replica gets."),
     Column(
         "replicas",
         pa.list_(REPLICA),
         "Every replica as last registered, ascending by id; offsets in bytes.",
     ),
-    Column("unclean_members", _IDS, "Members that left by an unclean start and are not back."),
+    Column("unclean_members", IDS, "Members that left by an unclean start and are not back."),
     Column(
         "master_restarted",
-        _FLAG,
+        FLAG,
         "Whether the recorded master registered anew and waits for an election.",
     ),
-    Column("has_had_master", _FLAG, "Whether the set ever had a master since it was last empty."),
-    Column("at_risk", _FLAG, "Whether the mastership may lack acknowledged messages."),
-    Column("imported", _FLAG, "Whether it stands as another controller left it."),
-    Column("tombstone", _FLAG, "Whether every replica was cleaned."),
+    Column("has_had_master", FLAG, "Whether the set ever had a master since it was last empty."),
+    Column("at_risk", FLAG, "Whether the mastership may lack acknowledged messages."),
+    Column("imported", FLAG, "Whether it stands as another controller left it."),
+    Column("tombstone", FLAG, "Whether every replica was cleaned."),
 )
 _SPAN_CHECKS = (AtLeast("from_offset", 0), AtLeast("to_offset", 1))
 _SET_KEY = ("cluster_id", "broker_name")
@@ -161,18 +128,18 @@ BROKER_SET_HISTORY = GoldTableSpec(
         CLUSTER,
         SET_NAME,
         *SPAN,
-        Column("kind", _TEXT, "Kind of the command that led to it."),
-        Column("cause", _TEXT, "Cause that its issuer gave."),
-        Column("term", _LONG, "Controller term in which it was decided."),
+        Column("kind", TEXT, "Kind of the command that led to it."),
+        Column("cause", TEXT, "Cause that its issuer gave."),
+        Column("term", LONG, "Controller term in which it was decided."),
         _null(
             "refusal",
-            _TEXT,
+            TEXT,
             "Refusal, when a refused command changed the set all the same; else null.",
         ),
-        Column("digest", _TEXT, "Chained digest after the command, 64 hex digits."),
+        Column("digest", TEXT, "Chained digest after the command, 64 hex digits."),
         _null(
             "digest_agrees",
-            _FLAG,
+            FLAG,
             "Whether the controller published that digest; null when nothing was published yet.",
         ),
         *STATE,
@@ -192,18 +159,18 @@ ELECTIONS = GoldTableSpec(
         CLUSTER,
         SET_NAME,
         *DECIDED,
-        Column("term", _LONG, "Controller term in which it was decided."),
-        Column("issuer", _TEXT, "Controller that appended the command."),
-        _null("requested_by", _TEXT, "Who asked that controller; null when it acted by itself."),
-        Column("cause", _TEXT, "Why an election was asked for."),
-        _null("designated_broker_id", _LONG, "The replica that an operator named; null when none."),
-        Column("accepted", _FLAG, "Whether it was decided as asked."),
-        _null("refusal", _TEXT, "Why not; null when it was."),
-        Column("code", _LONG, "RocketMQ response code."),
-        Column("labels", pa.list_(_TEXT), "AT_RISK, DESIGNATED, REMEMBERED, REPEAT, UNCLEAN."),
-        _null("previous_master", _LONG, "Master before; null when there was none."),
-        Column("previous_epoch", _LONG, "Master epoch before."),
-        Column("previous_set", _IDS, "SyncStateSet before."),
+        Column("term", LONG, "Controller term in which it was decided."),
+        Column("issuer", TEXT, "Controller that appended the command."),
+        _null("requested_by", TEXT, "Who asked that controller; null when it acted by itself."),
+        Column("cause", TEXT, "Why an election was asked for."),
+        _null("designated_broker_id", LONG, "The replica that an operator named; null when none."),
+        Column("accepted", FLAG, "Whether it was decided as asked."),
+        _null("refusal", TEXT, "Why not; null when it was."),
+        Column("code", LONG, "RocketMQ response code."),
+        Column("labels", pa.list_(TEXT), "AT_RISK, DESIGNATED, REMEMBERED, REPEAT, UNCLEAN."),
+        _null("previous_master", LONG, "Master before; null when there was none."),
+        Column("previous_epoch", LONG, "Master epoch before."),
+        Column("previous_set", IDS, "SyncStateSet before."),
         Column(
             "evidence",
             pa.list_(EVIDENCE),
@@ -214,19 +181,19 @@ ELECTIONS = GoldTableSpec(
             pa.list_(CANDIDATE),
             "Each replica with the rule that chose or rejected it.",
         ),
-        _null("winner", _LONG, "The new master; null when there is none."),
-        _null("winner_address", _TEXT, "Its address, host:port."),
-        _null("master_epoch", _LONG, "The epoch that began."),
-        _null("sync_state_set", _IDS, "Members of the set that began."),
+        _null("winner", LONG, "The new master; null when there is none."),
+        _null("winner_address", TEXT, "Its address, host:port."),
+        _null("master_epoch", LONG, "The epoch that began."),
+        _null("sync_state_set", IDS, "Members of the set that began."),
         Column(
             "reason",
-            _TEXT,
+            TEXT,
             "In few words why it ended so: rules that beat the others, or the refusal.",
         ),
         Column(
-            "phases", _STAMPS, "Phase -> ms since 1970-01-01 UTC, as the controller stamped them."
+            "phases", STAMPS, "Phase -> ms since 1970-01-01 UTC, as the controller stamped them."
         ),
-        _null("took_ms", _LONG, "From the first to the last phase, ms; null without phases."),
+        _null("took_ms", LONG, "From the first to the last phase, ms; null without phases."),
     ),
     key=("cluster_id", "offset"),
     checks=(
@@ -247,32 +214,32 @@ FAILOVERS = GoldTableSpec(
     columns=(
         CLUSTER,
         SET_NAME,
-        Column("new_epoch", _LONG, "Master epoch that began."),
+        Column("new_epoch", LONG, "Master epoch that began."),
         *DECIDED,
-        Column("cause", _TEXT, "Cause of the election."),
-        Column("labels", pa.list_(_TEXT), "Labels of the election."),
-        Column("old_epoch", _LONG, "Master epoch that ended."),
-        Column("old_master", _LONG, "Its master."),
-        Column("new_master", _LONG, "The new master, possibly the same replica."),
+        Column("cause", TEXT, "Cause of the election."),
+        Column("labels", pa.list_(TEXT), "Labels of the election."),
+        Column("old_epoch", LONG, "Master epoch that ended."),
+        Column("old_master", LONG, "Its master."),
+        Column("new_master", LONG, "The new master, possibly the same replica."),
         Column(
             "masterless_ms",
-            _LONG,
+            LONG,
             "Between the clearing of the old master and the election, ms; 0 when one decision "
             "did both.",
         ),
         _null(
             "last_message_ms",
-            _LONG,
+            LONG,
             "Store time of the last message below the new epoch in the new master's log.",
         ),
         _null(
             "first_acknowledged_ms",
-            _LONG,
+            LONG,
             "When the new master acknowledged its first message in the new epoch.",
         ),
         _null(
             "unavailable_ms",
-            _LONG,
+            LONG,
             "From that last to that first message, ms: also holds time in which nobody sent. "
             "Null unless both are known.",
         ),
@@ -288,7 +255,7 @@ FAILOVERS = GoldTableSpec(
         ),
         Column(
             "truncated_bytes",
-            _LONG,
+            LONG,
             "Sum over these, bytes; the same message counts once for each log that lost it.",
         ),
     ),
@@ -309,16 +276,16 @@ SYNC_STATE_SET_INTERVALS = GoldTableSpec(
         CLUSTER,
         SET_NAME,
         *SPAN,
-        Column("sync_state_set_epoch", _LONG, "Epoch of the SyncStateSet."),
-        Column("sync_state_set", _IDS, "Members, ascending; empty when nobody is left."),
-        Column("joined", _IDS, "Who was not in the one before."),
-        Column("left", _IDS, "Who was in the one before and is no more."),
+        Column("sync_state_set_epoch", LONG, "Epoch of the SyncStateSet."),
+        Column("sync_state_set", IDS, "Members, ascending; empty when nobody is left."),
+        Column("joined", IDS, "Who was not in the one before."),
+        Column("left", IDS, "Who was in the one before and is no more."),
         Column(
             "reason",
-            _TEXT,
+            TEXT,
             "ELECTED, IMPORTED, PROPOSED, LOSS_PROVEN, WENT_BACK, UNCLEAN_START or CLEANED.",
         ),
-        Column("missing", _IDS, "Replicas registered when it began that are not in it."),
+        Column("missing", IDS, "Replicas registered when it began that are not in it."),
     ),
     key=(*_SET_KEY, "from_offset"),
     checks=(*_SPAN_CHECKS, AtLeast("sync_state_set_epoch", 0)),
@@ -337,29 +304,35 @@ AVAILABILITY = GoldTableSpec(
         Column("day", pa.date32(), "The day, UTC."),
         Column(
             "observed_ms",
-            _LONG,
+            LONG,
             "Time of the day in which the set was in service, ms: from its first master until it "
             "was cleaned, at most up to where history reaches.",
         ),
         Column(
             "masterless_ms",
-            _LONG,
+            LONG,
             "Of that, time without a master by decision, ms: what is certain at least.",
         ),
         Column(
             "unavailable_ms",
-            _LONG,
+            LONG,
             "Of that, time without a master or between last and first message of a failover, ms, "
             "each moment once: at most so long, for an idle set counts until its next message.",
         ),
         Column("availability", pa.float64(), "1 - unavailable_ms / observed_ms."),
-        Column("longest_gap_ms", _LONG, "Longest stretch unavailable within the day, ms."),
-        Column("failovers", _LONG, "Failovers decided on the day."),
+        Column("longest_gap_ms", LONG, "Longest stretch unavailable within the day, ms."),
+        Column("failovers", LONG, "Failovers decided on the day."),
         Column(
             "unmeasured",
-            _LONG,
+            LONG,
             "Of these, those of which the brokers' messages are not known: they count by "
             "masterless time alone.",
+        ),
+        _null(
+            "acting_ms",
+            LONG,
+            "Of the time observed, what slaves acted for their master, ms: clients could read and "
+            "not write. 0 of sets that controllers lead; null in rows of earlier releases.",
         ),
     ),
     key=(*_SET_KEY, "day"),
@@ -373,18 +346,18 @@ REFUSED_COMMANDS = GoldTableSpec(
     columns=(
         CLUSTER,
         *DECIDED,
-        Column("kind", _TEXT, "Kind of the command; Unreadable for bytes that are none."),
-        _null("broker_name", _TEXT, "Set that it was about."),
-        Column("refusal", _TEXT, "Why it was refused."),
-        Column("code", _LONG, "RocketMQ response code."),
-        Column("cause", _TEXT, "Cause that its issuer gave."),
-        _null("issuer", _TEXT, "Controller that appended it; null when unreadable."),
-        _null("requested_by", _TEXT, "Who asked that controller."),
-        _null("command_term", _LONG, "Term that the issuer believed in; null when unreadable."),
-        Column("term", _LONG, "Term in force."),
+        Column("kind", TEXT, "Kind of the command; Unreadable for bytes that are none."),
+        _null("broker_name", TEXT, "Set that it was about."),
+        Column("refusal", TEXT, "Why it was refused."),
+        Column("code", LONG, "RocketMQ response code."),
+        Column("cause", TEXT, "Cause that its issuer gave."),
+        _null("issuer", TEXT, "Controller that appended it; null when unreadable."),
+        _null("requested_by", TEXT, "Who asked that controller."),
+        _null("command_term", LONG, "Term that the issuer believed in; null when unreadable."),
+        Column("term", LONG, "Term in force."),
         Column(
             "changed",
-            _FLAG,
+            FLAG,
             "Whether it changed the set all the same: a dead master is cleared although nobody "
             "can follow.",
         ),
@@ -400,11 +373,11 @@ CONTROLLER_TERMS = GoldTableSpec(
     meaning="Which controller decided between which offsets and times.",
     columns=(
         CLUSTER,
-        Column("term", _LONG, "The term."),
+        Column("term", LONG, "The term."),
         *SPAN,
-        Column("controller_id", _TEXT, "The controller that claimed it."),
-        Column("controller_address", _TEXT, "Its address, host:port."),
-        Column("release", _TEXT, "Its release."),
+        Column("controller_id", TEXT, "The controller that claimed it."),
+        Column("controller_address", TEXT, "Its address, host:port."),
+        Column("release", TEXT, "Its release."),
     ),
     key=("cluster_id", "term"),
     checks=(*_SPAN_CHECKS, AtLeast("term", 1)),
@@ -420,15 +393,15 @@ BROKER_IDENTITY = GoldTableSpec(
     columns=(
         CLUSTER,
         SET_NAME,
-        Column("broker_id", _LONG, "Controller id of the replica."),
+        Column("broker_id", LONG, "Controller id of the replica."),
         *SPAN,
         Column(
             "register_check_code",
-            _TEXT,
+            TEXT,
             "What the replica proves its id with; empty after an import that knew none.",
         ),
-        Column("address", _TEXT, "Its address when it got the id, host:port."),
-        Column("given_by", _TEXT, "ApplyBrokerId or ImportBrokerSet."),
+        Column("address", TEXT, "Its address when it got the id, host:port."),
+        Column("given_by", TEXT, "ApplyBrokerId or ImportBrokerSet."),
     ),
     key=(*_SET_KEY, "broker_id", "from_offset"),
     checks=(*_SPAN_CHECKS, AtLeast("broker_id", 1)),
@@ -444,36 +417,48 @@ MESSAGES_AT_RISK = GoldTableSpec(
     columns=(
         CLUSTER,
         SET_NAME,
-        Column("master_epoch", _LONG, "Epoch of the mastership."),
+        Column("master_epoch", LONG, "Epoch of the mastership."),
         *DECIDED,
         Column(
             "reason",
-            _TEXT,
+            TEXT,
             "AT_RISK: nobody who could lead was known to hold all that was acknowledged; "
             "UNCLEAN: elected outside the SyncStateSet.",
         ),
-        Column("new_master", _LONG, "The master."),
-        _null("winner_offset", _LONG, "End of its log by the evidence, bytes; null when unknown."),
+        Column("new_master", LONG, "The master."),
+        _null("winner_offset", LONG, "End of its log by the evidence, bytes; null when unknown."),
         _null(
             "highest_offset",
-            _LONG,
+            LONG,
             "Highest end of log of any replica by the evidence, bytes; null when none is known.",
         ),
         _null(
             "behind_bytes",
-            _LONG,
+            LONG,
             "What the master is behind that, bytes: not all of it need have been acknowledged; "
             "what nobody alive has is not in it.",
         ),
         Column(
             "truncated_bytes",
-            _LONG,
+            LONG,
             "What brokers cut off their logs until the next failover, bytes, each log by itself.",
         ),
     ),
     key=(*_SET_KEY, "master_epoch"),
     checks=(AtLeast("behind_bytes", 0), AtLeast("truncated_bytes", 0), AtLeast("master_epoch", 1)),
     offset_column="offset",
+)
+
+ACTING_PERIODS = GoldTableSpec(
+    name="gold/acting_periods",
+    meaning=(
+        "Every time that a slave acted for its master, in sets without controllers: why it began, "
+        "why it ended, what left the set meanwhile. From broker events alone."
+    ),
+    columns=(CLUSTER, SET_NAME, *ACTING_COLUMNS),
+    key=(*_SET_KEY, "broker_id", "since_ms"),
+    checks=(AtLeast("broker_id", 1), AtLeast("messages", 0), AtLeast("since_ms", 0)),
+    offset_column="since_ms",
 )
 
 GOLD_TABLES: tuple[GoldTableSpec, ...] = (
@@ -487,5 +472,6 @@ GOLD_TABLES: tuple[GoldTableSpec, ...] = (
     CONTROLLER_TERMS,
     BROKER_IDENTITY,
     MESSAGES_AT_RISK,
+    ACTING_PERIODS,
 )
 GOLD_BY_NAME: Mapping[str, GoldTableSpec] = {table.name: table for table in GOLD_TABLES}

@@ -205,7 +205,7 @@ class _Beside:
             is_open = pc.field("to_offset").is_null()
             self._compare(name, carry.open_rows.get(name, ()), is_open)
         self._compare(BROKER_SETS.name, sets, None)
-        outages = outage_rows(carry.masterships, source.failover_events(self._lake), fold.at_ms)
+        outages = outage_rows(carry.masterships, source.broker_events(self._lake), fold.at_ms)
         for name in OUTAGE_TABLES:
             self._compare(name, outages[name], None)
         for name in (*SPAN_BUILDERS, *CHANGE_BUILDERS):

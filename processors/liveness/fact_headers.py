@@ -1,4 +1,4 @@
-"""The headers of what a controller reports of its own accord.
+"""The headers of what a controller, or a name server, reports of its own accord.
 
 Responsible for: their ids and sequence. Refuses to know: what is reported.
 """
@@ -15,7 +15,7 @@ NO_BROKER = -1
 
 
 class FactHeaders:
-    """Those of one start of a controller: it stands in the place of an incarnation, under no
+    """Those of one start of such a process: it stands in the place of an incarnation, under no
     broker's id.
     """
 

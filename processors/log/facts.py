@@ -1,4 +1,4 @@
-"""Facts of a controller into `regent.broker-events`.
+"""Facts of a controller, or of a name server, into `regent.broker-events`.
 
 Responsible for: a bounded queue towards Kafka that never blocks, and counted drops: losing a fact
 changes no decision.
@@ -28,7 +28,7 @@ _log = logging.getLogger("regent.controller.facts")
 
 
 class FactReporter:
-    """The producer is made with the first fact: most controllers have none to tell."""
+    """The producer is made with the first fact: most processes have none to tell."""
 
     def __init__(self, kafka: Mapping[str, str]) -> None:
         self._kafka = kafka
@@ -48,6 +48,11 @@ class FactReporter:
         except (BufferError, KafkaException, CodecError) as error:
             # A name from the wire may have no encoding.
             self._drop(error)
+
+    def poll(self) -> None:
+        """What came of facts is noted: a process that tells few needs to ask now and then."""
+        if self._producer is not None:
+            self._producer.poll(0)
 
     def close(self) -> None:
         """Give what is queued a bounded time to leave. Blocking."""

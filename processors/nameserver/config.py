@@ -15,11 +15,12 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator
 
 from brokers.remoting.addresses import written_address
-from events.config_file import ConfigError, checked, read_bytes, read_toml
+from events.config_file import ConfigError, checked, kafka_texts, read_bytes, read_toml
 from events.properties import PropertiesRejected, dump, parse
 from processors.nameserver.names import NAMES
 from processors.settings import config as controller_config
 from processors.settings.config import PROPERTIES_SUFFIXES, ControllerConfig
+from processors.settings.rocketmq import KAFKA_PREFIX
 
 __all__ = ["ConfigError", "NameServerConfig", "load"]
 
@@ -108,6 +109,13 @@ class NameServerConfig(BaseModel):
         description=("a connection that brings half a request is closed after this time"),
     )
     connections_max: int = Field(8_192, ge=1, description="connections at once")
+    kafka: dict[str, str] = Field(
+        {},
+        description=(
+            "any key of librdkafka: the log that gets facts of sets without controllers; without "
+            "it none are told (a controller inside: its own)"
+        ),
+    )
     enable_controller_in_namesrv: bool = Field(
         False, description=("run a controller in this process too")
     )
@@ -115,6 +123,11 @@ class NameServerConfig(BaseModel):
         {}, description=("what the file of that controller would hold")
     )
     _embedded: ControllerConfig | None = PrivateAttr(None)
+
+    @field_validator("kafka", mode="before")
+    @classmethod
+    def _kafka_texts(cls, value: Any) -> Any:
+        return kafka_texts(value)
 
     @field_validator("listen")
     @classmethod
@@ -125,6 +138,11 @@ class NameServerConfig(BaseModel):
     def embedded(self) -> ControllerConfig | None:
         """The controller that runs in this process; None when there is none."""
         return self._embedded
+
+    @property
+    def facts_kafka(self) -> Mapping[str, str]:
+        """Where facts of sets without controllers go; empty: nowhere."""
+        return self.kafka or ({} if self._embedded is None else self._embedded.kafka)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -171,6 +189,17 @@ def _of_properties(path: str | Path, overrides: Mapping[str, Any] | None) -> Nam
     own |= {ours: values[theirs].strip() for theirs, ours in NAMES.ours.items() if theirs in values}
     if (kept := values.pop(KV_PATH, "").strip()) and "data_dir" not in own:
         own["data_dir"] = str(Path(kept).parent)
+    own |= (
+        {"kafka": found}
+        if (
+            found := {
+                name.removeprefix(KAFKA_PREFIX): value.strip()
+                for name, value in values.items()
+                if name.startswith(KAFKA_PREFIX)
+            }
+        )
+        else {}
+    )
     port, host = values.pop("listenPort", "").strip(), values.pop("bindAddress", "").strip()
     if port or host:
         own["listen"] = f"{host or ANY_HOST}:{port or '9876'}"

@@ -30,8 +30,9 @@ NAMES = Names(
         "idle_timeout_ms": Setting(_START),
         "partial_frame_timeout_ms": Setting(_START),
         "connections_max": Setting(_START),
+        "kafka": Setting(_FILE),
     },
     frozenset(("configBlackList", "configStorePath", "kvConfigPath", "listenPort", "bindAddress")),
     {"clusterTest": "false", "productEnvName": "center", "useTLS": "false"},
-    hidden=frozenset(("controller",)),
+    hidden=frozenset(("controller", "kafka")),
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from brokers.remoting import fastjson
 from brokers.remoting.addresses import split_address
@@ -26,6 +26,7 @@ from events.last_resort import LastResort, on_stop_signals
 from processors.nameserver.config import NameServerConfig
 from processors.nameserver.departures import Departure, Departures, Why
 from processors.nameserver.effects import Effect, MinIdChanged
+from processors.nameserver.facts import Departed, SetFacts
 from processors.nameserver.kept_files import NotKept
 from processors.nameserver.notices import Notices
 from processors.nameserver.operator_requests import OperatorRequests
@@ -36,6 +37,7 @@ from processors.nameserver.registration import (
     decode_data_version,
     decode_registration,
 )
+from processors.nameserver.reporting import SetReporter, shown_address
 from processors.nameserver.routes import RouteTable
 from processors.process.controller import run_until
 
@@ -75,6 +77,9 @@ class NameServer:
         self._departures = Departures(config.departures_max)
         self._without_room = 0
         self._notices = Notices()
+        name = shown_address(config.listen)
+        self._facts = SetFacts(name)
+        self._reporter = SetReporter(self._config.facts_kafka, name)
         self._scan_timer: asyncio.TimerHandle | None = None
         self._masters_awaited: dict[str, set[asyncio.Future[None]]] = {}
 
@@ -106,6 +111,7 @@ class NameServer:
             self._scan_timer.cancel()
         await self._server.close()
         await self._notices.close()
+        await self._reporter.close()
 
     @property
     def port(self) -> int:
@@ -268,6 +274,9 @@ class NameServer:
         self._scan_timer = asyncio.get_running_loop().call_later(
             interval_ms / 1000, self._scan, now_ms + interval_ms
         )
+        shows = self._operators.running.support_acting_master
+        self._reporter.report(self._facts.shown(now_ms, shows_acting=shows), now_ms)
+        self._reporter.poll()
         for departure in self._table.overdue(now_ms):
             self._leaves(departure)
 
@@ -287,7 +296,7 @@ class NameServer:
         left = self._table.remove(self._departures.take())
         for broker, why in left.brokers:
             _log.info("%s left: %s", _described(broker), why.value)
-        self._carry_out(left.effects)
+        self._carry_out(left.effects, left.brokers)
         # The connection of a silent one goes too, so that a broker that lives after all notices and
         # registers again; not where another broker of the same process is heard.
         silent = {broker.connection_id for broker, why in left.brokers if why is Why.SILENT}
@@ -296,11 +305,20 @@ class NameServer:
             if connection.id in silent:
                 connection.close("the broker was silent for too long")
 
-    def _carry_out(self, effects: Iterable[Effect]) -> None:
+    def _carry_out(self, effects: Sequence[Effect], left: Departed = ()) -> None:
+        running, now_ms = self._operators.running, _now_ms()
+        facts = self._facts.after(
+            effects,
+            left,
+            now_ms,
+            shows_acting=running.support_acting_master,
+            notifies=running.notify_min_broker_id_changed,
+        )
+        self._reporter.report(facts, now_ms)
         for effect in effects:
             if isinstance(effect, MinIdChanged):
                 _log.info("the smallest id of %s is %d", effect.broker_name, effect.min_id)
-                if self._operators.running.notify_min_broker_id_changed:
+                if running.notify_min_broker_id_changed:
                     self._notices.tell(effect)
 
 

@@ -57,7 +57,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
     "events": ("config_file", "http_front", "last_resort", "producer"),
     "processors/settings": ("config",),
     "processors/nameserver": (
-        "config", "kept_files", "notices", "operator_requests", "process",
+        "config", "kept_files", "notices", "operator_requests", "process", "reporting",
     ),
     "brokers": ("clock",),
     "brokers/configuration": ("live",),

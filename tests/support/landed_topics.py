@@ -24,21 +24,25 @@ from tests.support.generated_lake import batch_of, land_batch
 WAIT_S = 60.0
 
 
-def land_records(root: Path, records: Sequence[TimedRecord]) -> Lake:
-    """All of these, by topic, partition and offset, in a new lake at `root`."""
-    formed = decode(
-        next(
-            value
-            for topic, _, offset, _, value in records
-            if (topic, offset) == (COMMANDS_TOPIC, 0)
-        )
-    )
-    assert isinstance(formed, ClusterFormed)
-    lake = lake_at(root, formed.envelope.cluster_id)
+def land_records(root: Path, records: Sequence[TimedRecord], cluster_id: str | None = None) -> Lake:
+    """All of these, by topic, partition and offset, in a new lake at `root`. `cluster_id`: where no
+    controller has formed the cluster.
+    """
+    lake = lake_at(root, cluster_id or _formed(records))
     delta.ensure_tables(lake)
     for number, (_, batch) in enumerate(groupby(records, key=lambda one: one[:2])):
         land_batch(lake, batch_of(list(batch)), number)
     return lake
+
+
+def _formed(records: Sequence[TimedRecord]) -> str:
+    """The cluster that record 0 of the commands forms."""
+    first = (COMMANDS_TOPIC, 0)
+    formed = decode(
+        next(value for topic, _, offset, _, value in records if (topic, offset) == first)
+    )
+    assert isinstance(formed, ClusterFormed)
+    return formed.envelope.cluster_id
 
 
 def whole_topics(bootstrap: str) -> list[TimedRecord]:

@@ -33,7 +33,9 @@ _log = logging.getLogger("regent.broker.acting")
 
 
 class ActingLocks:
-    """41 and 42. `others()`: addresses of the other members; `exists(topic, queue)`."""
+    """41 and 42. `others()`: addresses of the other members; `exists(topic, queue)`;
+    `report(kind, fields)`: a broker event.
+    """
 
     def __init__(
         self,
@@ -42,8 +44,9 @@ class ActingLocks:
         clock: Clock,
         others: Callable[[], Iterable[str]],
         exists: Callable[[str, int], bool],
+        report: Callable[[str, Mapping[str, object]], None],
     ) -> None:
-        self._quorum = quorum
+        self._quorum, self._report = quorum, report
         self._calls, self._clock = calls, clock
         self._others, self._exists = others, exists
         self._waiting: dict[str, asyncio.Future[tuple[Queue, ...]]] = {}
@@ -67,7 +70,7 @@ class ActingLocks:
         )
         now_ms = self._clock.now_ms()
         if asked.only_this_broker:
-            held = self._quorum.vote(asked, now_ms, connection.id)
+            held = self._quorum.vote_for(asked, now_ms, connection.id)
             return _locked(request, held, asked.round_id)
         name, effects = self._quorum.lock(asked, self._others(), now_ms, connection.id)
         answer: asyncio.Future[tuple[Queue, ...]] = asyncio.get_running_loop().create_future()
@@ -88,6 +91,8 @@ class ActingLocks:
                 waiting = self._waiting.pop(effect.round_id, None)
                 if waiting is not None and not waiting.done():
                     waiting.set_result(effect.queues)
+            elif isinstance(effect, fx.Report):
+                self._report(effect.kind, effect.fields)
             elif isinstance(effect, fx.SendLock):
                 task = asyncio.ensure_future(self._send(effect))
                 self._under_way.add(task)

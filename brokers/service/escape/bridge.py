@@ -11,7 +11,7 @@ import asyncio
 import logging
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 
 from brokers.acting import effects as fx
 from brokers.acting.escape import Escape
@@ -32,6 +32,7 @@ PUT_TIMEOUT_MS, GET_TIMEOUT_MS = 3_000, 10_000
 Call = Callable[[str, RemotingCommand, int], Awaitable[RemotingCommand]]
 Routes = Callable[[str], Awaitable[Route | None]]
 Addresses = Callable[[str, str], Awaitable[str | None]]
+Report = Callable[[str, Mapping[str, object]], None]
 
 _log = logging.getLogger("regent.broker.escape")
 
@@ -40,6 +41,7 @@ class EscapeBridge(Service):
     """`call(address, request, timeout ms)`: RemotingError without an answer. `routes(topic)`:
     masters of other sets, None: no name server says. `addresses(topic, set)`: where its messages
     can be read, None: nobody says. `place()`: this broker as name servers know it.
+    `report(kind, fields)`: a broker event.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class EscapeBridge(Service):
         self._place = place
         self._clock = clock
         self._chance = chance
+        self.report: Report = lambda kind, fields: None
         self.escape = Escape(allowed=allowed, has_local_master=lambda: False)
         self._outlets: dict[str, Away] = {}
         self._under_way: set[asyncio.Task[None]] = set()
@@ -88,6 +91,7 @@ class EscapeBridge(Service):
         self._acts = False
 
     def _forget(self) -> None:
+        self._carry_out_all(self.escape.last_batch(self._clock.now_ms()))
         for outlet in self._outlets.values():
             outlet.forget()
         self._outlets = {}
@@ -140,10 +144,13 @@ class EscapeBridge(Service):
             return
         for outlet in self._outlets.values():
             outlet.feed()
-        for effect in self.escape.tick(now_ms, self._chance()):
-            self._carry_out(effect)
+        self._carry_out_all(self.escape.tick(now_ms, self._chance()))
         if not self.escape.waits_for:
             self._said = frozenset()
+
+    def _carry_out_all(self, effects: Iterable[fx.Effect]) -> None:
+        for effect in effects:
+            self._carry_out(effect)
 
     def _carry_out(self, effect: fx.Effect) -> None:
         match effect:
@@ -151,8 +158,11 @@ class EscapeBridge(Service):
                 self._begin(self._send(effect))
             case fx.AskRoute(topic):
                 self._begin(self._ask_route(topic))
-            case fx.Report(_, fields):
+            case fx.Report("EscapeWaits", fields):
                 self._say(fields)
+                self.report("EscapeWaits", _with_reasons(fields))
+            case fx.Report(kind, fields):
+                self.report(kind, fields)
             case fx.PutLocally(token):  # no other broker is in this process
                 self.escape.answered(token, None, self._clock.now_ms(), self._chance())
 
@@ -214,5 +224,12 @@ class EscapeBridge(Service):
     def close(self) -> None:
         """The broker ends."""
         self._acts = False
+        self._carry_out_all(self.escape.last_batch(self._clock.now_ms()))
         for task in self._under_way:
             task.cancel()
+
+
+def _with_reasons(fields: Mapping[str, object]) -> dict[str, object]:
+    reasons = fields.get("reasons")
+    known = dict(reasons) if isinstance(reasons, Mapping) else {}
+    return {**fields, "reasons": list(known), "waiting": list(known.values())}

@@ -128,18 +128,23 @@ def _availability(lake: Any, arguments: argparse.Namespace, moments: _Moments) -
 
 def _timeline(lake: Any, arguments: argparse.Namespace, moments: _Moments) -> _Answer:
     from lakehouse.answers import timeline
+    from lakehouse.answers.acting.sets import known_set
     from lakehouse.gold.specs import (
+        ACTING_PERIODS,
         BROKER_SET_HISTORY,
         ELECTIONS,
         FAILOVERS,
         SYNC_STATE_SET_INTERVALS,
     )
 
-    tables = (BROKER_SET_HISTORY, SYNC_STATE_SET_INTERVALS, ELECTIONS, FAILOVERS)
+    tables = (BROKER_SET_HISTORY, SYNC_STATE_SET_INTERVALS, ELECTIONS, FAILOVERS, ACTING_PERIODS)
     found = _gold(lake, tables, arguments.broker_set)
-    history, sets, elections, failovers = map(found.rows, tables)
+    history, sets, elections, failovers, periods = map(found.rows, tables)
+    known = known_set(lake, arguments.broker_set)
+    acting = timeline.Acting(periods, None if known is None else known.since_ms)
+    until_ms = max(found.at_ms, 0 if known is None else known.until_ms)
     whole = timeline.timeline_model(
-        arguments.broker_set, history, sets, elections, failovers, found.at_ms
+        arguments.broker_set, history, sets, elections, failovers, until_ms, acting
     )
     model = timeline.window(whole, moments["first"].get("at_ms"), moments["last"].get("at_ms"))
     told = {**model, "as_of": found.as_dict()}

@@ -1,9 +1,13 @@
 """The facts that brokers report."""
 
+from typing import get_args
+
 import pytest
 
 import schemas
-from events.broker_events import BROKER_EVENTS, BrokerEventHeader
+from events.acting_events import AboutActing
+from events.broker_events import BROKER_EVENTS
+from events.event_header import BrokerEventHeader
 
 
 def test_every_broker_event_schema_has_its_class():
@@ -19,3 +23,7 @@ def test_events_are_frozen_and_begin_with_the_header(cls):
 def test_the_header_has_the_fields_of_its_schema():
     fields = [field["name"] for field in schemas.load("BrokerEventHeader")["fields"]]
     assert list(BrokerEventHeader.__struct_fields__) == fields
+
+
+def test_what_sets_without_controllers_report_are_broker_events_too() -> None:
+    assert set(get_args(AboutActing)) < set(BROKER_EVENTS)

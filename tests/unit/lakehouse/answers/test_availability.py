@@ -17,6 +17,7 @@ def day(name: str, number: int, **other: Any) -> dict[str, Any]:
         "longest_gap_ms": 0,
         "failovers": 0,
         "unmeasured": 0,
+        "acting_ms": 0,
     }
     return {**row, **other}
 
@@ -61,3 +62,13 @@ def test_a_share_is_rounded_down_so_that_a_lost_millisecond_is_never_100_percent
     assert percent(0.5) == "50 %"
     assert percent(0.0) == "0 %"
     assert percent(None) == "-"
+
+
+def test_days_of_sets_whose_slaves_act_say_for_how_long() -> None:
+    rows = [day("a", 1, unavailable_ms=5_000, masterless_ms=5_000, acting_ms=4_000), day("b", 1)]
+    text = availability_text(availability_model(rows, None))
+    of_a, of_b, *_ = text.split("\n\n")
+    assert "a slave acted for" in of_a and "4000 ms" in of_a
+    assert "a slave acted for" not in of_b, "nobody acts where controllers elect"
+    earlier = availability_model([day("a", 1, acting_ms=None)], "a")
+    assert earlier["total"]["acting_ms"] == 0, "by a release that did not count it"

@@ -17,6 +17,16 @@ REFUSED = {
 }  # fmt: skip
 
 
+def model(elections: list[dict[str, object]]) -> dict[str, object]:
+    """Of a set that controllers lead."""
+    return {
+        "broker_name": "b",
+        "without_controllers": False,
+        "elections": elections,
+        "acting_periods": [],
+    }
+
+
 def test_every_verdict_has_its_words() -> None:
     """The closed list stands in the schema."""
     fields = {field["name"]: field for field in schemas.load("CandidateVerdict")["fields"]}
@@ -25,7 +35,7 @@ def test_every_verdict_has_its_words() -> None:
 
 
 def test_a_refused_election_is_two_lines_of_reason() -> None:
-    lines = explain_text({"broker_name": "b", "elections": [REFUSED]}).splitlines()
+    lines = explain_text(model([REFUSED])).splitlines()
     assert lines[0] == (
         "b: election refused: STATE_MOVED (2000) at offset 9, 2026-01-01 00:00:00.000"
     )
@@ -53,12 +63,12 @@ def row(broker_id: int, verdict: str, in_set: bool = False) -> dict[str, object]
     ids=["all lost something", "members are down", "nobody was looked at"],
 )  # fmt: skip
 def test_an_election_without_a_winner_names_whom_the_set_waits_for(candidates, line) -> None:
-    text = explain_text({"broker_name": "b", "elections": [{**REFUSED, "candidates": candidates}]})
+    text = explain_text(model([{**REFUSED, "candidates": candidates}]))
     assert [one for one in text.splitlines() if "waits:" in one] == [line] * (line is not None)
 
 
 def test_no_election_is_said_so() -> None:
-    assert explain_text({"broker_name": "b", "elections": []}) == "b: no election has landed"
+    assert explain_text(model([])) == "b: no election has landed"
 
 
 def test_what_began_before_the_election_has_one_sign() -> None:
@@ -66,7 +76,7 @@ def test_what_began_before_the_election_has_one_sign() -> None:
         {"since_start_ms": -6, "took_ms": 3, "phase": ("broker 1 started again")},
         {"since_start_ms": 0, "took_ms": 0, "phase": "received"},
     ]
-    text = explain_text({"broker_name": "b", "elections": [{**REFUSED, "phases": phases}]})
+    text = explain_text(model([{**REFUSED, "phases": phases}]))
     assert "    -6 ms  3 ms  broker 1 started again" in text and "    +0 ms  0 ms  received" in text
 
 
@@ -105,7 +115,7 @@ def told(outcome: Outcome) -> list[str]:
         "labels": list(outcome.labels),
         "candidates": [asdict(one) for one in outcome.candidates],
     }
-    return explain_text({"broker_name": "b", "elections": [told]}).splitlines()
+    return explain_text(model([told])).splitlines()
 
 
 def test_who_was_left_out_and_leads_is_said_to_hold_everything() -> None:

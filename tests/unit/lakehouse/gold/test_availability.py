@@ -1,11 +1,12 @@
 from datetime import date
 from typing import Any
 
+from lakehouse.gold.acting_periods import ActingSet
 from lakehouse.gold.availability import DAY_MS, availability_rows
 from lakehouse.gold.failovers import Events, failover_rows
 from lakehouse.gold.masterships import masterships
 from lakehouse.gold.specs import AVAILABILITY
-from tests.support.control_history import CLUSTER_ID, History, seen, with_master
+from tests.support.control_history import CLUSTER_ID, NAME, History, seen, with_master
 from tests.unit.lakehouse.gold.gold_cases import (
     BEGAN_MS,
     at,
@@ -103,3 +104,34 @@ def test_each_cluster_has_its_own_row() -> None:
         ("cluster-1", 1),
         ("cluster-2", 0),
     ]
+
+
+def acted(found: History, since_ms: int, until_ms: int, *gaps: tuple[int, int]) -> dict[str, Any]:
+    """Rows of a set that was without controllers before, or is."""
+    sets = {(CLUSTER_ID, NAME): ActingSet(since_ms, until_ms, gaps, gaps)}
+    rows = availability_rows(masterships(changes_of(found)), [], until_ms, sets)
+    require_sound(AVAILABILITY, rows)
+    [row] = rows
+    return row
+
+
+def test_a_set_without_controllers_is_unavailable_while_nobody_can_write() -> None:
+    row = acted(History(), BEGAN_MS, BEGAN_MS + 100_000, (BEGAN_MS + 60_000, BEGAN_MS + 70_000))
+    assert (row["observed_ms"], row["masterless_ms"], row["unavailable_ms"]) == (
+        100_000, 10_000, 10_000,
+    )  # fmt: skip
+    assert (row["acting_ms"], row["failovers"], row["availability"]) == (10_000, 0, 0.9)
+
+
+def test_periods_that_overlap_count_each_moment_once() -> None:
+    first, second = (BEGAN_MS + 10_000, BEGAN_MS + 30_000), (BEGAN_MS + 20_000, BEGAN_MS + 40_000)
+    assert acted(History(), BEGAN_MS, BEGAN_MS + 100_000, first, second)["acting_ms"] == 30_000
+
+
+def test_a_set_that_joins_controllers_is_counted_by_their_word_from_then_on() -> None:
+    past = with_master(1, 2)
+    joined_ms = first_master_ms(past)
+    early, late = (BEGAN_MS, BEGAN_MS + 500), (joined_ms + 1000, joined_ms + 2000)
+    row = acted(past, BEGAN_MS, joined_ms + 10_000, early, late)
+    assert row["observed_ms"] == joined_ms + 10_000 - BEGAN_MS
+    assert (row["unavailable_ms"], row["acting_ms"]) == (500, 500)

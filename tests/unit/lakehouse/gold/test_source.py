@@ -70,7 +70,7 @@ def test_only_events_that_failovers_rest_on_count(tmp_path: Path) -> None:
     head = [BrokerEventHeader(bytes([n] * 16), CLUSTER, NAME, n, "i", 1000 + n, 0) for n in (1, 2)]
     events = [encode(LogTruncated(head[0], 9, 5, 1, "")), encode(HaLinkUp(head[1], 2, "out"))]
     land(lake, [*COMMANDS, *event_records(events)])
-    found = source.failover_events(lake)
+    found = source.broker_events(lake)
     assert {kind: len(rows) for kind, rows in found[CLUSTER_ID].items() if rows} == {
         "log_truncated": 1
     }

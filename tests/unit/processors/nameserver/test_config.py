@@ -122,3 +122,15 @@ def test_rocketmqs_names_for_sets_without_a_controller_are_read(tmp_path):
     default = load(None)
     assert default.support_acting_master and not default.notify_min_broker_id_changed
     assert default.departures_max == 3_000 and not default.delete_topic_with_registration
+
+
+def test_the_log_for_facts_is_its_own_or_that_of_the_controller_inside(tmp_path):
+    assert load(None).facts_kafka == {}
+    told = {"bootstrap.servers": "k:1"}
+    assert load(None, {"kafka": told}).facts_kafka == told
+    path = tmp_path / "namesrv.properties"
+    path.write_text("kafka.bootstrap.servers = k:1\n")
+    assert load(path).facts_kafka == told
+    inside = tmp_path / "inside.toml"
+    inside.write_text(EMBEDDED_TOML.format(enabled="true"))
+    assert load(inside).facts_kafka == {"bootstrap.servers": "k:9092"}

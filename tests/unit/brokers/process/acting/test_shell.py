@@ -81,6 +81,7 @@ class Rig:
             Clock(),
             lambda: (),
             lambda topic, queue_id: queue_id < 4,
+            lambda kind, fields: self.done.append((kind, dict(fields))),
         )
         self.requests = ActingRequests(
             self.shell, self.roles, self.reads, self.locks, self.place.address

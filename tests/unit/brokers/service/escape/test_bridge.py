@@ -72,3 +72,31 @@ async def test_what_fits_no_frame_is_no_answer_of_the_other_master(
     outlet.append([big, message(b"behind")])
     await until(lambda: way(one).left == {"delay level": 1}, "the one behind it has left")
     assert outlet.safe_offset < (1 << 62) + 1
+
+
+async def test_what_left_is_told_when_the_acting_is_over_at_the_latest(
+    desks: tuple[Desk, Desk],
+) -> None:
+    one, other = desks
+    told: list[tuple[str, dict[str, object]]] = []
+    way(one).report = lambda kind, fields: told.append((kind, dict(fields)))
+    one.act(other)
+    way(one).outlet("s", Kind.LEVEL).append([message(b"due")])
+    await until(lambda: way(one).left == {"delay level": 1}, "it has left")
+    one.service.acting_over()
+    await until(lambda: bool(told), "its batch is told")
+    [(kind, fields)] = told
+    assert kind == "EscapeBatch"
+    assert (fields["kind"], fields["messages"], fields["topics"]) == ("delay level", 1, ["T"])
+
+
+async def test_what_waits_is_told_with_its_reasons(desks: tuple[Desk, Desk]) -> None:
+    one, _ = desks
+    told: list[tuple[str, dict[str, object]]] = []
+    way(one).report = lambda kind, fields: told.append((kind, dict(fields)))
+    one.act()
+    way(one).outlet("s", Kind.LEVEL).append([message(b"due")])
+    await until(lambda: bool(told), "that it waits is told")
+    kind, fields = told[0]
+    assert kind == "EscapeWaits" and fields["messages"] == 1
+    assert len(fields["reasons"]) == len(fields["waiting"]) == 1  # type: ignore[arg-type]

@@ -1,0 +1,1 @@
+"""Answers about sets without controllers: nobody is elected there, slaves act for their master."""

@@ -1,0 +1,80 @@
+"""Which sets have no controllers, and who is in them, as far as broker events tell.
+
+Responsible for finding the events of such sets. Refuses to know periods (`gold.acting_periods`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from lakehouse.errors import NotLanded
+from lakehouse.gold.acting_periods import OF_ALL_SETS, OF_SUCH_SETS
+from lakehouse.tables.delta import Filters, read
+from lakehouse.tables.lake import Lake
+from lakehouse.tables.specs import BY_NAME
+
+NO_BROKER = -1
+
+
+@dataclass(slots=True)
+class KnownSet:
+    """What was told of one, by whoever told it last. Times in ms since 1970-01-01 UTC."""
+
+    since_ms: int
+    """When it was heard of first."""
+    until_ms: int
+    """When it was heard of last."""
+    broker_ids: set[int] = field(default_factory=set)
+    """Every broker that ever reported something or was seen by a name server."""
+    members: tuple[int, ...] = ()
+    """Who was there when a name server saw other members last; empty when none told."""
+    members_ms: int | None = None
+
+
+def acting_set_names(lake: Lake) -> list[str]:
+    """Of all sets without controllers that anything has landed of."""
+    return sorted({row["broker_name"] for kind in OF_SUCH_SETS for row in _rows(lake, kind)})
+
+
+def is_acting_set(lake: Lake, broker_name: str) -> bool:
+    """Whether it is, or was, such a set."""
+    named: Filters = [("broker_name", "=", broker_name)]
+    return any(_rows(lake, kind, named) for kind in OF_SUCH_SETS)
+
+
+def known_set(lake: Lake, broker_name: str) -> KnownSet | None:
+    """What was told of a set; None when nothing was that only such sets tell."""
+    named: Filters = [("broker_name", "=", broker_name)]
+    found: KnownSet | None = None
+    for kind in (*OF_SUCH_SETS, *OF_ALL_SETS):
+        if found is None and kind in OF_ALL_SETS:
+            return None
+        for row in _rows(lake, kind, named):
+            at_ms, broker_id = row["at_ms"], row["broker_id"]
+            found = found or KnownSet(at_ms, at_ms)
+            found.since_ms = min(found.since_ms, at_ms)
+            found.until_ms = max(found.until_ms, at_ms)
+            if broker_id != NO_BROKER:
+                found.broker_ids.add(broker_id)
+    if found is not None:
+        _note_members(found, _rows(lake, "member_group_seen", named))
+    return found
+
+
+def _note_members(found: KnownSet, rows: list[dict[str, Any]]) -> None:
+    for row in sorted(rows, key=lambda one: (one["at_ms"], one["sequence"])):
+        found.members = tuple(row["broker_ids"])
+        found.members_ms = row["at_ms"]
+        found.broker_ids |= set(found.members)
+
+
+def _rows(lake: Lake, kind: str, filters: Filters = ()) -> list[dict[str, Any]]:
+    columns = ["broker_name", "broker_id", "at_ms", "sequence"]
+    if kind == "member_group_seen":
+        columns.append("broker_ids")
+    try:
+        found = read(lake, BY_NAME[f"silver/{kind}"], columns=columns, filters=filters)
+    except NotLanded:  # By an older release, which did not know the kind.
+        return []
+    return list(found.to_pylist())

@@ -1,0 +1,248 @@
+"""When a slave acted for its master, why, until when, and what left the set meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lakehouse.gold.acting_periods import (
+    CLOCK_JUMP_MS,
+    acting_period_rows,
+    acting_sets,
+    told_until_ms,
+)
+from lakehouse.gold.columns import ACTING_COLUMNS
+from lakehouse.gold.specs import ACTING_PERIODS
+from tests.support.acting_history import (
+    LOST,
+    OTHER_SET,
+    SET,
+    ActingHistory,
+    address,
+    one_period,
+    whole_set,
+)
+from tests.support.control_history import CLUSTER_ID
+from tests.support.landed_log import BEGAN_MS
+from tests.unit.lakehouse.gold.gold_cases import require_sound
+
+Row = dict[str, Any]
+
+
+def at(seconds: float) -> int:
+    return BEGAN_MS + round(1000 * seconds)
+
+
+def periods(past: ActingHistory) -> list[Row]:
+    rows = acting_period_rows(past.events())
+    require_sound(ACTING_PERIODS, rows)
+    return rows
+
+
+def test_a_period_reaches_from_the_slaves_word_to_its_word() -> None:
+    [row] = periods(one_period())
+    assert (row["broker_name"], row["broker_id"], row["address"]) == (SET, 1, address(1))
+    assert (row["since_ms"], row["until_ms"]) == (at(60.4), at(70.5))
+    assert row["why_begun"] == f"broker 0 left: {LOST} (name server 127.0.0.1:9876)"
+    assert row["why_over"] == f"the master is back, at {address(0)}"
+    assert (row["master_left_ms"], row["master_back_ms"]) == (at(60), at(70))
+
+
+def test_what_left_the_set_is_told_by_kind_and_by_set_with_what_came_last() -> None:
+    [row] = periods(one_period())
+    assert [
+        (one["kind"], one["to_broker_name"], one["messages"], one["soft"], one["failed"])
+        for one in row["escaped"]
+    ] == [("delay level", OTHER_SET, 5, 1, 0), ("timer", OTHER_SET, 1, 0, 2)]
+    assert (row["messages"], row["soft"], row["failed"], row["size_bytes"]) == (6, 1, 2, 60)
+    level = row["escaped"][0]
+    assert (level["first_ms"], level["last_ms"]) == (at(60.5), at(70.6))
+
+
+def test_every_column_has_its_value() -> None:
+    [row] = periods(one_period())
+    assert [one.name for one in ACTING_COLUMNS if row[one.name] is None] == []
+
+
+def test_what_waited_and_what_was_locked_is_told() -> None:
+    [row] = periods(one_period())
+    [waited] = row["waits"]
+    assert waited["reason"] == "no other set has a master that takes the topic"
+    assert waited["waiting"] == 2
+    assert (row["lock_rounds"], row["queues_lost"]) == (3, 1)
+
+
+def test_its_steps_stand_in_one_order() -> None:
+    [row] = periods(one_period())
+    assert [(one["phase"], one["at_ms"] - at(60), one["took_ms"]) for one in row["phases"]] == [
+        (f"broker 0 left: {LOST} (name server 127.0.0.1:9876)", 0, 0),
+        ("name server 127.0.0.1:9876 shows it in the master's place", 0, 0),
+        ("broker 1 acts", 400, 400),
+        (f"first messages of kind 'delay level' left for {OTHER_SET}", 1500, 1100),
+        (f"first messages of kind 'timer' left for {OTHER_SET}", 2000, 500),
+        ("messages wait: no other set has a master that takes the topic", 3000, 1000),
+        ("the master's process started", 8000, 5000),
+        ("the master took over what was done meanwhile, and is online", 10_000, 2000),
+        ("name server 127.0.0.1:9876 shows it no more: a master registered", 10_100, 100),
+        (f"over: the master is back, at {address(0)}", 10_500, 400),
+    ]
+    [route] = row["routes"]
+    assert (route["from_ms"], route["to_ms"]) == (at(60), at(70.1))
+
+
+def test_a_period_that_lasts_has_no_end() -> None:
+    past = whole_set()
+    past.at(60).began(1)
+    past.at(61).batch(1, 3)
+    [row] = periods(past)
+    assert (row["until_ms"], row["why_over"], row["master_back_ms"]) == (None, None, None)
+    assert row["messages"] == 3
+
+
+def test_without_a_word_of_anybody_it_says_what_the_slave_knew() -> None:
+    past = whole_set()
+    past.at(60).began(1)
+    [row] = periods(past)
+    assert row["why_begun"] == "no name server names a broker with a smaller id"
+    assert row["master_left_ms"] is None
+
+
+def test_a_master_that_was_stopped_says_so_itself_whoever_else_sees_it() -> None:
+    past = whole_set()
+    past.at(59.9).stops(0)
+    past.at(60).master_lost(0, 1, 2)
+    past.at(60.4).began(1)
+    [row] = periods(past)
+    assert row["why_begun"] == "broker 0 was stopped (asked to)"
+    assert row["master_left_ms"] == at(59.9)
+
+
+def test_a_departure_that_was_over_is_not_why() -> None:
+    past = whole_set()
+    past.at(30).stops(0)
+    past.at(35).starts(0)
+    past.at(36).online(0)
+    past.at(60).began(1)
+    [row] = periods(past)
+    assert row["why_begun"] == "no name server names a broker with a smaller id"
+
+
+def test_a_master_that_lived_and_fenced_itself_is_told() -> None:
+    past = whole_set()
+    past.at(60).master_lost(0, 1, 2)
+    past.at(60.4).began(1)
+    past.at(65).expelled()
+    past.at(66).without(2)
+    past.at(67).online(0, left_out=(2,))
+    past.at(67.5).over(1)
+    [row] = periods(past)
+    assert row["master_fenced"] and row["left_out"] == [2]
+    assert row["why_begun"].endswith("; it lived, and found that it had been dropped")
+    told = [one["phase"] for one in row["phases"]]
+    assert "the master finds that name servers dropped this broker and fences itself" in told
+    assert "it does without the tables of 2: no answer" in told
+
+
+def test_a_second_slave_acts_when_the_first_one_dies_too() -> None:
+    past = whole_set()
+    past.at(60).master_lost(0, 1, 2)
+    past.at(60.4).began(1)
+    past.at(70).master_lost(1, 2)
+    past.at(70.3).began(2)
+    past.at(90).online(0)
+    past.at(90.5).over(2)
+    first, second = periods(past)
+    assert (first["broker_id"], first["until_ms"]) == (1, at(70))
+    assert first["why_over"] == f"the broker that acted left: {LOST} (name server 127.0.0.1:9876)"
+    assert second["why_begun"].startswith("broker 1 left")
+    assert (second["broker_id"], second["until_ms"]) == (2, at(90.5))
+    assert first["master_back_ms"] == second["master_back_ms"] == at(90)
+
+
+def test_a_smaller_slave_that_comes_takes_over() -> None:
+    past = whole_set()
+    past.at(60).began(2)
+    past.at(70).over(2, smallest=1)
+    past.at(70.1).began(1)
+    first, second = periods(past)
+    assert first["why_over"] == f"broker 1, a smaller id, is there, at {address(1)}"
+    assert second["until_ms"] is None
+
+
+@pytest.mark.parametrize(
+    ("sign", "why"),
+    [
+        (lambda past: past.starts(1), "the broker that acted started anew; when it ended nobody"),
+        (lambda past: past.began(2), "broker 2 acts; the one before told no end"),
+        (lambda past: past.online(0), "the master is online again; the one that acted told no"),
+        (lambda past: past.members(2, left={1: LOST}), "the broker that acted left: its connec"),
+        (lambda past: past.stops(1), "the broker that acted was stopped (asked to)"),
+    ],
+    ids=["starts anew", "another acts", "master online", "name server", "stopped"],
+)
+def test_an_end_that_was_not_told_is_its_first_sign(sign: Any, why: str) -> None:
+    past = whole_set()
+    past.at(60).began(1)
+    past.at(65)
+    sign(past)
+    past.at(70).members(0, 1, 2)
+    row = next(one for one in periods(past) if one["broker_id"] == 1)
+    assert row["until_ms"] == at(65)
+    assert row["why_over"].startswith(why)
+
+
+def test_a_sign_that_the_acting_broker_outlived_is_none() -> None:
+    """One of two name servers lost it for a moment."""
+    past = whole_set()
+    past.at(60).began(1)
+    past.at(61).members(2, left={1: LOST}, server="127.0.0.1:9877")
+    past.at(65).batch(1, 3)
+    [row] = periods(past)
+    assert row["until_ms"] is None
+
+
+def test_each_start_of_a_broker_has_periods_of_its_own() -> None:
+    past = whole_set()
+    past.at(60).began(1)
+    past.at(61).batch(1, 3)
+    past.at(62).starts(1)
+    past.at(63).began(1)
+    past.at(64).batch(1, 4)
+    first, second = periods(past)
+    assert (first["messages"], second["messages"]) == (3, 4)
+    assert first["until_ms"] == at(62)
+
+
+def test_order_of_landing_and_repeats_change_nothing() -> None:
+    past = one_period()
+    rows = periods(past)
+    past.told = [*reversed(past.told), *past.told[:5]]
+    assert periods(past) == rows
+
+
+def test_sets_that_controllers_lead_have_none() -> None:
+    past = ActingHistory("led")
+    past.starts(1)
+    past.at(5).stops(1)
+    assert periods(past) == []
+    assert acting_sets(past.events(), []) == {}
+    assert told_until_ms(past.events()) == 0
+
+
+def test_what_availability_counts_is_the_time_without_a_master() -> None:
+    past = one_period()
+    found = acting_sets(past.events(), periods(past))[CLUSTER_ID, SET]
+    assert (found.since_ms, found.until_ms) == (at(0), at(80))
+    assert found.masterless == ((at(60), at(70)),)
+    assert found.acting == ((at(60.4), at(70.5)),)
+
+
+def test_a_clock_that_is_wrong_by_years_makes_no_years_of_history() -> None:
+    past = one_period()
+    with past.clock_of(at(0) + 3 * CLOCK_JUMP_MS):
+        past.batch(2, 1)
+    with past.clock_of(0):
+        past.starts(0)
+    found = acting_sets(past.events(), periods(past))[CLUSTER_ID, SET]
+    assert (found.since_ms, found.until_ms) == (at(0), at(80))
