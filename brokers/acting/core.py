@@ -21,13 +21,18 @@ from brokers.acting.group_view import GroupView
 from brokers.acting.ha_links import HaLink, Sought, match
 from brokers.acting.messages import MASTER_ID, HaInfo, MemberAnswer, MinIdNotice, Registered
 from brokers.acting.pre_online import PreOnline
-from brokers.acting.reverse_sync import Tables
+from brokers.acting.reverse_sync import MemberTables, Tables
+from brokers.acting.yielding import Yielding
 
 FIRST_MS, FIRST_REGISTER_MS = 1_000, 10_000
 # A name server that does not know this broker is told at once, and not more often.
 REGISTER_AGAIN_MS = 1_000
 # As long as one is under way, what name servers say is older than it; registerBrokerTimeoutMills.
 REGISTER_WAIT_MS = 24_000
+# As RocketMQ's slaves copy their master's check points.
+COPY_MS = 3_000
+# Behind all tokens of a way back.
+COPY_TOKENS = 1 << 32
 
 
 class ActingCore:
@@ -57,9 +62,11 @@ class ActingCore:
         self._registered_ms = now_ms
         self._confirmed_ms = now_ms
         self._lapsed = False
+        self._yielding = Yielding()
         self._links: tuple[HaLink, ...] = ()
         self._hosts: Mapping[str, frozenset[str]] = {}
         self._token = 0
+        self._copies, self._copy_due_ms = COPY_TOKENS, now_ms
         self._told_of_waiting = ""
 
     # -- what others see ---------------------------------------------------------------------------
@@ -131,16 +138,31 @@ class ActingCore:
             effects += self._register(now_ms)
         if self._pre_online is not None:
             effects += self._after(self._pre_online.tick(now_ms, chance), now_ms)
-        return effects
+        return effects + self._copy(now_ms)
+
+    def _copy(self, now_ms: int) -> list[fx.Effect]:
+        """A slave behind one that acts may be the next one: it knows how far that one is, as of a
+        master. RocketMQ's begin with what the master said last.
+        """
+        acting, address = self._state.min_id, self._state.min_address
+        stands_behind = MASTER_ID < acting < self.config.place.broker_id and not self.isolated
+        if not stands_behind or address is None or now_ms < self._copy_due_ms:
+            return []
+        self._copy_due_ms = now_ms + COPY_MS
+        self._copies += 1
+        return [fx.FetchTables(self._copies, address)]
 
     def _lease(self, now_ms: int) -> list[fx.Effect]:
         confirmed = self._is_confirmed(now_ms)
         self._lapsed |= not confirmed
-        wanted = self._state.acts and self._pre_online is None and confirmed
+        yields = self._yielding.holds(now_ms)
+        wanted = self._state.acts and self._pre_online is None and confirmed and not yields
         if wanted == self._running:
             return []
         self._running = wanted
-        reason = "confirmed again" if wanted else "no name server confirms this broker"
+        reason = "nobody has come back" if self._yielding.heard_of else "confirmed again"
+        if not wanted:
+            reason = "another one comes back" if yields else "no name server confirms this broker"
         return [fx.SpecialServices(wanted, reason)]
 
     def _is_confirmed(self, now_ms: int) -> bool:
@@ -185,11 +207,12 @@ class ActingCore:
         effects: list[fx.Effect] = []
         if named_ms is None:
             effects += self._not_named(now_ms)
-        elif self.config.is_master or min(known) == own.broker_id:
+        else:
             silent_ms = named_ms - self._confirmed_ms
             self._confirmed_ms = max(self._confirmed_ms, named_ms)
             self._lapsed = False
-            if silent_ms > self.config.not_active_ms and len(known) > 1:
+            is_first = min(known) == own.broker_id
+            if silent_ms > self.config.not_active_ms and is_first and len(known) > 1:
                 effects += self._looks_back(now_ms)
         if known and not self.config.is_master and self.config.enabled:
             smallest = min(known)
@@ -234,13 +257,14 @@ class ActingCore:
         return [*effects, fx.Report("MasterExpelled", {"reason": reason, "fenced": self.fenced})]
 
     def _looks_back(self, now_ms: int) -> list[fx.Effect]:
-        """A master is named, and was not for so long that somebody may have acted: it registered
-        again before it heard that it had been dropped. It takes over what was done, and serves.
+        """Who is to deliver is named, and was not for so long that somebody may have acted: it
+        registered again before it heard that it had been dropped. It takes over what was done, and
+        serves.
         """
-        if not (self.config.is_master and self.config.starts_isolated) or self._pre_online:
+        if not self.config.starts_isolated or self._pre_online:
             return []
         self._pre_online = PreOnline(self.config, self._view, now_ms, nothing_to_lose=False)
-        return [fx.Report("MasterLooksBack")]
+        return [fx.Report("LooksBack"), *self._lease(now_ms)]
 
     def min_id_notice(self, notice: MinIdNotice, now_ms: int) -> list[fx.Effect]:
         """905. That another one acts is believed at once; that this broker does, only when the name
@@ -277,19 +301,31 @@ class ActingCore:
 
     # -- what other brokers say --------------------------------------------------------------------
 
-    def exchange(self, info: HaInfo, own_end: int) -> tuple[HaInfo, list[fx.Effect]]:
-        """906: (the answer, what follows). `own_end`: where the log ended when it was opened."""
+    def exchange(self, info: HaInfo, own_end: int, now_ms: int) -> tuple[HaInfo, list[fx.Effect]]:
+        """906: (the answer, what follows). `own_end`: where the log ended when it was opened.
+        Where special services end by it, the answer is due when that has been carried out.
+        """
         if info.ha_address is None:
             if not self.config.is_master:
-                return HaInfo(), []
+                return HaInfo(), self._yields(now_ms) if info.comes_back else []
             own = self.config
             return HaInfo(own.ha_address, own_end, own.place.address), []
         if self.config.is_master or info.master_address is None:
             return HaInfo(), []
-        effects = self._state.follow(info.master_address, info.ha_address)
+        effects = self._yields(now_ms)
+        effects += self._state.follow(info.master_address, info.ha_address)
         if info.flushed_offset is not None:
             effects.append(fx.StoreFlushedOffset(info.flushed_offset))
         return HaInfo(), effects
+
+    def _yields(self, now_ms: int) -> list[fx.Effect]:
+        """Somebody comes back for whom this slave acts: what it delivered from here on would be
+        delivered twice.
+        """
+        if not self.acts or self.isolated:
+            return []
+        self._yielding.heard(now_ms)
+        return self._lease(now_ms)
 
     def ha_info_told(
         self, token: int, info: HaInfo | None, now_ms: int, chance: float
@@ -340,6 +376,9 @@ class ActingCore:
         """What came of `FetchTables`; None: the member was not reached. A table that it refuses
         with an error (RocketMQ's answer where it has none) is a None within.
         """
+        if token == self._copies and tables is not None and not self.acts:
+            acting = self._state.min_id, self._state.min_address or ""
+            return [fx.TakeTables(token, (MemberTables(*acting, tables),))]
         if self._pre_online is None:
             return []
         return self._after(self._pre_online.fetched(token, tables, now_ms, chance), now_ms)
@@ -370,6 +409,7 @@ class ActingCore:
         """Services, registration, then the place: in this order."""
         self._confirmed_ms = now_ms
         self._lapsed = self._running = False
+        self._yielding = Yielding()
         effects = self._with_services(self._state.begin(min_id, min_address))
         if self._state.acts and not self._running:
             # It went online before: only the services had stopped.
@@ -388,6 +428,7 @@ class ActingCore:
             if isinstance(effect, fx.AskHaInfo):
                 self._token = effect.token
             if isinstance(effect, fx.SpecialServices):
+                self._yielding = Yielding()
                 if effect.on == self._running:
                     continue
                 self._running = effect.on

@@ -73,7 +73,8 @@ class _Known:
 
 class Escape:
     """`allowed`: enableSlaveActingMaster and enableRemoteEscape are on. `has_local_master()`: a
-    master is in this process. `counts`: what came of puts, since the start.
+    master is in this process. `counts`: what came of puts, since the start. `holds`: nothing is
+    taken or sent any more; answers still count.
     """
 
     def __init__(self, *, allowed: bool, has_local_master: Callable[[], bool]) -> None:
@@ -86,6 +87,7 @@ class Escape:
         self._token = self._turn = 0
         self._bytes = self._number = 0
         self._said_ms: int | None = None
+        self.holds = False
         self.counts: Counter[Put] = Counter()
         self.by_kind: Counter[Kind] = Counter()
 
@@ -93,6 +95,8 @@ class Escape:
 
     def has_room(self, source: str, size_bytes: int) -> bool:
         """Whether one more message of a source may be offered."""
+        if self.holds:
+            return False
         known = self._sources.get(source)
         if known is not None and (
             len(known.items) >= PER_SOURCE_MAX or len(known.behind) >= UNSAFE_MAX
@@ -130,12 +134,17 @@ class Escape:
         known = self._sources.get(source)
         return min(known.items) if known is not None and known.items else next_place
 
+    def hold(self) -> None:
+        """The end of acting: what is under way is waited for."""
+        self.holds = True
+
     def forget(self) -> None:
         """Somebody else acts from here on, from the safe places on."""
         self._sources.clear()
         self._by_token.clear()
         self._number = self._bytes = 0
         self._said_ms = None
+        self.holds = False
 
     @property
     def in_hand(self) -> int:
@@ -159,6 +168,8 @@ class Escape:
 
     def tick(self, now_ms: int, chance: float) -> list[fx.Effect]:
         """What is to be sent now, source by source in turn."""
+        if self.holds:
+            return []
         effects: list[fx.Effect] = []
         names = list(self._sources)
         first = self._turn % len(names) if names else 0

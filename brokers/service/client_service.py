@@ -424,9 +424,18 @@ class ClientService:
             service.acting_begins()
 
     def acting_over(self) -> None:
-        """It does so no more."""
+        """It does so no more: behind `acting_held`, with the places of all that was taken."""
         for service in self._services:
             service.acting_over()
+
+    async def acting_held(self) -> None:
+        """Nothing more leaves from now on, and what is under way has been waited for."""
+        if self.escape is not None:
+            self.escape.hold()
+            if not await self.escape.settled():
+                _log.warning(
+                    "puts to other sets are under way still: what becomes of them counts not"
+                )
 
     def connection_closed(self, connection: Connection) -> None:
         for service in self._services:

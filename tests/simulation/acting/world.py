@@ -145,6 +145,7 @@ class World:
         self.refusals = 0.1
         self.left_out: tuple[int, ...] = ()
         self.deliveries: dict[int, list[tuple[int, str]]] = {}
+        self.gone: dict[str, int] = {}
         self._both_since_ms: int | None = None
         self._delivered_before = False
 
@@ -156,12 +157,12 @@ class World:
     def run(self, accidents: int = 12) -> World:
         for one in self.brokers:
             one.start()
-        self._spend(60_000)
+        self.spend(60_000)
         for _ in range(accidents):
             self._accident()
-            self._spend(self.net.chance.choice((2_000, 8_000, 20_000, 45_000, 80_000)))
+            self.spend(self.net.chance.choice((2_000, 8_000, 20_000, 45_000, 80_000)))
         self._heal()
-        self._spend(HEALED_MS)
+        self.spend(HEALED_MS)
         self._nothing_lost()
         return self
 
@@ -200,7 +201,8 @@ class World:
             if not one.up:
                 one.start()
 
-    def _spend(self, during_ms: int) -> None:
+    def spend(self, during_ms: int) -> None:
+        """Clients, scans and looks go on meanwhile."""
         until_ms = self.net.now_ms + during_ms
         while self.net.now_ms < until_ms:
             now_ms = self.net.now_ms
