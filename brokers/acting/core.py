@@ -19,10 +19,10 @@ from brokers.acting.acting_state import ActingState
 from brokers.acting.config import ActingConfig
 from brokers.acting.group_view import GroupView
 from brokers.acting.ha_links import HaLink, Sought, match
+from brokers.acting.holding_back import MasterSigns, Yielding
 from brokers.acting.messages import MASTER_ID, HaInfo, MemberAnswer, MinIdNotice, Registered
 from brokers.acting.pre_online import PreOnline
 from brokers.acting.reverse_sync import MemberTables, Tables
-from brokers.acting.yielding import Yielding
 
 FIRST_MS, FIRST_REGISTER_MS = 1_000, 10_000
 # A name server that does not know this broker is told at once, and not more often.
@@ -63,10 +63,13 @@ class ActingCore:
         self._confirmed_ms = now_ms
         self._lapsed = False
         self._yielding = Yielding()
+        self._signs = MasterSigns(config.not_active_ms)
+        self._master = ""  # its address, as told last
         self._links: tuple[HaLink, ...] = ()
         self._hosts: Mapping[str, frozenset[str]] = {}
         self._token = 0
         self._copies, self._copy_due_ms = COPY_TOKENS, now_ms
+        self._asked_master = 0
         self._told_of_waiting = ""
 
     # -- what others see ---------------------------------------------------------------------------
@@ -145,24 +148,29 @@ class ActingCore:
         master. RocketMQ's begin with what the master said last.
         """
         acting, address = self._state.min_id, self._state.min_address
-        stands_behind = MASTER_ID < acting < self.config.place.broker_id and not self.isolated
-        if not stands_behind or address is None or now_ms < self._copy_due_ms:
+        stands_behind = MASTER_ID < acting < self.config.place.broker_id
+        asks_master = self.acts and self._master
+        if now_ms < self._copy_due_ms or self.isolated or not (stands_behind or asks_master):
             return []
         self._copy_due_ms = now_ms + COPY_MS
         self._copies += 1
-        return [fx.FetchTables(self._copies, address)]
+        if asks_master:
+            # It may deliver, at name servers that this broker does not reach.
+            self._asked_master = self._copies
+            return [fx.AskHaInfo(self._copies, self._master)]
+        return [] if address is None else [fx.FetchTables(self._copies, address)]
 
     def _lease(self, now_ms: int) -> list[fx.Effect]:
         confirmed = self._is_confirmed(now_ms)
         self._lapsed |= not confirmed
-        yields = self._yielding.holds(now_ms)
+        yields = self._yielding.holds(now_ms) or self._signs.delivers(now_ms)
         wanted = self._state.acts and self._pre_online is None and confirmed and not yields
         if wanted == self._running:
             return []
         self._running = wanted
-        reason = "nobody has come back" if self._yielding.heard_of else "confirmed again"
+        reason = "nobody else delivers"
         if not wanted:
-            reason = "another one comes back" if yields else "no name server confirms this broker"
+            reason = "another one delivers" if yields else "no name server confirms this broker"
         return [fx.SpecialServices(wanted, reason)]
 
     def _is_confirmed(self, now_ms: int) -> bool:
@@ -193,6 +201,7 @@ class ActingCore:
         effects: list[fx.Effect] = []
         if known:
             self.members = known
+            self._master = known.get(MASTER_ID, self._master)
             own_is_there = self.config.place.broker_id in known
             effects.append(fx.AliveReplicas(len(known) + (not own_is_there)))
         if not self.isolated and known is not None:
@@ -214,6 +223,8 @@ class ActingCore:
             is_first = min(known) == own.broker_id
             if silent_ms > self.config.not_active_ms and is_first and len(known) > 1:
                 effects += self._looks_back(now_ms)
+        if MASTER_ID not in known and self._signs.speaks(now_ms):
+            return effects + self._lease(now_ms)
         if known and not self.config.is_master and self.config.enabled:
             smallest = min(known)
             found = self._state.smallest_is(smallest, known[smallest], token=self._token + 1)
@@ -275,7 +286,8 @@ class ActingCore:
             return []
         if notice.min_id is None or notice.broker_name not in (None, own.broker_name):
             return []
-        if notice.min_id >= own.broker_id:
+        speaks = notice.min_id != MASTER_ID and self._signs.speaks(now_ms)
+        if notice.min_id >= own.broker_id or speaks:
             self._poll_due_ms = now_ms + self.config.member_poll_ms
             return [self._ask(now_ms)]
         effects = self._state.smallest_is(
@@ -308,8 +320,8 @@ class ActingCore:
         if info.ha_address is None:
             if not self.config.is_master:
                 return HaInfo(), self._yields(now_ms) if info.comes_back else []
-            own = self.config
-            return HaInfo(own.ha_address, own_end, own.place.address), []
+            own, delivers = self.config, self.delivers(now_ms)
+            return HaInfo(own.ha_address, own_end, own.place.address, delivers=delivers), []
         if self.config.is_master or info.master_address is None:
             return HaInfo(), []
         effects = self._yields(now_ms)
@@ -333,6 +345,9 @@ class ActingCore:
         """What a master answered to the question with this token; None: it was not reached, which
         the next registration mends.
         """
+        if token == self._asked_master:
+            self._signs.says(now_ms, delivers=info is not None and info.delivers)
+            return self._lease(now_ms)
         if self._pre_online is not None:
             return self._after(self._pre_online.told(token, info, now_ms, chance), now_ms)
         if token != self._token or info is None or info.ha_address is None:
@@ -357,8 +372,13 @@ class ActingCore:
         found = self._pre_online.links_are(self._links, hosts, now_ms, chance)
         return self._after(found, now_ms)
 
-    def own_link(self, transfers: bool, peer: str, now_ms: int, chance: float) -> list[fx.Effect]:
-        """A slave's own link, when it changes: whether it transfers, and to which address."""
+    def own_link(
+        self, transfers: bool, peer: str, heard_ms: int, now_ms: int, chance: float
+    ) -> list[fx.Effect]:
+        """A slave's own link, when it changes and each second: whether it transfers, to which
+        address, and when something came over it last.
+        """
+        self._signs.link(transfers, heard_ms)
         if self._pre_online is None:
             return []
         found = self._pre_online.own_link(transfers, peer, now_ms, chance)
@@ -429,6 +449,7 @@ class ActingCore:
                 self._token = effect.token
             if isinstance(effect, fx.SpecialServices):
                 self._yielding = Yielding()
+                self._signs.forget()
                 if effect.on == self._running:
                     continue
                 self._running = effect.on

@@ -53,6 +53,7 @@ class _Item:
     token: int = 0
     target: Target | None = None
     why: str = ""
+    told: Callable[[bool], None] | None = None
 
 
 @dataclass(slots=True)
@@ -74,7 +75,9 @@ class _Known:
 class Escape:
     """`allowed`: enableSlaveActingMaster and enableRemoteEscape are on. `has_local_master()`: a
     master is in this process. `counts`: what came of puts, since the start. `holds`: nothing is
-    taken or sent any more; answers still count.
+    taken or sent any more; answers still count. `own_host`: of this broker, as it stores it; by it
+    all check points and acknowledgements that leave here go to one queue, also those that its
+    master had noted.
     """
 
     def __init__(self, *, allowed: bool, has_local_master: Callable[[], bool]) -> None:
@@ -88,6 +91,7 @@ class Escape:
         self._bytes = self._number = 0
         self._said_ms: int | None = None
         self.holds = False
+        self.own_host: bytes | None = None
         self.counts: Counter[Put] = Counter()
         self.by_kind: Counter[Kind] = Counter()
 
@@ -106,9 +110,17 @@ class Escape:
             not self._number or self._bytes + size_bytes <= IN_HAND_BYTES_MAX
         )
 
-    def offer(self, source: str, place: int, kind: Kind, message: MessageFields) -> bool:
+    def offer(
+        self,
+        source: str,
+        place: int,
+        kind: Kind,
+        message: MessageFields,
+        told: Callable[[bool], None] | None = None,
+    ) -> bool:
         """The next message of a source, in the form in which it leaves. False: no room, so it is
-        offered again later. Places of a source only grow.
+        offered again later. Places of a source only grow. `told(taken)`, once, when it is done, or
+        forgotten.
         """
         size = len(message.body) + len(message.properties)
         if not self.has_room(source, size):
@@ -116,10 +128,24 @@ class Escape:
         known = self._sources.setdefault(source, _Source())
         if place in known.items or place in known.behind:
             return True
-        known.items[place] = _Item(source, place, kind, message)
+        known.items[place] = _Item(source, place, kind, message, told=told)
         self._number += 1
         self._bytes += size
         return True
+
+    def why(self, source: str) -> str:
+        """What the first message of a source waits for; empty: for an answer."""
+        known = self._sources.get(source)
+        return "" if known is None else next(iter(known.items.values())).why
+
+    def withdraw(self, source: str) -> None:
+        """Nobody needs what is left of a source any more; what is under way may be taken all the
+        same.
+        """
+        known = self._sources.get(source)
+        for item in list(known.items.values()) if known is not None else ():
+            self._by_token.pop(item.token, None)
+            self._leave(item)
 
     def passed(self, source: str, place: int) -> None:
         """Nothing leaves from this place: it counts as done."""
@@ -140,11 +166,19 @@ class Escape:
 
     def forget(self) -> None:
         """Somebody else acts from here on, from the safe places on."""
+        told = [
+            item.told
+            for source in self._sources.values()
+            for item in source.items.values()
+            if item.told is not None
+        ]
         self._sources.clear()
         self._by_token.clear()
         self._number = self._bytes = 0
         self._said_ms = None
         self.holds = False
+        for tell in told:
+            tell(False)
 
     @property
     def in_hand(self) -> int:
@@ -205,7 +239,7 @@ class Escape:
     def _target(self, item: _Item, route: Route, now_ms: int) -> Target | None:
         message = item.message
         if is_fixed(item.kind, message):
-            return fixed_target(route, message.topic, message.store_host)
+            return fixed_target(route, message.topic, self.own_host or message.store_host)
         self._avoided = {name: to for name, to in self._avoided.items() if now_ms < to}
         self._turn += 1
         return next_target(route, self._turn, self._avoided)
@@ -228,7 +262,9 @@ class Escape:
         self.counts[put] += 1
         if is_done(put):
             self.by_kind[item.kind] += 1
-            self._done(item)
+            self._leave(item)
+            if item.told is not None:
+                item.told(True)
             return put
         if item.target is not None:
             self._routes.setdefault(item.message.topic, _Known()).is_stale = True
@@ -237,7 +273,7 @@ class Escape:
         self._waits(item, REFUSED if code is not None else put.value, now_ms, chance)
         return put
 
-    def _done(self, item: _Item) -> None:
+    def _leave(self, item: _Item) -> None:
         source = self._sources[item.source]
         del source.items[item.place]
         self._number -= 1

@@ -28,6 +28,8 @@ UP_MS = "regentUpMs"
 COMES_BACK = "regentComesBack"
 """Ours, of 906: who asks is about to deliver in place of who is asked, and copies its tables next.
 """
+DELIVERS = "regentDelivers"
+"""Ours, of the answer to 906: the master that answers delivers what is due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +78,14 @@ class MinIdNotice:
 class HaInfo:
     """906: where a master takes links, and from which offset its log ended when it was opened.
     `comes_back`: of a slave with a smaller id than who acts; a master says it by its addresses.
+    `delivers`: of the answer of a master.
     """
 
     ha_address: str | None = None
     flushed_offset: int | None = None
     master_address: str | None = None
     comes_back: bool = False
+    delivers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +287,7 @@ def ha_info_ext(info: HaInfo) -> dict[str, str]:
             "masterFlushOffset": _text(info.flushed_offset),
             "masterAddress": info.master_address,
             COMES_BACK: "true" if info.comes_back else None,
+            DELIVERS: "true" if info.delivers else None,
         }
     )
 
@@ -295,6 +300,7 @@ def read_ha_info(ext: Mapping[str, str]) -> HaInfo:
         fields.optional_number("masterFlushOffset"),
         fields.optional("masterAddress"),
         fields.optional_flag(COMES_BACK) or False,
+        fields.optional_flag(DELIVERS) or False,
     )
 
 

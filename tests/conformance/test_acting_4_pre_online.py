@@ -328,9 +328,9 @@ def _() -> list[object]:
 def _() -> list[object]:
     rig = slave()
     told_ha(rig, HaInfo(HA[0], 0, ADDRESSES[0]))
-    rig.core.own_link(True, "10.9.9.9:1", rig.now_ms, 0.5)
+    rig.core.own_link(True, "10.9.9.9:1", rig.now_ms, rig.now_ms, 0.5)
     first = outcome(rig)
-    rig.core.own_link(True, HA[0], rig.now_ms, 0.5)
+    rig.core.own_link(True, HA[0], rig.now_ms, rig.now_ms, 0.5)
     return [first, outcome(rig)]
 
 

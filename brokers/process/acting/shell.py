@@ -174,7 +174,10 @@ class ActingShell:
             self._do(self.core.links_are(links, {}, now_ms, random.random()))
         if core.slave is not None:
             peer = core.slave.ha_address or ""
-            self._do(self.core.own_link(core.slave.follows, peer, now_ms, random.random()))
+            seen = core.slave.master_seen(now_ms)
+            heard_ms = now_ms - (seen.read_ms_ago or 0)
+            told = self.core.own_link(core.slave.follows, peer, heard_ms, now_ms, random.random())
+            self._do(told)
 
     # -- what is done ------------------------------------------------------------------------------
 

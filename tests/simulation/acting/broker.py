@@ -129,6 +129,7 @@ class Broker:
     def _copy_log(self) -> None:
         master = self.world.brokers[0]
         if self.link_to is None or not master.up:
+            self._link_is(False)
             return
         own, end = self.number, len(self.log)
 
@@ -137,12 +138,15 @@ class Broker:
             return master.log[end : end + 50]
 
         def then(more: list[int] | None) -> None:
-            if more is not None:
-                if len(self.log) == end:
-                    self.log += more
-                self.do(self.core.own_link(True, master.ha_address, self.net.now_ms, 0.5))
+            if more is not None and len(self.log) == end:
+                self.log += more
+            self._link_is(more is not None)
 
         self.net.call(self, master, serve, then)
+
+    def _link_is(self, up: bool) -> None:
+        peer, now_ms = self.world.brokers[0].ha_address if up else "", self.net.now_ms
+        self.do(self.core.own_link(up and self.link_to is not None, peer, now_ms, now_ms, 0.5))
 
     def _copy_tables(self) -> None:
         """As RocketMQ's slaves: the master's word counts, whatever the version."""

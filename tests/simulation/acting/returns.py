@@ -93,9 +93,21 @@ def the_smaller_slave_wakes(world: World) -> None:
     world.spend(AWAY_MS + 10_000)
 
 
+def name_servers_disagree(world: World) -> None:
+    """One name server is reached by the master only, the other one by its slaves."""
+    master, *slaves = world.brokers
+    first, second = world.name_servers
+    cuts = {frozenset((master.name, second.name))}
+    cuts |= {frozenset((one.name, first.name)) for one in slaves}
+    world.net.cuts |= cuts
+    world.spend(2 * AWAY_MS)
+    world.net.cuts -= cuts
+
+
 PLAYS: dict[str, Play] = {
     "the master returns": the_master_returns,
     "the smaller slave returns": the_smaller_slave_returns,
     "the next slave acts": the_next_slave_acts,
     "the smaller slave wakes": the_smaller_slave_wakes,
+    "name servers disagree": name_servers_disagree,
 }

@@ -8,10 +8,10 @@ from brokers.acting import effects as fx
 from brokers.acting.acting_state import ACTING_VERSION_STEP, ActingState
 from brokers.acting.config import ActingConfig
 from brokers.acting.core import COPY_MS
+from brokers.acting.holding_back import HOLD_MAX_MS, HOLD_MS
 from brokers.acting.messages import HaInfo, MinIdNotice, Place, Registered
 from brokers.acting.pre_online import PreOnline
 from brokers.acting.reverse_sync import Tables
-from brokers.acting.yielding import HOLD_MAX_MS, HOLD_MS
 from tests.support.acting_rig import ADDRESSES, HA, SILENT, ActingRig, group, of
 
 
@@ -124,7 +124,7 @@ def test_heartbeats_and_registrations_have_their_times() -> None:
 def test_906_is_answered_by_masters_and_followed_by_slaves() -> None:
     master, slave = ActingRig(0).online(1), ActingRig(1).online(0)
     told, effects = master.core.exchange(HaInfo(), 4_096, master.now_ms)
-    assert told == HaInfo(HA[0], 4_096, ADDRESSES[0]) and not effects
+    assert told == HaInfo(HA[0], 4_096, ADDRESSES[0], delivers=True) and not effects
     assert slave.core.exchange(HaInfo(), 0, slave.now_ms) == (HaInfo(), [])
     _, effects = slave.core.exchange(told, 0, slave.now_ms)
     assert effects == [fx.FollowMaster(ADDRESSES[0], HA[0]), fx.StoreFlushedOffset(4_096)]
@@ -176,6 +176,45 @@ def test_who_begins_to_act_anew_holds_back_for_nobody_of_before() -> None:
 def test_who_does_not_act_has_nothing_to_hold_back(rig: ActingRig) -> None:
     rig.online(1 - rig.config.place.broker_id)
     assert not services(rig.core.exchange(SLAVE_BACK, 0, rig.now_ms)[1])
+
+
+def linked_slave() -> ActingRig:
+    rig = ActingRig(1).online(0)
+    rig.register(Registered(ADDRESSES[0], HA[0]))
+    rig.core.own_link(True, HA[0], rig.now_ms, rig.now_ms, 0.5)
+    return rig
+
+
+def test_a_slave_does_not_act_while_the_link_to_its_master_speaks() -> None:
+    rig = linked_slave()
+    assert not services(rig.hear(group(1), after_ms=1_000)) and not rig.core.acts
+    notice = MinIdNotice(1, ADDRESSES[1], ADDRESSES[0])
+    assert of(rig.core.min_id_notice(notice, rig.now_ms), fx.AskMembers)
+    assert services(rig.hear(group(1), after_ms=rig.config.not_active_ms)) == [True]
+
+
+@pytest.mark.parametrize("up", [True, False])
+def test_a_link_that_is_down_is_no_sign(up: bool) -> None:
+    rig = linked_slave()
+    rig.core.own_link(up, HA[0], rig.now_ms, rig.now_ms, 0.5)
+    assert services(rig.hear(group(1))) == ([] if up else [True])
+
+
+def test_who_acts_asks_the_master_and_delivers_nothing_while_that_one_does() -> None:
+    rig = ActingRig(1).online(0)
+    rig.hear(group(1))
+    rig.done.clear()
+    rig.tick(COPY_MS)
+    (ask,) = of(rig.done, fx.AskHaInfo)
+    assert ask.address == ADDRESSES[0]
+    answer = HaInfo(HA[0], 0, ADDRESSES[0])
+    assert not rig.core.ha_info_told(ask.token, answer, rig.now_ms, 0.5), "it comes back"
+    rig.tick(COPY_MS)
+    delivers = HaInfo(HA[0], 0, ADDRESSES[0], delivers=True)
+    (_, again) = of(rig.done, fx.AskHaInfo)
+    assert services(rig.core.ha_info_told(again.token, delivers, rig.now_ms, 0.5)) == [False]
+    assert rig.core.acts and not rig.core.delivers(rig.now_ms)
+    assert services(rig.hear(group(1), after_ms=rig.config.not_active_ms + 1)) == [True]
 
 
 def test_a_slave_behind_one_that_acts_copies_its_places() -> None:
