@@ -229,6 +229,9 @@ class ClientService:
         terms.settings = settings or terms.settings
         terms.pending = self._pending
         terms.leads = lambda: self._roles.serves(writes=True)
+        if self.escape is not None:
+            terms.away = self.escape.awaited
+            self.escape.escape.own_host = self.puts.store_host
         popping = Popping(
             terms,
             self.pulls.cold_reads,
@@ -244,7 +247,7 @@ class ClientService:
             self._ways,
             None if self.escape is None else self.escape.get,
         )
-        timers.did.keeps = popping.revive.leaving
+        timers.did.keeps = terms.is_here = popping.revive.leaving
         return popping
 
     def _timers(self, terms: SendTerms) -> TimerService:

@@ -23,6 +23,7 @@ from brokers.clock import Clock
 from brokers.remoting.calls import RemotingError
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
+from brokers.service.escape.awaited import Awaited
 from brokers.service.escape.away import Away
 from brokers.service.role.services import Served, Service
 from brokers.store.log.records import RecordError, StoredMessage, decode_messages
@@ -64,6 +65,9 @@ class EscapeBridge(Service):
         self._clock = clock
         self._chance = chance
         self.escape = Escape(allowed=allowed, has_local_master=lambda: False)
+        self.awaited = Awaited(
+            self.escape, lambda: self._acts and not self.escape.holds, self._go_on
+        )
         self._outlets: dict[str, Away] = {}
         self._under_way: set[asyncio.Task[None]] = set()
         self._puts: set[asyncio.Task[None]] = set()
@@ -144,7 +148,7 @@ class EscapeBridge(Service):
     def tick(self, now_ms: int) -> None:
         """What is to be sent now."""
         if not self._acts:
-            if self._outlets:  # by now the services have told how far they are
+            if self._outlets or self.escape.in_hand:  # the services have told how far they are
                 self._forget()
             return
         for outlet in self._outlets.values():
