@@ -10,6 +10,7 @@ acts.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -216,9 +217,7 @@ def _body(address: str, code: int, ext: dict[str, str]) -> dict[str, Any] | None
 
 @dataclass(slots=True)
 class Batch:
-    """Messages of one kind that wait while the master is away. `came`: number -> when it was handed
-    out, ms of the wall clock.
-    """
+    """Messages of one kind that wait while the master is away."""
 
     what: str
     producer: Producer
@@ -234,11 +233,14 @@ class Batch:
         good = acknowledged_of(self.rows)
         return {one for one in good if is_committed(one)} if not self.waits_ms else good
 
-    def came(self) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
+    def came(self) -> dict[int, dict[tuple[int, int], int]]:
+        """Number -> its copies, by queue and offset: when each was handed out first, ms of the wall
+        clock. A client that takes a queue up again may hand out a copy more than once.
+        """
+        found: dict[int, dict[tuple[int, int], int]] = {}
         for line in whole_lines(self.consumer.received):
-            number, _, _, at_ms = map(int, line.split(","))
-            found.setdefault(number, []).append(at_ms)
+            number, queue, offset, at_ms = map(int, line.split(","))
+            found.setdefault(number, {}).setdefault((queue, offset), at_ms)
         return found
 
     def is_there(self) -> bool:
@@ -248,7 +250,7 @@ class Batch:
         """Behind their time, of those that were handed out."""
         came = self.came()
         return [
-            came[row.sequence][0] - row.end_ms - self.waits_ms
+            min(came[row.sequence].values()) - row.end_ms - self.waits_ms
             for row in self.rows
             if row.outcome == "SEND_OK" and row.sequence in came
         ]
@@ -259,8 +261,8 @@ class Batch:
             begun[row.sequence] = min(row.start_ms, begun.get(row.sequence, row.start_ms))
         return [
             number
-            for number, times in self.came().items()
-            if number in begun and times[0] < begun[number] + self.waits_ms
+            for number, copies in self.came().items()
+            if number in begun and min(copies.values()) < begun[number] + self.waits_ms
         ]
 
     def wrong(self) -> list[int]:
@@ -269,8 +271,10 @@ class Batch:
 
     def judged(self, when: str, *, once: bool) -> Row:
         """`once`: nothing may come twice."""
-        wanted, came = self.wanted, self.came()
-        lost, twice = wanted - came.keys(), sum(len(came[one]) > 1 for one in wanted & came.keys())
+        wanted, came, calls = self.wanted, self.came(), Counter(row.sequence for row in self.rows)
+        lost = wanted - came.keys()
+        # Whose first call had no answer may be stored twice.
+        twice = sum(len(came[one]) > 1 for one in wanted & came.keys() if calls[one] == 1)
         said = (
             f"{len(lost)} of {len(wanted)} lost, {len(self.early())} early, {twice} twice"
             f"{f', {len(self.wrong())} rolled back and visible' if not self.waits_ms else ''}"
