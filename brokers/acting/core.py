@@ -19,15 +19,20 @@ from brokers.acting.acting_state import ActingState
 from brokers.acting.config import ActingConfig
 from brokers.acting.group_view import GroupView
 from brokers.acting.ha_links import HaLink, Sought, match
+from brokers.acting.holding_back import MasterSigns, Yielding
 from brokers.acting.messages import MASTER_ID, HaInfo, MemberAnswer, MinIdNotice, Registered
 from brokers.acting.pre_online import PreOnline
-from brokers.acting.reverse_sync import Tables
+from brokers.acting.reverse_sync import MemberTables, Tables
 
 FIRST_MS, FIRST_REGISTER_MS = 1_000, 10_000
 # A name server that does not know this broker is told at once, and not more often.
 REGISTER_AGAIN_MS = 1_000
 # As long as one is under way, what name servers say is older than it; registerBrokerTimeoutMills.
 REGISTER_WAIT_MS = 24_000
+# As RocketMQ's slaves copy their master's check points.
+COPY_MS = 3_000
+# Behind all tokens of a way back.
+COPY_TOKENS = 1 << 32
 
 
 class ActingCore:
@@ -57,9 +62,14 @@ class ActingCore:
         self._registered_ms = now_ms
         self._confirmed_ms = now_ms
         self._lapsed = False
+        self._yielding = Yielding()
+        self._signs = MasterSigns(config.not_active_ms)
+        self._master = ""  # its address, as told last
         self._links: tuple[HaLink, ...] = ()
         self._hosts: Mapping[str, frozenset[str]] = {}
         self._token = 0
+        self._copies, self._copy_due_ms = COPY_TOKENS, now_ms
+        self._asked_master = 0
         self._told_of_waiting = ""
 
     # -- what others see ---------------------------------------------------------------------------
@@ -131,16 +141,36 @@ class ActingCore:
             effects += self._register(now_ms)
         if self._pre_online is not None:
             effects += self._after(self._pre_online.tick(now_ms, chance), now_ms)
-        return effects
+        return effects + self._copy(now_ms)
+
+    def _copy(self, now_ms: int) -> list[fx.Effect]:
+        """A slave behind one that acts may be the next one: it knows how far that one is, as of a
+        master. RocketMQ's begin with what the master said last.
+        """
+        acting, address = self._state.min_id, self._state.min_address
+        stands_behind = MASTER_ID < acting < self.config.place.broker_id
+        asks_master = self.acts and self._master
+        if now_ms < self._copy_due_ms or self.isolated or not (stands_behind or asks_master):
+            return []
+        self._copy_due_ms = now_ms + COPY_MS
+        self._copies += 1
+        if asks_master:
+            # It may deliver, at name servers that this broker does not reach.
+            self._asked_master = self._copies
+            return [fx.AskHaInfo(self._copies, self._master)]
+        return [] if address is None else [fx.FetchTables(self._copies, address)]
 
     def _lease(self, now_ms: int) -> list[fx.Effect]:
         confirmed = self._is_confirmed(now_ms)
         self._lapsed |= not confirmed
-        wanted = self._state.acts and self._pre_online is None and confirmed
+        yields = self._yielding.holds(now_ms) or self._signs.delivers(now_ms)
+        wanted = self._state.acts and self._pre_online is None and confirmed and not yields
         if wanted == self._running:
             return []
         self._running = wanted
-        reason = "confirmed again" if wanted else "no name server confirms this broker"
+        reason = "nobody else delivers"
+        if not wanted:
+            reason = "another one delivers" if yields else "no name server confirms this broker"
         return [fx.SpecialServices(wanted, reason)]
 
     def _is_confirmed(self, now_ms: int) -> bool:
@@ -171,6 +201,7 @@ class ActingCore:
         effects: list[fx.Effect] = []
         if known:
             self.members = known
+            self._master = known.get(MASTER_ID, self._master)
             own_is_there = self.config.place.broker_id in known
             effects.append(fx.AliveReplicas(len(known) + (not own_is_there)))
         if not self.isolated and known is not None:
@@ -185,12 +216,15 @@ class ActingCore:
         effects: list[fx.Effect] = []
         if named_ms is None:
             effects += self._not_named(now_ms)
-        elif self.config.is_master or min(known) == own.broker_id:
+        else:
             silent_ms = named_ms - self._confirmed_ms
             self._confirmed_ms = max(self._confirmed_ms, named_ms)
             self._lapsed = False
-            if silent_ms > self.config.not_active_ms and len(known) > 1:
+            is_first = min(known) == own.broker_id
+            if silent_ms > self.config.not_active_ms and is_first and len(known) > 1:
                 effects += self._looks_back(now_ms)
+        if MASTER_ID not in known and self._signs.speaks(now_ms):
+            return effects + self._lease(now_ms)
         if known and not self.config.is_master and self.config.enabled:
             smallest = min(known)
             found = self._state.smallest_is(smallest, known[smallest], token=self._token + 1)
@@ -234,13 +268,14 @@ class ActingCore:
         return [*effects, fx.Report("MasterExpelled", {"reason": reason, "fenced": self.fenced})]
 
     def _looks_back(self, now_ms: int) -> list[fx.Effect]:
-        """A master is named, and was not for so long that somebody may have acted: it registered
-        again before it heard that it had been dropped. It takes over what was done, and serves.
+        """Who is to deliver is named, and was not for so long that somebody may have acted: it
+        registered again before it heard that it had been dropped. It takes over what was done, and
+        serves.
         """
-        if not (self.config.is_master and self.config.starts_isolated) or self._pre_online:
+        if not self.config.starts_isolated or self._pre_online:
             return []
         self._pre_online = PreOnline(self.config, self._view, now_ms, nothing_to_lose=False)
-        return [fx.Report("MasterLooksBack")]
+        return [fx.Report("LooksBack"), *self._lease(now_ms)]
 
     def min_id_notice(self, notice: MinIdNotice, now_ms: int) -> list[fx.Effect]:
         """905. That another one acts is believed at once; that this broker does, only when the name
@@ -251,7 +286,8 @@ class ActingCore:
             return []
         if notice.min_id is None or notice.broker_name not in (None, own.broker_name):
             return []
-        if notice.min_id >= own.broker_id:
+        speaks = notice.min_id != MASTER_ID and self._signs.speaks(now_ms)
+        if notice.min_id >= own.broker_id or speaks:
             self._poll_due_ms = now_ms + self.config.member_poll_ms
             return [self._ask(now_ms)]
         effects = self._state.smallest_is(
@@ -277,19 +313,31 @@ class ActingCore:
 
     # -- what other brokers say --------------------------------------------------------------------
 
-    def exchange(self, info: HaInfo, own_end: int) -> tuple[HaInfo, list[fx.Effect]]:
-        """906: (the answer, what follows). `own_end`: where the log ended when it was opened."""
+    def exchange(self, info: HaInfo, own_end: int, now_ms: int) -> tuple[HaInfo, list[fx.Effect]]:
+        """906: (the answer, what follows). `own_end`: where the log ended when it was opened.
+        Where special services end by it, the answer is due when that has been carried out.
+        """
         if info.ha_address is None:
             if not self.config.is_master:
-                return HaInfo(), []
-            own = self.config
-            return HaInfo(own.ha_address, own_end, own.place.address), []
+                return HaInfo(), self._yields(now_ms) if info.comes_back else []
+            own, delivers = self.config, self.delivers(now_ms)
+            return HaInfo(own.ha_address, own_end, own.place.address, delivers=delivers), []
         if self.config.is_master or info.master_address is None:
             return HaInfo(), []
-        effects = self._state.follow(info.master_address, info.ha_address)
+        effects = self._yields(now_ms)
+        effects += self._state.follow(info.master_address, info.ha_address)
         if info.flushed_offset is not None:
             effects.append(fx.StoreFlushedOffset(info.flushed_offset))
         return HaInfo(), effects
+
+    def _yields(self, now_ms: int) -> list[fx.Effect]:
+        """Somebody comes back for whom this slave acts: what it delivered from here on would be
+        delivered twice.
+        """
+        if not self.acts or self.isolated:
+            return []
+        self._yielding.heard(now_ms)
+        return self._lease(now_ms)
 
     def ha_info_told(
         self, token: int, info: HaInfo | None, now_ms: int, chance: float
@@ -297,6 +345,9 @@ class ActingCore:
         """What a master answered to the question with this token; None: it was not reached, which
         the next registration mends.
         """
+        if token == self._asked_master:
+            self._signs.says(now_ms, delivers=info is not None and info.delivers)
+            return self._lease(now_ms)
         if self._pre_online is not None:
             return self._after(self._pre_online.told(token, info, now_ms, chance), now_ms)
         if token != self._token or info is None or info.ha_address is None:
@@ -321,8 +372,13 @@ class ActingCore:
         found = self._pre_online.links_are(self._links, hosts, now_ms, chance)
         return self._after(found, now_ms)
 
-    def own_link(self, transfers: bool, peer: str, now_ms: int, chance: float) -> list[fx.Effect]:
-        """A slave's own link, when it changes: whether it transfers, and to which address."""
+    def own_link(
+        self, transfers: bool, peer: str, heard_ms: int, now_ms: int, chance: float
+    ) -> list[fx.Effect]:
+        """A slave's own link, when it changes and each second: whether it transfers, to which
+        address, and when something came over it last.
+        """
+        self._signs.link(transfers, heard_ms)
         if self._pre_online is None:
             return []
         found = self._pre_online.own_link(transfers, peer, now_ms, chance)
@@ -340,6 +396,9 @@ class ActingCore:
         """What came of `FetchTables`; None: the member was not reached. A table that it refuses
         with an error (RocketMQ's answer where it has none) is a None within.
         """
+        if token == self._copies and tables is not None and not self.acts:
+            acting = self._state.min_id, self._state.min_address or ""
+            return [fx.TakeTables(token, (MemberTables(*acting, tables),))]
         if self._pre_online is None:
             return []
         return self._after(self._pre_online.fetched(token, tables, now_ms, chance), now_ms)
@@ -370,6 +429,7 @@ class ActingCore:
         """Services, registration, then the place: in this order."""
         self._confirmed_ms = now_ms
         self._lapsed = self._running = False
+        self._yielding = Yielding()
         effects = self._with_services(self._state.begin(min_id, min_address))
         if self._state.acts and not self._running:
             # It went online before: only the services had stopped.
@@ -388,6 +448,8 @@ class ActingCore:
             if isinstance(effect, fx.AskHaInfo):
                 self._token = effect.token
             if isinstance(effect, fx.SpecialServices):
+                self._yielding = Yielding()
+                self._signs.forget()
                 if effect.on == self._running:
                     continue
                 self._running = effect.on

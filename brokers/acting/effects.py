@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from brokers.acting.messages import HaInfo
 from brokers.acting.reverse_sync import MemberTables
 from brokers.acting.targets import Target
 from brokers.service.clients.queue_locks import Queue
@@ -21,7 +22,8 @@ from brokers.store.log.records import MessageFields
 @dataclass(frozen=True, slots=True)
 class SpecialServices:
     """Start or stop what delivers by itself, each service by `special.SWITCHES`. Off: nothing is
-    put any more when this has been carried out, and the places are on disk.
+    put any more when this has been carried out. What is under way to other sets is waited for, and
+    then the places are told.
     """
 
     on: bool
@@ -127,10 +129,11 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class PushHaInfo:
-    """906 with fields to a member. Answered by `pushed`."""
+    """906 with these fields to a member. Answered by `pushed`."""
 
     token: int
     address: str
+    info: HaInfo
 
 
 @dataclass(frozen=True, slots=True)

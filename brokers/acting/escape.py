@@ -54,6 +54,7 @@ class _Item:
     token: int = 0
     target: Target | None = None
     why: str = ""
+    told: Callable[[bool], None] | None = None
 
 
 @dataclass(slots=True)
@@ -74,7 +75,10 @@ class _Known:
 
 class Escape:
     """`allowed`: enableSlaveActingMaster and enableRemoteEscape are on. `has_local_master()`: a
-    master is in this process. `counts`: what came of puts, since the start.
+    master is in this process. `counts`: what came of puts, since the start. `holds`: nothing is
+    taken or sent any more; answers still count. `own_host`: of this broker, as it stores it; by it
+    all check points and acknowledgements that leave here go to one queue, also those that its
+    master had noted.
     """
 
     def __init__(self, *, allowed: bool, has_local_master: Callable[[], bool]) -> None:
@@ -87,6 +91,8 @@ class Escape:
         self._token = self._turn = 0
         self._bytes = self._number = 0
         self._said_ms: int | None = None
+        self.holds = False
+        self.own_host: bytes | None = None
         self.counts: Counter[Put] = Counter()
         self.by_kind: Counter[Kind] = Counter()
         self._batches = EscapeBatches()
@@ -95,6 +101,8 @@ class Escape:
 
     def has_room(self, source: str, size_bytes: int) -> bool:
         """Whether one more message of a source may be offered."""
+        if self.holds:
+            return False
         known = self._sources.get(source)
         if known is not None and (
             len(known.items) >= PER_SOURCE_MAX or len(known.behind) >= UNSAFE_MAX
@@ -104,9 +112,17 @@ class Escape:
             not self._number or self._bytes + size_bytes <= IN_HAND_BYTES_MAX
         )
 
-    def offer(self, source: str, place: int, kind: Kind, message: MessageFields) -> bool:
+    def offer(
+        self,
+        source: str,
+        place: int,
+        kind: Kind,
+        message: MessageFields,
+        told: Callable[[bool], None] | None = None,
+    ) -> bool:
         """The next message of a source, in the form in which it leaves. False: no room, so it is
-        offered again later. Places of a source only grow.
+        offered again later. Places of a source only grow. `told(taken)`, once, when it is done, or
+        forgotten.
         """
         size = len(message.body) + len(message.properties)
         if not self.has_room(source, size):
@@ -114,10 +130,24 @@ class Escape:
         known = self._sources.setdefault(source, _Source())
         if place in known.items or place in known.behind:
             return True
-        known.items[place] = _Item(source, place, kind, message)
+        known.items[place] = _Item(source, place, kind, message, told=told)
         self._number += 1
         self._bytes += size
         return True
+
+    def why(self, source: str) -> str:
+        """What the first message of a source waits for; empty: for an answer."""
+        known = self._sources.get(source)
+        return "" if known is None else next(iter(known.items.values())).why
+
+    def withdraw(self, source: str) -> None:
+        """Nobody needs what is left of a source any more; what is under way may be taken all the
+        same.
+        """
+        known = self._sources.get(source)
+        for item in list(known.items.values()) if known is not None else ():
+            self._by_token.pop(item.token, None)
+            self._leave(item)
 
     def passed(self, source: str, place: int) -> None:
         """Nothing leaves from this place: it counts as done."""
@@ -132,12 +162,25 @@ class Escape:
         known = self._sources.get(source)
         return min(known.items) if known is not None and known.items else next_place
 
+    def hold(self) -> None:
+        """The end of acting: what is under way is waited for."""
+        self.holds = True
+
     def forget(self) -> None:
         """Somebody else acts from here on, from the safe places on."""
+        told = [
+            item.told
+            for source in self._sources.values()
+            for item in source.items.values()
+            if item.told is not None
+        ]
         self._sources.clear()
         self._by_token.clear()
         self._number = self._bytes = 0
         self._said_ms = None
+        self.holds = False
+        for tell in told:
+            tell(False)
 
     @property
     def in_hand(self) -> int:
@@ -161,6 +204,8 @@ class Escape:
 
     def tick(self, now_ms: int, chance: float) -> list[fx.Effect]:
         """What is to be sent now, source by source in turn."""
+        if self.holds:
+            return []
         effects: list[fx.Effect] = []
         names = list(self._sources)
         first = self._turn % len(names) if names else 0
@@ -200,7 +245,7 @@ class Escape:
     def _target(self, item: _Item, route: Route, now_ms: int) -> Target | None:
         message = item.message
         if is_fixed(item.kind, message):
-            return fixed_target(route, message.topic, message.store_host)
+            return fixed_target(route, message.topic, self.own_host or message.store_host)
         self._avoided = {name: to for name, to in self._avoided.items() if now_ms < to}
         self._turn += 1
         return next_target(route, self._turn, self._avoided)
@@ -224,7 +269,9 @@ class Escape:
         self._count(item, put)
         if is_done(put):
             self.by_kind[item.kind] += 1
-            self._done(item)
+            self._leave(item)
+            if item.told is not None:
+                item.told(True)
             return put
         if item.target is not None:
             self._routes.setdefault(item.message.topic, _Known()).is_stale = True
@@ -238,7 +285,7 @@ class Escape:
             size = len(item.message.body) + len(item.message.properties)
             self._batches.put(item.kind, item.target.broker_name, put, size, item.message.topic)
 
-    def _done(self, item: _Item) -> None:
+    def _leave(self, item: _Item) -> None:
         source = self._sources[item.source]
         del source.items[item.place]
         self._number -= 1

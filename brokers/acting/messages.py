@@ -25,6 +25,11 @@ the members of a set.
 """
 UP_MS = "regentUpMs"
 """Ours, of an answer to 901: for how long the name server has been listening."""
+COMES_BACK = "regentComesBack"
+"""Ours, of 906: who asks is about to deliver in place of who is asked, and copies its tables next.
+"""
+DELIVERS = "regentDelivers"
+"""Ours, of the answer to 906: the master that answers delivers what is due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +76,16 @@ class MinIdNotice:
 
 @dataclass(frozen=True, slots=True)
 class HaInfo:
-    """906: where a master takes links, and from which offset its log ended when it was opened."""
+    """906: where a master takes links, and from which offset its log ended when it was opened.
+    `comes_back`: of a slave with a smaller id than who acts; a master says it by its addresses.
+    `delivers`: of the answer of a master.
+    """
 
     ha_address: str | None = None
     flushed_offset: int | None = None
     master_address: str | None = None
+    comes_back: bool = False
+    delivers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +271,10 @@ def ha_info_query() -> RemotingCommand:
 
 
 def ha_info_push(info: HaInfo) -> RemotingCommand:
-    """906 with fields: a master says where it takes links. ValueError: it does not."""
-    if not info.ha_address:
+    """906 with fields: a master says where it takes links, or a slave that it comes back.
+    ValueError: neither.
+    """
+    if not info.ha_address and not info.comes_back:
         raise ValueError("without an address it would be a question")
     return RemotingCommand.request(RequestCode.EXCHANGE_BROKER_HA_INFO, ha_info_ext(info))
 
@@ -274,6 +286,8 @@ def ha_info_ext(info: HaInfo) -> dict[str, str]:
             "masterHaAddress": info.ha_address,
             "masterFlushOffset": _text(info.flushed_offset),
             "masterAddress": info.master_address,
+            COMES_BACK: "true" if info.comes_back else None,
+            DELIVERS: "true" if info.delivers else None,
         }
     )
 
@@ -285,6 +299,8 @@ def read_ha_info(ext: Mapping[str, str]) -> HaInfo:
         fields.optional("masterHaAddress"),
         fields.optional_number("masterFlushOffset"),
         fields.optional("masterAddress"),
+        fields.optional_flag(COMES_BACK) or False,
+        fields.optional_flag(DELIVERS) or False,
     )
 
 

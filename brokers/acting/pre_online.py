@@ -2,7 +2,8 @@
 without it (PROTOCOL 7.3).
 
 Responsible for: when a set is believed to be empty, the way of a master (push, link, fetch, take),
-the way of a slave (ask, link), what is tried again and for how long. Refuses to know: sockets, what
+the way of a slave (ask, link; without a master the way of a master for who is the smallest: tell,
+fetch, take), what is tried again and for how long. Refuses to know: sockets, what
 is taken (`reverse_sync`), what going online does (`core`).
 
 Nothing is concluded from a name server that could not answer. An empty answer is believed when all
@@ -105,11 +106,12 @@ class PreOnline:
         fetched = any(one.stage is Stage.DONE for one in self._members.values())
         if not others and not fetched:
             return self._alone(now_ms)
-        if self._config.is_master:
-            return self._as_master(others, now_ms, chance)
-        smallest = min(others)
-        if smallest == MASTER_ID:
+        smallest = min(others, default=own_id)
+        if own_id != MASTER_ID and smallest == MASTER_ID:
             return self._as_slave(others[smallest], now_ms, chance)
+        if own_id < smallest or not others:
+            # It is to deliver, in place of whoever did meanwhile.
+            return self._as_first(others, now_ms, chance)
         self.outcome = (smallest, others[smallest])
         return []
 
@@ -156,7 +158,7 @@ class PreOnline:
             return []
         self._taking = 0
         if ok:
-            self.outcome = (MASTER_ID, self._config.place.address)
+            self.outcome = (self._config.place.broker_id, self._config.place.address)
             return []
         self._failures += 1
         self._again_ms = now_ms + AGAIN.pause_ms(self._failures, chance)
@@ -222,13 +224,14 @@ class PreOnline:
             self._namesake_ms = now_ms
         return now_ms - self._namesake_ms < NAMESAKE_WAIT_MS
 
-    # -- a master ----------------------------------------------------------------------------------
+    # -- who is to deliver: a master, or the smallest slave without one ----------------------------
 
-    def _as_master(self, others: Mapping[int, str], now_ms: int, chance: float) -> list[fx.Effect]:
+    def _as_first(self, others: Mapping[int, str], now_ms: int, chance: float) -> list[fx.Effect]:
         for broker_id, address in others.items():
             known = self._members.get(broker_id)
             if known is None or known.address != address:
-                self._members[broker_id] = _Member(broker_id, address)
+                member = self._members[broker_id] = _Member(broker_id, address)
+                member.unlinked_is_enough = not self._config.is_master
         for broker_id in self._members.keys() - others.keys():
             # What one handed over before it left is taken all the same.
             if self._members[broker_id].stage is not Stage.DONE:
@@ -248,7 +251,7 @@ class PreOnline:
             return []
         match member.stage:
             case Stage.PUSH:
-                return [fx.PushHaInfo(self._call(member, now_ms), member.address)]
+                return [fx.PushHaInfo(self._call(member, now_ms), member.address, self._word)]
             case Stage.LINK if _unlinked(member):
                 return self._failed(member, "its link does not come", now_ms, chance, leave=False)
             case Stage.FETCH:
@@ -256,6 +259,14 @@ class PreOnline:
                 return [fx.FetchTables(self._call(member, now_ms), member.address)]
             case _:
                 return []
+
+    @property
+    def _word(self) -> HaInfo:
+        """What members are told; either makes who acts hold back."""
+        config = self._config
+        if config.is_master:
+            return HaInfo(config.ha_address, 0, config.place.address)
+        return HaInfo(comes_back=True)
 
     def _finish(self, others: Mapping[int, str], now_ms: int) -> list[fx.Effect]:
         """On to the tables when all are linked, and to taking them when all are fetched."""

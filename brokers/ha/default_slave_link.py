@@ -14,6 +14,7 @@ Invariants:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from brokers.ha.default_frames import PushDecoder, report
@@ -73,11 +74,30 @@ class ReportDue:
 DefaultSlaveEvent = Compare | Received | Agreed | Differs | Begins | ReportDue
 
 
+Proof = Callable[[bytes, int], bool]
+"""Whether bytes that are equal at an offset of two logs show that these have one history."""
+PROOF_BYTES_MAX = 128
+"""A proof that lies across two pushes is seen when it is no longer."""
+
+
+def not_zeros(data: bytes, offset: int) -> bool:
+    """Zeros alone, as in front of a log file's end, are in every master's log."""
+    return data.count(0) < len(data)
+
+
 class DefaultSlaveLink:
-    """Drive with `open`, `receive_data`, `compared` and `tick`."""
+    """Drive with `open`, `receive_data`, `compared` and `tick`. Where all that is compared is
+    equal, and is no `proof`, the logs count as different from `check_from` on.
+    """
 
     def __init__(
-        self, limits: LinkLimits, *, check_from: int, end_offset: int, now_ms: int
+        self,
+        limits: LinkLimits,
+        *,
+        check_from: int,
+        end_offset: int,
+        now_ms: int,
+        proof: Proof = not_zeros,
     ) -> None:
         """`check_from` to `end_offset`: bytes to compare; none when both are equal. An empty log
         ends at 0, any other is checked from 1 or above: 0 asks for the master's last file.
@@ -88,8 +108,8 @@ class DefaultSlaveLink:
         self._limits = limits
         self._checked = self._awaited = check_from
         self._held: list[tuple[int, bytes]] = []
-        # Zeros alone, as in front of a log file's end, are in every master's log.
-        self._saw_data = False
+        self._proof = proof
+        self._is_proved, self._tail = False, b""
         self._heartbeats = 0
         self._reported = -1
         self._decoder = PushDecoder()
@@ -148,7 +168,10 @@ class DefaultSlaveLink:
         if not known:
             return []
         compared = bytes(data[:known])
-        self._saw_data = self._saw_data or compared.count(0) < known
+        if not self._is_proved:
+            seen = self._tail + compared
+            self._is_proved = self._proof(seen, offset - len(self._tail))
+            self._tail = seen[-PROOF_BYTES_MAX:]
         return [Compare(offset, compared)]
 
     def compared(self, offset: int, equal_bytes: int, all_bytes: int) -> list[DefaultSlaveEvent]:
@@ -160,7 +183,7 @@ class DefaultSlaveLink:
             return [Differs(self._checked, master_ends=False)]
         if self._checked < self.end_offset:
             return []
-        if not self._saw_data:
+        if not self._is_proved:
             return [Differs(self.check_from, master_ends=False)]
         self.agreed = True
         events: list[DefaultSlaveEvent] = [Agreed()]

@@ -18,6 +18,7 @@ from brokers.membership.place import PlaceInSet
 from brokers.process.acting.calls import ActingCalls
 from brokers.process.acting.requests import ActingLocks, ActingRequests
 from brokers.process.acting.shell import ActingHooks, ActingShell
+from brokers.process.acting.special_services import SpecialServices
 from brokers.process.acting.tables import OwnTables
 from brokers.process.config import BrokerConfig
 from brokers.process.replica import LocalReplica
@@ -34,6 +35,7 @@ class Acting:
     shell: ActingShell
     locks: ActingLocks
     requests: ActingRequests
+    special: SpecialServices
 
     def begin(
         self, dispatcher: Dispatcher, spawn: Callable[[Coroutine[object, object, None]], None]
@@ -43,6 +45,10 @@ class Acting:
             dispatcher.register(code, handler)
         spawn(self.shell.run())
         spawn(self.locks.run())
+
+    async def end(self) -> None:
+        """Before anything else ends: what is under way to other sets is waited for."""
+        await self.special.end()
 
 
 def make_acting(
@@ -63,9 +69,11 @@ def make_acting(
     rules = acting_config(config)
     tables = service.tables
     calls = ActingCalls(rules.place, name_servers, client, lambda: tables.topics.version)
+    special = SpecialServices(service)
     hooks = ActingHooks(
         register=name_servers.register,
-        special=lambda on: service.acting_begins() if on else service.acting_over(),
+        special=special.switch,
+        over=special.over,
         act=roles.act,
         hold=switch.hold,
         resume=switch.resume,
@@ -101,7 +109,7 @@ def make_acting(
     name_servers.tell_of_masters(shell.named)
     requests = ActingRequests(shell, roles, reads, locks, config.advertised)
     switch.acts_by(shell, requests.before)
-    return Acting(shell, locks, requests)
+    return Acting(shell, locks, requests, special)
 
 
 def _quorum(

@@ -464,6 +464,8 @@ class BrokerProcess:
         """In order (see the module); harmless after a start that failed half way."""
         self.beats.close()
         self.disk.stop()
+        if self.acting is not None:
+            await self.acting.end()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

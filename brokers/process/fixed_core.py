@@ -9,9 +9,11 @@ import logging
 
 from brokers.process.boot import Boot
 from brokers.process.config import BrokerConfig
+from brokers.process.refused_ends import read_refused
 from brokers.replica.fixed.ack_rule import FixedAckRule
 from brokers.replica.fixed.config import FixedConfig
 from brokers.replica.fixed.core import FixedCore
+from brokers.store.log.checked_records import has_head
 from brokers.store.store import MessageStore
 
 _log = logging.getLogger("regent.broker.replica")
@@ -32,6 +34,7 @@ def make_fixed_core(config: BrokerConfig, boot: Boot, store: MessageStore) -> Fi
         ),
         ha_master_address=config.ha_master_address,
         ha_heartbeat_ms=config.ha_heartbeat_ms,
+        proof=has_head,
         ha_flow_bytes_per_s=config.ha_transfer_bytes_per_s if config.ha_flow_control else None,
     )
     for warning in _warnings(config, store):
@@ -44,6 +47,7 @@ def make_fixed_core(config: BrokerConfig, boot: Boot, store: MessageStore) -> Fi
         trusted_end=boot.trusted_end,
         log_end=store.log_end,
         log_min=store.log_min,
+        refused=read_refused(store.root),
     )
 
 

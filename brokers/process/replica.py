@@ -22,6 +22,7 @@ from brokers.process.boot import Boot, BootMarker
 from brokers.process.config import BrokerConfig
 from brokers.process.fixed_core import make_fixed_core
 from brokers.process.held_position import Held, HeldPosition
+from brokers.process.refused_ends import keep_refused
 from brokers.remoting.addresses import split_address
 from brokers.replica.config import ReplicaConfig
 from brokers.replica.core import ReplicaCore
@@ -237,6 +238,7 @@ class LocalReplica:
             on_broken=self._end_with,
             report=told,
             flush_soon=self._flush_soon,
+            keep_refused=lambda ends: keep_refused(self.store.root, ends),
         )
         flush = self._flush if self._config.flush_disk == "sync" else None
         self.driver = ReplicaDriver(

@@ -325,6 +325,8 @@ class ReplicaDriver:
                 self._hooks.register_again()
             case fx.FlushLog():
                 self._hooks.flush_soon()
+            case fx.KeepRefused(ends):
+                self._hooks.keep_refused(ends)
             case fx.AskHaAddress(master_address):
                 self._hooks.ask_ha_address(master_address)
 

@@ -215,6 +215,13 @@ class AbortWaiters:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class KeepRefused:
+    """Durably: these ends of logs, by host, were refused by this master (PROTOCOL 2.12)."""
+
+    ends: tuple[tuple[str, int], ...]
+
+
 Effect = (
     SendBytes
     | SendRange
@@ -238,4 +245,5 @@ Effect = (
     | RoleChanged
     | ReportEvent
     | AbortWaiters
+    | KeepRefused
 )

@@ -48,6 +48,7 @@ class ReplicaHooks:
     register_again: Callable[[], None] = lambda: None  # with what `clean` says now
     # begins a flush beside the loop; who refuses it tells `storage_failed`
     flush_soon: Callable[[], None] = lambda: None
+    keep_refused: Callable[[tuple[tuple[str, int], ...]], None] = lambda ends: None
 
 
 class BrokerTeller:

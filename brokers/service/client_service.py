@@ -229,6 +229,9 @@ class ClientService:
         terms.settings = settings or terms.settings
         terms.pending = self._pending
         terms.leads = lambda: self._roles.serves(writes=True)
+        if self.escape is not None:
+            terms.away = self.escape.awaited
+            self.escape.escape.own_host = self.puts.store_host
         popping = Popping(
             terms,
             self.pulls.cold_reads,
@@ -244,7 +247,7 @@ class ClientService:
             self._ways,
             None if self.escape is None else self.escape.get,
         )
-        timers.did.keeps = popping.revive.leaving
+        timers.did.keeps = terms.is_here = popping.revive.leaving
         return popping
 
     def _timers(self, terms: SendTerms) -> TimerService:
@@ -424,9 +427,18 @@ class ClientService:
             service.acting_begins()
 
     def acting_over(self) -> None:
-        """It does so no more."""
+        """It does so no more: behind `acting_held`, with the places of all that was taken."""
         for service in self._services:
             service.acting_over()
+
+    async def acting_held(self) -> None:
+        """Nothing more leaves from now on, and what is under way has been waited for."""
+        if self.escape is not None:
+            self.escape.hold()
+            if not await self.escape.settled():
+                _log.warning(
+                    "puts to other sets are under way still: what becomes of them counts not"
+                )
 
     def connection_closed(self, connection: Connection) -> None:
         for service in self._services:

@@ -138,16 +138,30 @@ def _() -> list[str]:
     return [one.address for one in of(rig.hear(group(0)), fx.PushHaInfo)]
 
 
-@LOOP.row("4-a-slave-without-a-master", shipped=[1, [False, True]])
+@LOOP.row("4-a-slave-without-a-master-behind-another-one", shipped=[1, False])
+def _() -> list[object]:
+    rig = ActingRig(2, total_replicas=3)
+    rig.start()
+    rig.hear(group(1))
+    return [outcome(rig), rig.core.acts]
+
+
+@LOOP.row(
+    "4-a-slave-without-a-master-in-front-of-who-acts",
+    shipped=["online at once, delivers again what the other one did"],
+    ours=[None, [True], 1, True],
+    because="who acted tells its places first, as to a master",
+)
 def _() -> list[object]:
     rig = ActingRig(1, total_replicas=3)
     rig.start()
     rig.hear(group(2))
-    found = [rig.core.min_id == 2 and 1, [rig.core.acts]]
-    rig.register()
-    rig.hear(group(1, 2))
-    found[1].append(rig.core.acts)  # type: ignore[attr-defined]
-    return found
+    found: list[object] = [
+        outcome(rig),
+        [one.info.comes_back for one in of(rig.done, fx.PushHaInfo)],
+    ]
+    rig.come_back(2)
+    return [*found, outcome(rig), rig.core.delivers(rig.now_ms)]
 
 
 MASTER = Table("4.4")
@@ -314,9 +328,9 @@ def _() -> list[object]:
 def _() -> list[object]:
     rig = slave()
     told_ha(rig, HaInfo(HA[0], 0, ADDRESSES[0]))
-    rig.core.own_link(True, "10.9.9.9:1", rig.now_ms, 0.5)
+    rig.core.own_link(True, "10.9.9.9:1", rig.now_ms, rig.now_ms, 0.5)
     first = outcome(rig)
-    rig.core.own_link(True, HA[0], rig.now_ms, 0.5)
+    rig.core.own_link(True, HA[0], rig.now_ms, rig.now_ms, 0.5)
     return [first, outcome(rig)]
 
 

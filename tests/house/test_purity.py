@@ -84,7 +84,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
     "brokers/service/role": ("forward", "role_view"),
     "brokers/service/clients": ("requests",),
     "brokers/service/sending": ("own_puts", "send"),
-    "brokers/service/escape": ("bridge",),
+    "brokers/service/escape": ("awaited", "bridge"),
     "brokers/service/inspection": ("client_inspection",),
     "brokers/service/delivery": ("delay_service", "send_back"),
     "brokers/service/transactions": ("checks", "end_requests", "leaving", "ledger"),

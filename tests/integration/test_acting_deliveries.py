@@ -22,10 +22,12 @@ from processors.nameserver.config import NameServerConfig
 from processors.nameserver.process import NameServer
 from tests.support.acting_set import ActingBroker, ActingSetView, eventually
 from tests.support.brokers import pull_request, send_request
+from tests.support.pops import Gotten, ack_request, gotten, pop_request
 from tests.support.timers import timed
 
 ESCAPES = "enable_remote_escape = true\n"
 EACH = 40
+SET = "acting-set"
 
 
 class Stage:
@@ -86,13 +88,13 @@ class Stage:
             and "T" in fastjson.loads(topics.body)["topicConfigTable"]
         )
 
-    async def there(self, broker: ActingBroker) -> Counter[bytes]:
-        """All that was delivered to topic T of a set."""
+    async def there(self, broker: ActingBroker, topic: str = "T") -> Counter[bytes]:
+        """All that was delivered to a topic of a set."""
         found: Counter[bytes] = Counter()
         for queue_id in range(4):
             offset = 0
             while True:
-                request = pull_request("T", queue_id, offset)
+                request = pull_request(topic, queue_id, offset)
                 answer = await self.client.call(broker.address, request, 30_000)
                 if answer.code:
                     break
@@ -157,3 +159,41 @@ async def test_what_is_due_while_the_master_is_away_comes_through_the_other_set_
     both = here + elsewhere
     twice = {body: count for body, count in both.items() if count > 1}
     assert not twice
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+async def test_who_pops_goes_on_at_the_slave_and_what_it_leaves_comes_from_the_other_set(
+    stage: Stage,
+) -> None:
+    await stage.start()
+    for number in range(3):
+        await stage.ask(stage.master, send_request("T", b"%d" % number, 0))
+    known = gotten(await stage.ask(stage.master, pop_request(queueId=0, maxMsgNums=1)), SET)
+    await stage.ask(stage.master, ack_request(known[0].handle))
+
+    async def is_copied() -> bool:
+        ask = RemotingCommand.request(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
+        groups = await stage.ask(stage.slave, ask)
+        return await stage.copied() and b'"g"' in groups.body
+
+    await eventually(is_copied, "the slave has messages, topic and group")
+    await stage.master.end()
+    found: list[Gotten] = []
+
+    async def pops() -> bool:
+        request = pop_request(queueId=0, invisibleTime=4_000)
+        answer = await stage.client.call(stage.slave.address, request, 30_000)
+        if answer.code == 0:
+            found.extend(gotten(answer, SET))
+        return {one.body for one in found} >= {b"1", b"2"}
+
+    await eventually(pops, "the slave hands out what the master had not")
+    acknowledged = next(one for one in found if one.body == b"1")
+    await stage.ask(stage.slave, ack_request(acknowledged.handle))
+
+    async def comes_again() -> bool:
+        return b"2" in await stage.there(stage.elsewhere, "%RETRY%g_T")
+
+    await eventually(comes_again, "what was not acknowledged comes from the other set")
+    assert b"1" not in await stage.there(stage.elsewhere, "%RETRY%g_T")

@@ -196,6 +196,27 @@ SCENARIOS = (
         "frozen, back",
     ),
     Scenario(
+        "acting-java-master",
+        "acting_mixed:java_master",
+        "a Java master whose slaves of ours act for it beside another set: killed, frozen, back, "
+        "messages wait",
+    ),
+    Scenario(
+        "acting-java-slaves",
+        "acting_mixed:java_slaves",
+        "a master of ours whose Java slaves act for it beside a Java set: the same",
+    ),
+    Scenario(
+        "acting-java-namesrv",
+        "acting_mixed:at_javas",
+        "a set of ours whose slaves act, at a Java name server and one of ours: the same",
+    ),
+    Scenario(
+        "acting-beside",
+        "acting_mixed:beside",
+        "a Java set whose slave acts, then one of ours: how long each step takes, side by side",
+    ),
+    Scenario(
         "import",
         "java_moves:way_in",
         "Java brokers leave a Java controller for Regent, under load, without a restart",

@@ -98,9 +98,10 @@ class ActingRig:
     def come_back(self, *others: int, tables: Tables | None = None) -> None:
         """A master's whole way back, beside these members."""
         self.hear(group(*others))
+        effects: list[fx.Effect] = []
         for push in of(self.done, fx.PushHaInfo):
-            self.note(self.core.pushed(push.token, True, self.now_ms, 0.5))
-        effects = self.linked(*(number for number in others if number))
+            effects += self.note(self.core.pushed(push.token, True, self.now_ms, 0.5))
+        effects += self.linked(*(number for number in others if number))
         taken: list[fx.TakeTables] = []
         for fetch in of(effects, fx.FetchTables):
             found = self.core.fetched(fetch.token, tables or Tables(), self.now_ms, 0.5)

@@ -57,6 +57,7 @@ class Desk:
         filters: Filters | None = None,
         sizes: StoreConfig = SMALL,
         timers: TimerRules | None = None,
+        name: str = "b",
     ) -> None:
         self._rejects_transactions = rejects_transactions
         self.timer_rules = TimerRules() if timers is None else timers
@@ -100,12 +101,12 @@ class Desk:
             self._changed,
             filters=filters,
             transactions=transactions or TransactionTerms(),
-            names=BrokerNames("c", "b", "127.0.0.1:10911"),
+            names=BrokerNames("c", name, "127.0.0.1:10911"),
             escape=EscapeBridge(
                 self.client.call,
                 self._routes,
                 self._addresses,
-                lambda: Place("c", "b", 1, "127.0.0.1:10911"),
+                lambda: Place("c", name, 1, "127.0.0.1:10911"),
                 self.clock,
                 allowed=True,
             ),

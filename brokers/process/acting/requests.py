@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from brokers.acting import effects as fx
 from brokers.acting.lock_messages import ROUND, LockRequest, lock_answer, read_lock_request
 from brokers.acting.lock_quorum import LockQuorum
-from brokers.acting.messages import ha_info_ext, read_ha_info, read_min_id_notice
+from brokers.acting.messages import HaInfo, ha_info_ext, read_ha_info, read_min_id_notice
 from brokers.acting.served import AT_A_SLAVE, How, at_a_slave
 from brokers.clock import Clock
 from brokers.process.acting.calls import ActingCalls
@@ -205,10 +205,18 @@ class ActingRequests:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
         return request.reply()
 
-    def _ha_info(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """906."""
+    def _ha_info(self, _connection: Connection, request: RemotingCommand) -> Answer:
+        """906. Who comes back is answered when it may copy the tables."""
         try:
-            answer = self._shell.exchange(read_ha_info(request.ext))
+            info = read_ha_info(request.ext)
+            answer = self._shell.exchange(info)
         except ValueError as error:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
-        return request.reply(ext=ha_info_ext(answer))
+        if info == HaInfo():
+            return request.reply(ext=ha_info_ext(answer))
+        return self._when_told(request, answer)
+
+    async def _when_told(self, request: RemotingCommand, answer: HaInfo) -> RemotingCommand:
+        if await self._shell.tells_all():
+            return request.reply(ext=ha_info_ext(answer))
+        return request.reply(ResponseCode.SYSTEM_BUSY, remark="messages are on their way still")

@@ -28,6 +28,8 @@ from brokers.replica.core_port import Core
 from brokers.replica.fixed.core import FixedCore
 
 TICK_MS = 200
+OVER_MS = 2_500
+"""906 is answered before its asker gives up (3 s): 0, or to ask once more."""
 T = TypeVar("T")
 REPORTED = frozenset(
     (
@@ -44,7 +46,8 @@ _log = logging.getLogger("regent.broker.acting")
 @dataclass(frozen=True, slots=True)
 class ActingHooks:
     """What the broker around does. `register()`: at every name server, how many took it.
-    `special(on)`: a slave's special services. `act(on)`: a slave serves in place of its master, or
+    `special(on)`: a slave's special services; `over(limit in ms)`: whether those that were switched
+    off are over. `act(on)`: a slave serves in place of its master, or
     no more. `hold()`, `resume()`: a master leaves its role, and takes it up again (LogError,
     OSError: it cannot). `forget`, `follow`: a slave's master. `look_again()`: held pulls.
     `members(by id)`: who is registered. `alive(count)`: what a write counts on.
@@ -52,6 +55,7 @@ class ActingHooks:
 
     register: Callable[[], Awaitable[int]]
     special: Callable[[bool], None]
+    over: Callable[[int], Awaitable[bool]]
     act: Callable[[bool], None]
     hold: Callable[[], None]
     resume: Callable[[], None]
@@ -137,9 +141,16 @@ class ActingShell:
         """906: the answer. ValueError: it names what is no address."""
         if info.ha_address is not None:
             split_address(info.ha_address)  # ValueError: nobody can link there
-        answer, effects = self.core.exchange(info, self._opened_end)
+        now_ms = self._clock.now_ms()
+        answer, effects = self.core.exchange(info, self._opened_end, now_ms)
         self._do(effects)
         return answer
+
+    async def tells_all(self) -> bool:
+        """Whether the tables say everything that was delivered while this slave acted; False: some
+        of it is under way still.
+        """
+        return self.core.delivers(self._clock.now_ms()) or await self._hooks.over(OVER_MS)
 
     def named(self, master_address: str, ha_address: str) -> None:
         """The answer to a registration names a master."""
@@ -163,7 +174,10 @@ class ActingShell:
             self._do(self.core.links_are(links, {}, now_ms, random.random()))
         if core.slave is not None:
             peer = core.slave.ha_address or ""
-            self._do(self.core.own_link(core.slave.follows, peer, now_ms, random.random()))
+            seen = core.slave.master_seen(now_ms)
+            heard_ms = now_ms - (seen.read_ms_ago or 0)
+            told = self.core.own_link(core.slave.follows, peer, heard_ms, now_ms, random.random())
+            self._do(told)
 
     # -- what is done ------------------------------------------------------------------------------
 
@@ -243,8 +257,7 @@ class ActingShell:
             case fx.AskMembers(compat, asked_ms):
                 for name, by_route in compat.items():
                     self._spawn(self._ask_members(name, by_route, asked_ms))
-            case fx.PushHaInfo(token, address):
-                info = HaInfo(self._config.ha_address, 0, self._config.place.address)
+            case fx.PushHaInfo(token, address, info):
                 self._spawn(self._told(self._calls.push(address, info), self.core.pushed, token))
             case fx.AskHaInfo(token, address):
                 told = self.core.ha_info_told

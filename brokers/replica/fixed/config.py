@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from brokers.ha.default_frames import HEADER
+from brokers.ha.default_slave_link import Proof, not_zeros
 from brokers.ha.frames import FRAME_BYTES_MAX
 from brokers.ha.log_sender import BATCH_BYTES, UNACKED_BYTES_MAX, LinkLimits
 from brokers.replica.config import LINKS_MAX
@@ -26,7 +27,7 @@ class FixedConfig:
     `ha_master_address`: where the master takes links, None: as name servers and the master say.
     `check_bytes`: what a slave compares with its master before it follows; where that differs,
     `CHECK_GROWS` times more the next time, up to `diverged_bytes_max`: a slave never cuts more than
-    that of its log by itself.
+    that of its log by itself. `proof`: of equal bytes that are not all that both logs have.
     """
 
     file_bytes: int = 1024 * 1024 * 1024
@@ -45,6 +46,7 @@ class FixedConfig:
     links_max: int = LINKS_MAX
     check_bytes: int = CHECK_BYTES
     diverged_bytes_max: int = DIVERGED_BYTES_MAX
+    proof: Proof = not_zeros
 
     def link_limits(self) -> LinkLimits:
         return LinkLimits(

@@ -10,7 +10,7 @@ dead master had is lost with its disk (PROTOCOL 2.12). Whoever wants more has co
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from brokers.ha.epochs import EpochHistory
 from brokers.replica.effects import (
@@ -46,10 +46,11 @@ class FixedCore:
         log_end: int,
         log_min: int = 0,
         trusted_end: int | None = None,
+        refused: Iterable[tuple[str, int]] = (),
     ) -> None:
         """`clean` False: power was lost or the disk failed; bytes above `trusted_end` may be torn.
         A slave copies those again; a master has nobody to copy them from, and leads with what it
-        has.
+        has. `refused`: ends of slaves' logs, by host, that this master refused before.
         """
         self.config = config
         self.broker_id = broker_id
@@ -66,6 +67,7 @@ class FixedCore:
         )
         self.master: FixedMaster | None = None
         self.slave: FixedSlave | None = None
+        self._refused = tuple(refused)
         self._clean, self._failed = clean, False
         self._ticked_ms: int | None = None
 
@@ -302,7 +304,7 @@ class FixedCore:
     def _begin(self, now_ms: int) -> list[Effect]:
         if self.broker_id == MASTER_ID:
             self._clean = True  # there is no other log to copy from: this one is the set's
-            self.master = FixedMaster(self.config, self.log)
+            self.master = FixedMaster(self.config, self.log, self._refused)
             return [*self._told("configuration"), *self.master.begin()]
         trusted = self.log.trusted_end
         if trusted is not None and trusted > self.log.min_offset:

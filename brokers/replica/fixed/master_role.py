@@ -7,16 +7,27 @@ know: who the slaves are (the stream does not say), how roles come about.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from brokers.ha.default_master_link import DefaultMasterLink
 from brokers.ha.frames import ProtocolError
 from brokers.remoting.addresses import host_of
-from brokers.replica.effects import Acknowledged, CloseLink, Effect, Readable, SendBytes, SendRange
+from brokers.replica.effects import (
+    Acknowledged,
+    CloseLink,
+    Effect,
+    KeepRefused,
+    Readable,
+    SendBytes,
+    SendRange,
+)
 from brokers.replica.fixed.config import FixedConfig
 from brokers.replica.ha_status import SlaveSeen
 from brokers.replica.replica_log import ReplicaLog
 
 REFUSED_MAX = 256
+LEFT_MS = 1_000
+"""What comes over a link so soon behind another one of its host may have been under way before."""
 
 
 class FixedMaster:
@@ -24,7 +35,9 @@ class FixedMaster:
     the log's end.
     """
 
-    def __init__(self, config: FixedConfig, log: ReplicaLog) -> None:
+    def __init__(
+        self, config: FixedConfig, log: ReplicaLog, refused: Iterable[tuple[str, int]] = ()
+    ) -> None:
         self.links: dict[int, DefaultMasterLink] = {}
         self.acknowledged = 0
         self.alive: int | None = None
@@ -33,7 +46,8 @@ class FixedMaster:
         self._rule, self._limits = config.ack_rule, config.link_limits()
         # Ends beyond this log's end that were reported: by (host, offset). The log grows past them
         # one day, and such a slave would then go on in the middle of other bytes.
-        self._refused: dict[tuple[str, int], None] = {}
+        self._refused: dict[tuple[str, int], None] = dict.fromkeys(refused)
+        self._kept = tuple(self._refused)
 
     def begin(self) -> list[Effect]:
         """What is in the log may be read, as in RocketMQ's brokers of this mode."""
@@ -68,7 +82,7 @@ class FixedMaster:
             link.receive_data(data, self._log.view(), now_ms=now_ms)
             if first and link.acked is not None:
                 self._look_back(link)
-            return [*self._acknowledge(), *self._pump(link_id, now_ms)]
+            return [*self._keep(), *self._acknowledge(), *self._pump(link_id, now_ms)]
         except ProtocolError as error:
             word = [SendBytes(link_id, error.last_word)] if error.last_word else []
             return [*word, *self.drop(link_id, str(error)), *self._acknowledge()]
@@ -85,6 +99,12 @@ class FixedMaster:
         for known in [one for one in self._refused if one[0] == host]:
             del self._refused[known]
 
+    def _keep(self) -> list[Effect]:
+        """What is refused has to outlive this process."""
+        now, before = tuple(self._refused), self._kept
+        self._kept = now
+        return [] if now == before else [KeepRefused(now)]
+
     def link_closed(self, link_id: int) -> list[Effect]:
         self.links.pop(link_id, None)
         return self._acknowledge()
@@ -95,7 +115,7 @@ class FixedMaster:
             self._refused[(host_of(link.peer), link.beyond)] = None
             while len(self._refused) > REFUSED_MAX:
                 del self._refused[next(iter(self._refused))]
-        return [CloseLink(link_id, reason)]
+        return [*self._keep(), CloseLink(link_id, reason)]
 
     def link_flow(self, link_id: int, *, blocked: bool, now_ms: int) -> list[Effect]:
         self.links[link_id].blocked = blocked
@@ -114,7 +134,22 @@ class FixedMaster:
     # -- log and promises --------------------------------------------------------------------------
 
     def _acked(self) -> list[int]:
-        return [one.acked for one in self.links.values() if one.acked is not None]
+        """What slaves have. A link that has said nothing since another one of its host began to
+        report may be the first one of the same slave, half open: it counts again when it is heard.
+        """
+        reports = [(one, one.acked) for one in self.links.values() if one.acked is not None]
+        if len(reports) < 2:
+            return [acked for _, acked in reports]
+        newest: dict[str, int] = {}
+        for one, _ in reports:
+            host = host_of(one.peer)
+            newest[host] = max(newest.get(host, one.opened_ms), one.opened_ms)
+        return [
+            acked
+            for one, acked in reports
+            if one.opened_ms >= (since := newest[host_of(one.peer)])
+            or one.heard_ms > since + LEFT_MS
+        ]
 
     def _in_sync(self) -> int:
         return self._rule.in_sync_count(self._log.end_offset, self._acked(), self.alive)

@@ -21,6 +21,7 @@ from brokers.ha.default_slave_link import (
     Differs,
     Received,
     ReportDue,
+    not_zeros,
 )
 from brokers.ha.frames import ProtocolError
 from brokers.replica.effects import (
@@ -128,11 +129,14 @@ class FixedSlave:
         if not self._connecting:
             return [CloseLink(link_id, "nobody asked for this connection")]
         self._connecting, self.link_id = False, link_id
+        check_from = self._check_from()
         self._link = DefaultSlaveLink(
             self._limits,
-            check_from=self._check_from(),
+            check_from=check_from,
             end_offset=self._log.end_offset,
             now_ms=now_ms,
+            # There is nothing in front of it that both have.
+            proof=not_zeros if check_from <= self._check_limit() else self._config.proof,
         )
         self._unheard = self._link.check_from == self._link.end_offset
         return self._perform(self._link.open(), now_ms)

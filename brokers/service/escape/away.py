@@ -47,13 +47,13 @@ class Away:
 
     @property
     def is_full(self) -> bool:
-        return bool(self._waiting)
+        return bool(self._waiting) or self._escape.holds
 
     def append(self, messages: Sequence[MessageFields]) -> list[PutResult | RecordError]:
         """NotPut: others still wait for room. A message that has no form in which it leaves gets
         its RecordError.
         """
-        if self._waiting:
+        if self.is_full:
             raise NotPut(*code_of(PutStatus.SERVICE_NOT_AVAILABLE, "other sets have no room yet"))
         results: list[PutResult | RecordError] = []
         for message in messages:

@@ -23,11 +23,16 @@ from brokers.clock import Clock
 from brokers.remoting.calls import RemotingError
 from brokers.remoting.codes import ResponseCode
 from brokers.remoting.command import RemotingCommand
+from brokers.service.escape.awaited import Awaited
 from brokers.service.escape.away import Away
 from brokers.service.role.services import Served, Service
 from brokers.store.log.records import RecordError, StoredMessage, decode_messages
 
 PUT_TIMEOUT_MS, GET_TIMEOUT_MS = 3_000, 10_000
+SETTLE_MS = PUT_TIMEOUT_MS + 500
+"""The end of acting waits so long for puts under way: by then each is answered or given up, and
+what became of those is not known.
+"""
 
 Call = Callable[[str, RemotingCommand, int], Awaitable[RemotingCommand]]
 Routes = Callable[[str], Awaitable[Route | None]]
@@ -63,8 +68,12 @@ class EscapeBridge(Service):
         self._chance = chance
         self.report: Report = lambda kind, fields: None
         self.escape = Escape(allowed=allowed, has_local_master=lambda: False)
+        self.awaited = Awaited(
+            self.escape, lambda: self._acts and not self.escape.holds, self._go_on
+        )
         self._outlets: dict[str, Away] = {}
         self._under_way: set[asyncio.Task[None]] = set()
+        self._puts: set[asyncio.Task[None]] = set()
         self._acts = self._again = False
         self._said: frozenset[object] = frozenset()
 
@@ -85,10 +94,14 @@ class EscapeBridge(Service):
         self._acts = True
 
     def acting_over(self) -> None:
-        """Nothing more is sent. Answers that are under way are none for whoever goes on: it does so
-        from the places that are told now.
+        """Answers that come now are none for whoever goes on: it does so from the places that are
+        told.
         """
         self._acts = False
+
+    def hold(self) -> None:
+        """Nothing more is sent; services go on to tell what is taken."""
+        self.escape.hold()
 
     def _forget(self) -> None:
         self._carry_out_all(self.escape.last_batch(self._clock.now_ms()))
@@ -139,7 +152,7 @@ class EscapeBridge(Service):
     def tick(self, now_ms: int) -> None:
         """What is to be sent now."""
         if not self._acts:
-            if self._outlets:  # by now the services have told how far they are
+            if self._outlets or self.escape.in_hand:  # the services have told how far they are
                 self._forget()
             return
         for outlet in self._outlets.values():
@@ -155,7 +168,9 @@ class EscapeBridge(Service):
     def _carry_out(self, effect: fx.Effect) -> None:
         match effect:
             case fx.SendAway():
-                self._begin(self._send(effect))
+                task = self._begin(self._send(effect))
+                self._puts.add(task)
+                task.add_done_callback(self._puts.discard)
             case fx.AskRoute(topic):
                 self._begin(self._ask_route(topic))
             case fx.Report("EscapeWaits", fields):
@@ -166,10 +181,11 @@ class EscapeBridge(Service):
             case fx.PutLocally(token):  # no other broker is in this process
                 self.escape.answered(token, None, self._clock.now_ms(), self._chance())
 
-    def _begin(self, work: Coroutine[object, object, None]) -> None:
+    def _begin(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
+        return task
 
     async def _send(self, away: fx.SendAway) -> None:
         code = await self._answer(away)
@@ -213,12 +229,12 @@ class EscapeBridge(Service):
                 "%s messages are due and wait: %s", fields.get("messages"), "; ".join(sorted(why))
             )
 
-    async def settled(self, timeout_ms: int) -> bool:
-        """Wait for the answers that are under way; whether all came."""
-        under_way = set(self._under_way)
-        if not under_way:
+    async def settled(self, timeout_ms: int = SETTLE_MS) -> bool:
+        """Wait for the answers to puts that are under way; whether all came."""
+        puts = set(self._puts)
+        if not puts:
             return True
-        _, late = await asyncio.wait(under_way, timeout=timeout_ms / 1000)
+        _, late = await asyncio.wait(puts, timeout=timeout_ms / 1000)
         return not late
 
     def close(self) -> None:

@@ -14,7 +14,6 @@ from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Answer, Connection
 from brokers.remoting.fields import BadField
-from brokers.replica.put_rules import PutStatus, code_of
 from brokers.service.popping.ack_requests import AckRequest, BatchEntry, parse_ack, parse_batch
 from brokers.service.popping.express_acks import ExpressAcks
 from brokers.service.popping.handles import BadHandle, Handle, parse_handle
@@ -105,11 +104,14 @@ class AckService(Service):
         )
 
     async def _put(self, *records: MessageFields) -> None:
-        """Every member has them when it returns. NotPut: perhaps not."""
-        terms = self._terms
-        status = await terms.puts.put_all([terms.waiting(record) for record in records])
-        if status is not PutStatus.PUT_OK:
-            raise NotPut(*code_of(status, status.value))
+        """Every member has these acknowledgements when it returns, or another set's master. NotPut:
+        perhaps not.
+        """
+        if not self._terms.acts:
+            await self._terms.note(*records)
+            return
+        for record in records:
+            await self._terms.note_away(record, withdraws=False)
 
     def _handle(self, text: str) -> Handle:
         handle = parse_handle(text)
@@ -198,10 +200,10 @@ class AckService(Service):
         key = key_of(fresh, ask.topic, ask.group, ask.queue_id)
         point = CheckPoint(key, ask.invisible_ms, (ask.offset,))
         # both in one write, the check point first: of the two, only the acknowledgement may be lost
-        await self._put(
-            terms.records.check_point(point, handle.revive_queue, now_ms),
-            self._ack_record(ask, handle),
-        )
+        records = [terms.records.check_point(point, handle.revive_queue, now_ms)]
+        if terms.acts:
+            await terms.note_away(records.pop(), withdraws=True)
+        await self._put(*records, self._ack_record(ask, handle))
         return request.reply(ext=_changed(pop_ms, ask.invisible_ms, handle.revive_queue))
 
     def _ordered_change(self, ask: AckRequest, handle: Handle) -> dict[str, str]:

@@ -7,11 +7,11 @@ Refuses to know: who may pop, how one waits, what is answered.
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 
-from brokers.replica.put_rules import PutStatus, code_of
 from brokers.service.clients.wanted import Wanted
 from brokers.service.popping.handles import Handle, Popped
 from brokers.service.popping.names import (
@@ -29,7 +29,7 @@ from brokers.service.popping.retry_records import as_popped
 from brokers.service.popping.terms import PopTerms
 from brokers.service.sending.log_writes import NotPut
 from brokers.store.log.checked_records import queue_offsets
-from brokers.store.log.records import decode_messages
+from brokers.store.log.records import MessageFields, decode_messages
 from brokers.store.queues.query import BODY_BYTES_MAX, MESSAGES_MAX
 
 QueueKey = tuple[str, str, int]  # topic, group, queue id
@@ -96,7 +96,7 @@ class Collector:
                 await self._take(pop, wanted, topic, queue_id, got)
             if got.taken:
                 await self._hand_out(pop, got)
-            for topic in got.new_topics:
+            for topic in () if self._terms.acts else got.new_topics:
                 await self._first_held(pop.group, topic)
         finally:
             self._locked -= got.locked
@@ -230,36 +230,38 @@ class Collector:
         if pop.ordered:
             self._in_order(pop, got)
             return
-        try:
-            await self._check_points(pop, got)
-        except NotPut as refusal:
-            got.refused = refusal
-            got.rest += got.messages
-            got.taken = []
-            return
+        records = [self._check_point(pop, got, one) for one in got.taken]
+        before = got.messages
+        if self._terms.acts:
+            got.taken = await self._noted_away(got, records)
+        else:
+            try:
+                await self._terms.note(*records)
+            except NotPut as refusal:
+                got.refused, got.taken = refusal, []
+        got.rest += before - got.messages
         for one in got.taken:
             self._commit(pop.group, one.topic, one.popped.queue_id, one.next_offset)
 
-    async def _check_points(self, pop: PopRequest, got: Collected) -> None:
-        """Every member has them when it returns. NotPut: perhaps not."""
-        terms = self._terms
-        messages = []
-        for one in got.taken:
-            popped = one.popped
-            key = Key(
-                one.topic,
-                pop.group,
-                popped.queue_id,
-                popped.start_offset,
-                got.pop_ms,
-                terms.broker_name,
-            )
-            point = CheckPoint(key, pop.invisible_ms, popped.offsets)
-            record = terms.records.check_point(point, got.revive_queue, got.pop_ms)
-            messages.append(terms.waiting(record))
-        status = await terms.puts.put_all(messages)
-        if status is not PutStatus.PUT_OK:
-            raise NotPut(*code_of(status, f"the check point is not stored: {status.value}"))
+    def _check_point(self, pop: PopRequest, got: Collected, one: Taken) -> MessageFields:
+        terms, popped = self._terms, one.popped
+        start, broker_name = popped.start_offset, terms.broker_name
+        key = Key(one.topic, pop.group, popped.queue_id, start, got.pop_ms, broker_name)
+        point = CheckPoint(key, pop.invisible_ms, popped.offsets)
+        return terms.records.check_point(point, got.revive_queue, got.pop_ms)
+
+    async def _noted_away(self, got: Collected, records: list[MessageFields]) -> list[Taken]:
+        """Whose check points another set's master has. The others are not handed out."""
+        noted = await asyncio.gather(
+            *(self._terms.note_away(record, withdraws=True) for record in records),
+            return_exceptions=True,
+        )
+        for why in noted:
+            if isinstance(why, NotPut):
+                got.refused = why
+            elif why is not None:
+                raise why
+        return [one for one, why in zip(got.taken, noted, strict=True) if why is None]
 
     def _in_order(self, pop: PopRequest, got: Collected) -> None:
         for one in got.taken:

@@ -115,6 +115,15 @@ class PopService(Service):
             _log.error("%d entries of ordered pops cannot be read", left_out)
         self._told = self._terms.ordered.changes
 
+    def acting_begins(self) -> None:
+        """Check points go to other sets from now on."""
+        if self._terms.acts:
+            self.mastership_begins()
+
+    def acting_over(self) -> None:
+        if not self._terms.leads():
+            self.mastership_over()
+
     def mastership_over(self) -> None:
         """Those that wait are answered as if nothing had come: their next finds the new master."""
         self._tell_ordered()
@@ -211,21 +220,21 @@ class PopService(Service):
         """The answer; None while it waits for one."""
         pop = popper.pop
         for _ in range(LOOKS_MAX):
-            if not self._terms.leads():
+            if not self._terms.gives():
                 break
             got = await self._collector.pop(pop, popper.wanted)
             if got.rest and (got.taken or got.refused is not None):
                 self.wake(pop.topic, pop.group, pop.queue_id)
             if got.taken:
                 return self._found(popper, got)
-            if got.refused is not None and self._terms.leads():
+            if got.refused is not None and self._terms.gives():
                 code, remark = got.refused.code, got.refused.remark
                 return popper.request.reply(code, _ext(), remark=remark)
             if not self._collector.has_more(pop):
                 break
         deadline_ms = popper.deadline_ms
         is_over = deadline_ms is None or self._terms.clock.now_ms() >= deadline_ms
-        if deadline_ms is None or is_over or not self._terms.leads():
+        if deadline_ms is None or is_over or not self._terms.gives():
             # during a hand-over, too: its next one waits for the next master
             return self._nothing(popper, ResponseCode.POLLING_TIMEOUT)
         connection = popper.connection
@@ -313,6 +322,8 @@ class PopService(Service):
         reason = no_retry_name(group, topic) or shared_retry_name(group, topic, tables.offsets.has)
         if reason is not None:
             return Refusal(ResponseCode.INVALID_PARAMETER, f"group {group}: {reason}")
+        if self._terms.acts:
+            return None if tables.groups.get(group) is not None else _unknown_to_slave(group)
         try:
             return await self._make_group({"groupName": group, **(tables.groups.get(group) or {})})
         except ValueError as error:
@@ -349,6 +360,14 @@ class PopService(Service):
 def _rolled_back(_connection: Connection, request: RemotingCommand) -> RemotingCommand:
     """200056: all state is in the log already, none in a store of keys and values."""
     return request.reply()
+
+
+def _unknown_to_slave(group: str) -> Refusal:
+    return Refusal(
+        ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+        f"subscription group [{group[:80]}] does not exist: the set has no master that could make "
+        "it",
+    )
 
 
 def _popper(one: Waiting) -> Popper:

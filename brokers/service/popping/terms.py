@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from brokers.clock import Clock
 from brokers.replica.put_rules import PutStatus, code_of
+from brokers.service.escape.awaited import Awaited
 from brokers.service.popping.names import (
     RETRY_V1,
     RETRY_V2,
@@ -55,7 +56,8 @@ class PopSettings:
 @dataclass(slots=True)
 class PopTerms:
     """`timer`: None while this broker has none; then nothing is popped, since nothing would come
-    back. `leads()`: this broker may write.
+    back. `leads()`: this broker may write. `away`: where records go while this slave acts; None:
+    nowhere. `is_here(record)`: one that leaves is dealt with here (`revive.leaving`).
     """
 
     store: MessageStore
@@ -69,6 +71,8 @@ class PopTerms:
     ordered: OrderedPops = field(default_factory=OrderedPops)
     pending: PendingResets = field(default_factory=PendingResets)
     leads: Callable[[], bool] = lambda: True
+    away: Awaited | None = None
+    is_here: Callable[[MessageFields], bool] = lambda record: False
 
     def __post_init__(self) -> None:
         self.revive_topic = revive_topic(self.cluster_name)
@@ -91,6 +95,32 @@ class PopTerms:
             return self.timer.waiting(record, deliver_ms_of(record))
         except ValueError as error:
             raise NotPut(*code_of(PutStatus.MESSAGE_ILLEGAL, str(error))) from None
+
+    @property
+    def acts(self) -> bool:
+        """A slave in place of its master: records go to another set."""
+        return self.away is not None and self.away.acts()
+
+    def gives(self) -> bool:
+        """Whether messages may be popped here."""
+        return self.leads() or self.acts
+
+    async def note(self, *records: MessageFields) -> None:
+        """Records of the revive topic, in one write: every member has them when it returns. NotPut:
+        perhaps not.
+        """
+        status = await self.puts.put_all([self.waiting(record) for record in records])
+        if status is not PutStatus.PUT_OK:
+            raise NotPut(*code_of(status, status.value))
+
+    async def note_away(self, record: MessageFields, *, withdraws: bool) -> None:
+        """One record is at another set's master when it returns, but for an acknowledgement of a
+        check point that is in this set's revive queues: its reviver takes it. `withdraws`: it is a
+        check point, of no use when this raises NotPut.
+        """
+        assert self.away is not None
+        if withdraws or not self.is_here(record):
+            await self.away.put(record, withdraws=withdraws)
 
     @property
     def revive_queues(self) -> int:

@@ -8,16 +8,35 @@ from __future__ import annotations
 
 import struct
 
-from brokers.store.log.records import BODY_AT_V4, HOSTS_V6, MAGIC_V1, decode_carefully
+from brokers.store.log.records import BODY_AT_V4, HOSTS_V6, MAGIC_V1, MAGIC_V2, decode_carefully
 
 _PLACES = struct.Struct(">i16xqq")  # size, queue offset, offset in the log
 # From behind the size on: magic, system flags and the body's length, with two IPv4 hosts.
 _BEFORE_PROPERTIES_V4 = struct.Struct(">I28xi44xi")
+_MAGICS = (struct.pack(">I", MAGIC_V1), struct.pack(">I", MAGIC_V2))
+HEAD_BYTES = 76
+"""From a record's size to the time when it was stored, with hosts of either length: two histories
+differ in it.
+"""
 
 
 def size_and_places(data: bytes, at: int) -> tuple[int, int, int]:
     """Size in bytes, queue offset and offset in the log of the message at `at`."""
     return _PLACES.unpack_from(data, at)
+
+
+def has_head(data: bytes, offset: int) -> bool:
+    """Whether bytes that lie at `offset` of a log have a whole head of a record among them: one
+    that says its own place.
+    """
+    for magic in _MAGICS:
+        found = data.find(magic)
+        while found >= 0:
+            at = found - 4
+            if 0 <= at <= len(data) - HEAD_BYTES and size_and_places(data, at)[2] == offset + at:
+                return True
+            found = data.find(magic, found + 1)
+    return False
 
 
 def queue_offsets(data: bytes) -> tuple[int, ...]:

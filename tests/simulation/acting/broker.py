@@ -22,7 +22,9 @@ from brokers.acting.messages import CouldNotAnswer, HaInfo, MemberAnswer, Member
 from brokers.acting.messages import Registered as MasterTold
 from brokers.acting.reverse_sync import MemberTables, Places, Tables, decide
 from brokers.acting.targets import Route
+from brokers.process.acting.shell import OVER_MS
 from brokers.service.clients.queue_locks import Queue, QueueLocks
+from brokers.service.escape.bridge import SETTLE_MS
 from brokers.service.tables.data_version import DataVersion
 from brokers.store.log.records import MessageFields, host_bytes
 
@@ -64,6 +66,8 @@ class Broker:
         self.quorum = LockQuorum(
             QueueLocks(), f"{self.name}.{self.life}", 3, strict=True, forgot_at_ms=forgot
         )
+        self.ends_ms: int | None = None  # until then puts under way are waited for
+        self.comers: list[tuple[int, Callable[[HaInfo | None], None]]] = []
         self.waiting: dict[str, Callable[[tuple[Queue, ...]], None]] = {}
         self.link_to: str | None = None
         self.heard_link_ms: dict[int, int] = {}
@@ -112,6 +116,7 @@ class Broker:
             self._copy_tables()
         if self.core.delivers(now_ms):
             self._deliver()
+        self._settle()
         self.net.at(now_ms + TICK_MS, lambda: self._run(life))
 
     def _links(self) -> list[HaLink]:
@@ -124,6 +129,7 @@ class Broker:
     def _copy_log(self) -> None:
         master = self.world.brokers[0]
         if self.link_to is None or not master.up:
+            self._link_is(False)
             return
         own, end = self.number, len(self.log)
 
@@ -132,12 +138,15 @@ class Broker:
             return master.log[end : end + 50]
 
         def then(more: list[int] | None) -> None:
-            if more is not None:
-                if len(self.log) == end:
-                    self.log += more
-                self.do(self.core.own_link(True, master.ha_address, self.net.now_ms, 0.5))
+            if more is not None and len(self.log) == end:
+                self.log += more
+            self._link_is(more is not None)
 
         self.net.call(self, master, serve, then)
+
+    def _link_is(self, up: bool) -> None:
+        peer, now_ms = self.world.brokers[0].ha_address if up else "", self.net.now_ms
+        self.do(self.core.own_link(up and self.link_to is not None, peer, now_ms, now_ms, 0.5))
 
     def _copy_tables(self) -> None:
         """As RocketMQ's slaves: the master's word counts, whatever the version."""
@@ -238,8 +247,28 @@ class Broker:
 
     def _switch(self, on: bool) -> None:
         if on:
+            self._over()
             self.next = min(self.place, len(self.log))
+        elif not self.number:
+            self._moved()
         else:
+            self.escape.hold()
+            self.ends_ms = self.net.now_ms + SETTLE_MS
+            self._settle()
+
+    def _settle(self) -> None:
+        """As `SpecialServices` and the answer to 906 do: over when nothing is under way."""
+        now_ms = self.net.now_ms
+        if self.ends_ms is not None and (not self.escape.in_flight or now_ms >= self.ends_ms):
+            self._over()
+        for until_ms, reply in list(self.comers):
+            if self.ends_ms is None or now_ms >= until_ms:
+                self.comers.remove((until_ms, reply))
+                reply(HaInfo() if self.ends_ms is None else None)
+
+    def _over(self) -> None:
+        if self.ends_ms is not None:
+            self.ends_ms = None
             self._moved()
             self.escape.forget()
 
@@ -283,9 +312,9 @@ class Broker:
                 lambda info: self.do(core.ha_info_told(token, info, now(), chance)),
             )  # fmt: skip
         elif isinstance(effect, fx.PushHaInfo):
-            mine = HaInfo(self.ha_address, 0, self.address)
-            self.net.call(
-                self, other, lambda: other.exchange(mine),
+            mine = effect.info
+            self.net.ask(
+                self, other, lambda reply: other.told(mine, reply),
                 lambda info: self.do(core.pushed(token, info is not None, now(), chance)),
             )  # fmt: skip
         else:
@@ -295,9 +324,15 @@ class Broker:
             )  # fmt: skip
 
     def exchange(self, info: HaInfo) -> HaInfo:
-        answer, effects = self.core.exchange(info, 0)
+        answer, effects = self.core.exchange(info, 0, self.net.now_ms)
         self.do(effects)
         return answer
+
+    def told(self, info: HaInfo, reply: Callable[[HaInfo | None], None]) -> None:
+        """Of one that comes back."""
+        self.exchange(info)
+        self.comers.append((self.net.now_ms + OVER_MS, reply))
+        self._settle()
 
     def _take(self, tables: tuple[MemberTables, ...]) -> None:
         decision = decide(Tables(self.offsets, self.delays), tables)
@@ -311,8 +346,10 @@ class Broker:
         other = self.world.other_set
 
         def then(code: int | None) -> None:
-            self.escape.answered(effect.token, code, self.net.now_ms, self.net.chance.random())
-            self._moved()
+            now_ms, chance = self.net.now_ms, self.net.chance.random()
+            if self.escape.answered(effect.token, code, now_ms, chance) is not None:
+                self._moved()
+                self._settle()
 
         self.net.call(self, other, lambda: other.take(place, self.name), then)
 

@@ -78,6 +78,16 @@ class Network:
         then: Callable[[Value | None], None],
     ) -> None:
         """`then` hears the answer, or None after the time for a call."""
+        self.ask(source, target, lambda reply: reply(serve()), then)
+
+    def ask(
+        self,
+        source: Node,
+        target: Node,
+        serve: Callable[[Callable[[Value | None], None]], None],
+        then: Callable[[Value | None], None],
+    ) -> None:
+        """The same, of a target that answers later, by the function that it is given."""
         life, done = source.life, [False]
 
         def finish(value: Value | None) -> None:
@@ -88,9 +98,8 @@ class Network:
                 done[0] = True
                 then(value)
 
-        def served() -> None:
-            value = serve()
+        def reply(value: Value | None) -> None:
             self.deliver(target, source, lambda: finish(value))
 
-        self.deliver(source, target, served)
+        self.deliver(source, target, lambda: serve(reply))
         self.at(self.now_ms + CALL_MS, lambda: finish(None))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.simulation.acting.returns import PLAYS, played
 from tests.simulation.acting.world import World
 
 SEEDS = range(12)
@@ -13,3 +14,32 @@ SEEDS = range(12)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_world(seed: int) -> None:
     World(seed).run()
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", PLAYS)
+def test_who_comes_back_delivers_nothing_again(name: str, seed: int) -> None:
+    played(seed, PLAYS[name])
+
+
+@pytest.mark.simulation
+def test_who_acts_for_a_master_that_delivers_stops_when_it_hears_of_it() -> None:
+    """Name servers disagree, and the link between both is cut as well, for a while."""
+    world = World(5)
+    for one in world.brokers:
+        one.start()
+    world.spend(20_000)
+    master, *slaves = world.brokers
+    first, second = world.name_servers
+    world.net.cuts.add(frozenset((master.name, second.name)))
+    world.net.cuts |= {frozenset((one.name, first.name)) for one in slaves}
+    apart = {frozenset((master.name, one.name)) for one in slaves}
+    world.net.cuts |= apart
+    world.spend(40_000)
+    assert [one.delivers for one in world.brokers] == [True, True, False], "as PROTOCOL 7.2 says"
+    world.net.cuts -= apart
+    world.spend(10_000)
+    assert [one.delivers for one in world.brokers] == [True, False, False]
+    world.spend(60_000)
+    assert [one.delivers for one in world.brokers] == [True, False, False]

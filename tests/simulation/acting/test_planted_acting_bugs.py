@@ -11,10 +11,12 @@ from brokers.acting import lock_quorum
 from brokers.acting.core import ActingCore
 from brokers.acting.escape import Escape
 from brokers.acting.group_view import GroupView
+from brokers.acting.holding_back import MasterSigns
 from brokers.acting.messages import CouldNotAnswer, MemberAnswer, Members
 from brokers.acting.pre_online import PreOnline
 from brokers.acting.reverse_sync import Decision
 from tests.simulation.acting import broker as shell
+from tests.simulation.acting.returns import PLAYS, played
 from tests.simulation.acting.world import World, Wrong
 
 SEEDS_MAX = 40
@@ -59,7 +61,7 @@ def escape_gives_up(patch: Patch) -> None:
     def wrong(self: Escape, item: object, why: str, now_ms: int, chance: float) -> object:
         found = waits(self, item, why, now_ms, chance)  # type: ignore[arg-type]
         if item.failures > 3:  # type: ignore[attr-defined]
-            self._done(item)  # type: ignore[arg-type]
+            self._leave(item)  # type: ignore[arg-type]
         return found
 
     patch.setattr(Escape, "_waits", wrong)
@@ -99,6 +101,64 @@ def test_a_planted_bug_is_found(name: str, monkeypatch: Patch) -> None:
                 return
 
 
+def nobody_holds_back(patch: Patch) -> None:
+    patch.setattr(ActingCore, "_yields", lambda self, now_ms: [])
+
+
+def puts_under_way_are_not_waited_for(patch: Patch) -> None:
+    patch.setattr(shell, "SETTLE_MS", 0)
+
+
+def who_is_smaller_goes_online_at_once(patch: Patch) -> None:
+    as_first = PreOnline._as_first
+
+    def wrong(
+        self: PreOnline, others: Mapping[int, str], now_ms: int, chance: float
+    ) -> list[object]:
+        if self._config.is_master:
+            return list(as_first(self, others, now_ms, chance))
+        self.outcome = (self._config.place.broker_id, self._config.place.address)
+        return []
+
+    patch.setattr(PreOnline, "_as_first", wrong)
+
+
+def who_slept_does_not_look_back(patch: Patch) -> None:
+    patch.setattr(ActingCore, "_looks_back", lambda self, now_ms: [])
+
+
+def nobody_copies_from_who_acts(patch: Patch) -> None:
+    patch.setattr(ActingCore, "_copy", lambda self, now_ms: [])
+
+
+def a_link_is_no_sign(patch: Patch) -> None:
+    patch.setattr(MasterSigns, "speaks", lambda self, now_ms: False)
+
+
+TWICE: Mapping[str, tuple[Callable[[Patch], None], str]] = {
+    "nobody holds back": (nobody_holds_back, "the master returns"),
+    "puts under way": (puts_under_way_are_not_waited_for, "the master returns"),
+    "at once online": (who_is_smaller_goes_online_at_once, "the smaller slave returns"),
+    "no look back": (who_slept_does_not_look_back, "the smaller slave wakes"),
+    "no sign": (a_link_is_no_sign, "name servers disagree"),
+    "no copy": (nobody_copies_from_who_acts, "the next slave acts"),
+}
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("name", TWICE)
+def test_what_makes_messages_come_twice_is_found(name: str, monkeypatch: Patch) -> None:
+    plant, play = TWICE[name]
+    plant(monkeypatch)
+    for seed in count():
+        assert seed < SEEDS_MAX, f"{name} was not found in {SEEDS_MAX} plays"
+        try:
+            played(seed, PLAYS[play])
+        except Wrong as wrong:
+            assert str(wrong).startswith(("twice", "two deliver")), wrong
+            return
+
+
 def both_begin_anew() -> tuple[int, int]:
     """Name servers and master start again while a slave acts; (the master's offset when it is
     online, the slave's before).
@@ -106,16 +166,16 @@ def both_begin_anew() -> tuple[int, int]:
     world = World(1)
     for one in world.brokers:
         one.start()
-    world._spend(20_000)
+    world.spend(20_000)
     master, slave = world.brokers[:2]
     master.stop()
-    world._spend(40_000)
+    world.spend(40_000)
     had = slave.offset
     for server in world.name_servers:
         server.restart()
     master.start()
     while master.core.isolated:
-        world._spend(100)
+        world.spend(100)
     return master.offset, had
 
 

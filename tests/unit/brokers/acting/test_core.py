@@ -7,8 +7,11 @@ import pytest
 from brokers.acting import effects as fx
 from brokers.acting.acting_state import ACTING_VERSION_STEP, ActingState
 from brokers.acting.config import ActingConfig
+from brokers.acting.core import COPY_MS
+from brokers.acting.holding_back import HOLD_MAX_MS, HOLD_MS
 from brokers.acting.messages import HaInfo, MinIdNotice, Place, Registered
 from brokers.acting.pre_online import PreOnline
+from brokers.acting.reverse_sync import Tables
 from tests.support.acting_rig import ADDRESSES, HA, SILENT, ActingRig, group, of
 
 
@@ -120,12 +123,124 @@ def test_heartbeats_and_registrations_have_their_times() -> None:
 
 def test_906_is_answered_by_masters_and_followed_by_slaves() -> None:
     master, slave = ActingRig(0).online(1), ActingRig(1).online(0)
-    told, effects = master.core.exchange(HaInfo(), 4_096)
-    assert told == HaInfo(HA[0], 4_096, ADDRESSES[0]) and not effects
-    assert slave.core.exchange(HaInfo(), 0) == (HaInfo(), [])
-    _, effects = slave.core.exchange(told, 0)
+    told, effects = master.core.exchange(HaInfo(), 4_096, master.now_ms)
+    assert told == HaInfo(HA[0], 4_096, ADDRESSES[0], delivers=True) and not effects
+    assert slave.core.exchange(HaInfo(), 0, slave.now_ms) == (HaInfo(), [])
+    _, effects = slave.core.exchange(told, 0, slave.now_ms)
     assert effects == [fx.FollowMaster(ADDRESSES[0], HA[0]), fx.StoreFlushedOffset(4_096)]
-    assert master.core.exchange(told, 0) == (HaInfo(), [])
+    assert master.core.exchange(told, 0, master.now_ms) == (HaInfo(), [])
+
+
+def services(effects: list[fx.Effect]) -> list[bool]:
+    return [one.on for one in of(effects, fx.SpecialServices)]
+
+
+MASTER_BACK, SLAVE_BACK = HaInfo(HA[0], 0, ADDRESSES[0]), HaInfo(comes_back=True)
+
+
+@pytest.mark.parametrize("word", [MASTER_BACK, SLAVE_BACK])
+def test_who_acts_holds_back_for_one_that_comes_back_and_not_for_ever(word: HaInfo) -> None:
+    rig = ActingRig(2, total_replicas=3).online(0)
+    rig.hear(group(2))
+    assert rig.core.acts and rig.core.delivers(rig.now_ms)
+    _, effects = rig.core.exchange(word, 0, rig.now_ms)
+    assert services(effects) == [False] and not rig.core.delivers(rig.now_ms)
+    assert rig.core.acts, "it goes on to serve clients"
+    rig.hear(group(2), after_ms=HOLD_MS)
+    assert not rig.core.delivers(rig.now_ms)
+    assert services(rig.hear(group(2), after_ms=1)) == [True]
+
+
+def test_who_says_it_comes_back_again_and_again_keeps_nothing_for_ever() -> None:
+    rig = ActingRig(1).online(0)
+    rig.hear(group(1))
+    for _ in range(HOLD_MAX_MS // 5_000 + 1):
+        rig.core.exchange(MASTER_BACK, 0, rig.now_ms)
+        rig.hear(group(1), after_ms=5_000)
+    assert rig.core.delivers(rig.now_ms)
+    rig.now_ms += HOLD_MS
+    rig.hear(group(1), after_ms=1)
+    assert services(rig.core.exchange(MASTER_BACK, 0, rig.now_ms)[1]) == [False]
+
+
+def test_who_begins_to_act_anew_holds_back_for_nobody_of_before() -> None:
+    rig = ActingRig(1).online(0)
+    rig.hear(group(1))
+    rig.core.exchange(MASTER_BACK, 0, rig.now_ms)
+    rig.hear(group(0, 1))
+    assert services(rig.hear(group(1), after_ms=1_000)) == [True]
+    assert rig.core.delivers(rig.now_ms)
+
+
+@pytest.mark.parametrize("rig", [ActingRig(0), ActingRig(1)])
+def test_who_does_not_act_has_nothing_to_hold_back(rig: ActingRig) -> None:
+    rig.online(1 - rig.config.place.broker_id)
+    assert not services(rig.core.exchange(SLAVE_BACK, 0, rig.now_ms)[1])
+
+
+def linked_slave() -> ActingRig:
+    rig = ActingRig(1).online(0)
+    rig.register(Registered(ADDRESSES[0], HA[0]))
+    rig.core.own_link(True, HA[0], rig.now_ms, rig.now_ms, 0.5)
+    return rig
+
+
+def test_a_slave_does_not_act_while_the_link_to_its_master_speaks() -> None:
+    rig = linked_slave()
+    assert not services(rig.hear(group(1), after_ms=1_000)) and not rig.core.acts
+    notice = MinIdNotice(1, ADDRESSES[1], ADDRESSES[0])
+    assert of(rig.core.min_id_notice(notice, rig.now_ms), fx.AskMembers)
+    assert services(rig.hear(group(1), after_ms=rig.config.not_active_ms)) == [True]
+
+
+@pytest.mark.parametrize("up", [True, False])
+def test_a_link_that_is_down_is_no_sign(up: bool) -> None:
+    rig = linked_slave()
+    rig.core.own_link(up, HA[0], rig.now_ms, rig.now_ms, 0.5)
+    assert services(rig.hear(group(1))) == ([] if up else [True])
+
+
+def test_who_acts_asks_the_master_and_delivers_nothing_while_that_one_does() -> None:
+    rig = ActingRig(1).online(0)
+    rig.hear(group(1))
+    rig.done.clear()
+    rig.tick(COPY_MS)
+    (ask,) = of(rig.done, fx.AskHaInfo)
+    assert ask.address == ADDRESSES[0]
+    answer = HaInfo(HA[0], 0, ADDRESSES[0])
+    assert not rig.core.ha_info_told(ask.token, answer, rig.now_ms, 0.5), "it comes back"
+    rig.tick(COPY_MS)
+    delivers = HaInfo(HA[0], 0, ADDRESSES[0], delivers=True)
+    (_, again) = of(rig.done, fx.AskHaInfo)
+    assert services(rig.core.ha_info_told(again.token, delivers, rig.now_ms, 0.5)) == [False]
+    assert rig.core.acts and not rig.core.delivers(rig.now_ms)
+    assert services(rig.hear(group(1), after_ms=rig.config.not_active_ms + 1)) == [True]
+
+
+def test_a_slave_behind_one_that_acts_copies_its_places() -> None:
+    rig = ActingRig(2, total_replicas=3).online(0, 1)
+    assert not of(rig.tick(60_000), fx.FetchTables), "the master lives: its tables are copied"
+    rig.hear(group(1, 2))
+    (fetch,) = of(rig.tick(), fx.FetchTables)
+    assert fetch.address == ADDRESSES[1] and not of(rig.tick(COPY_MS - 1), fx.FetchTables)
+    (take,) = of(rig.core.fetched(fetch.token, Tables(), rig.now_ms, 0.5), fx.TakeTables)
+    assert [one.member_id for one in take.tables] == [1]
+    assert not rig.core.taken(take.token, True, rig.now_ms, 0.5)
+    assert not rig.core.fetched(fetch.token, None, rig.now_ms, 0.5)
+    rig.hear(group(2))
+    assert not rig.core.fetched(fetch.token, Tables(), rig.now_ms, 0.5), "it acts by now"
+
+
+def test_a_slave_that_slept_while_another_one_acted_takes_over_first() -> None:
+    rig = ActingRig(1, total_replicas=3).online(0, 2)
+    rig.hear(group(1, 2))
+    assert rig.core.delivers(rig.now_ms)
+    rig.hear(group(2), after_ms=60_000)
+    rig.register()
+    rig.hear(group(1, 2))
+    assert not rig.core.delivers(rig.now_ms) and not rig.core.isolated
+    rig.come_back(1, 2)
+    assert rig.core.delivers(rig.now_ms)
 
 
 def test_a_static_address_stays() -> None:

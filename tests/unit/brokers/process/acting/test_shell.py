@@ -11,7 +11,7 @@ import pytest
 from brokers.acting.config import ActingConfig
 from brokers.acting.lock_messages import LockRequest
 from brokers.acting.lock_quorum import LockQuorum
-from brokers.acting.messages import HaInfo, MinIdNotice, Place
+from brokers.acting.messages import HaInfo, MinIdNotice, Place, ha_info_push
 from brokers.clock import Clock
 from brokers.membership.namesrv_client import NameServers, RouteEntry
 from brokers.process.acting.calls import ActingCalls
@@ -48,6 +48,7 @@ class Rig:
 
     def __init__(self, folder: Path, name_server: str, broker_id: int) -> None:
         self.done: list[object] = []
+        self.settles = True
         self.roles, self.reads = RoleView(), SlaveReads()
         self.client, files = RemotingClient(), TableFiles(folder)
         self.place = Place(*NAMES, broker_id, f"127.0.0.1:{10 + broker_id}")
@@ -92,6 +93,7 @@ class Rig:
         return ActingHooks(
             register=self.name_servers.register,
             special=lambda on: self.done.append(("special", on)),
+            over=self._over,
             act=self.roles.act,
             hold=lambda: self.done.append("hold"),
             resume=lambda: self.done.append("resume"),
@@ -102,6 +104,10 @@ class Rig:
             alive=lambda count: None,
             report=lambda kind, fields: self.done.append((kind, dict(fields))),
         )
+
+    async def _over(self, _limit_ms: int) -> bool:
+        self.done.append("over")
+        return self.settles
 
     def _told(self, members: Mapping[int, str]) -> None:
         self.members = members
@@ -166,6 +172,19 @@ async def test_an_address_that_is_none_is_followed_by_nobody(slave: Rig) -> None
     assert slave.done == []
     assert slave.shell.exchange(HaInfo("127.0.0.1:2", None, MASTER)) == HaInfo()
     assert slave.done == [("follow", MASTER, "127.0.0.1:2")]
+
+
+@pytest.mark.parametrize(("settles", "code"), [(True, 0), (False, ResponseCode.SYSTEM_BUSY)])
+async def test_who_comes_back_hears_when_all_is_told(slave: Rig, settles: bool, code: int) -> None:
+    await slave.start()
+    await until(lambda: slave.roles.acting, "it acts")
+    slave.settles = settles
+    handle = slave.requests.own()[RequestCode.EXCHANGE_BROKER_HA_INFO]
+    answer = handle(NOBODY, ha_info_push(HaInfo(comes_back=True)))
+    assert answer is not None and not isinstance(answer, RemotingCommand)
+    found = await answer
+    assert found is not None and found.code == code
+    assert slave.done[-2:] == [("special", False), "over"] and slave.roles.acting
 
 
 async def test_a_master_says_where_it_takes_links(tmp_path: Path, name_server: str) -> None:

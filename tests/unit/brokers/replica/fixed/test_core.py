@@ -404,6 +404,88 @@ def test_a_master_forgets_the_oldest_of_too_many_ends_that_it_refused() -> None:
     assert [one.link_id for one in effects if isinstance(one, fx.CloseLink)] == [1]
 
 
+def test_what_a_master_refused_it_refuses_behind_a_restart() -> None:
+    def reported(one: FixedCore, end: int) -> list[fx.Effect]:
+        one.link_opened(1, outbound=False, now_ms=1, peer="j:5")
+        return one.link_data(1, report(end), 1)
+
+    before, _ = begun(0, text(1))
+    effects = reported(before, 30)
+    assert [type(one) for one in effects][-2:] == [fx.KeepRefused, fx.CloseLink], "kept first"
+    (kept,) = [one.ends for one in effects if isinstance(one, fx.KeepRefused)]
+    assert kept == (("j", 30),)
+    assert not any(isinstance(one, fx.KeepRefused) for one in reported(before, 30)), "known"
+
+    def after() -> FixedCore:
+        log = text(*range(5))
+        one = FixedCore(
+            config(), broker_id=0, incarnation="i", clean=True, log_end=len(log), refused=kept
+        )
+        one.tick(0)
+        return one
+
+    assert isinstance(reported(after(), 30)[-1], fx.CloseLink)
+    right = reported(after(), 20)
+    assert [one.ends for one in right if isinstance(one, fx.KeepRefused)] == [()]
+    assert not any(isinstance(one, fx.CloseLink) for one in right)
+
+
+def half_open(peers: tuple[str, ...], heard: tuple[int, ...]) -> int:
+    """What a master that needs two slaves answers. `peers`: of links that are opened a second after
+    one another and report all; `heard`: links that say so again, 10 s later.
+    """
+    one, _ = begun(0, text(1), ack_rule=FixedAckRule(in_sync=3))
+    for link_id, peer in enumerate(peers):
+        one.link_opened(link_id, outbound=False, now_ms=1_000 * link_id, peer=peer)
+        one.link_data(link_id, report(10), 1_000 * link_id)
+    for link_id in heard:
+        one.link_data(link_id, report(10), 10_000)
+    return one.acknowledged_offset
+
+
+@pytest.mark.parametrize(
+    ("peers", "heard", "acknowledged"),
+    [
+        (("a:1", "b:1"), (), 10),
+        (("a:1", "a:2"), (), 0),
+        (("a:1", "a:2"), (1,), 0),
+        (("a:1", "a:2"), (0,), 10),
+        (("a:1", "a:2", "b:1"), (), 10),
+    ],
+    ids=["two hosts", "one slave twice", "the new link", "two slaves of one host", "and another"],
+)
+def test_a_link_that_says_nothing_since_another_one_of_its_host_came_counts_not(
+    peers: tuple[str, ...], heard: tuple[int, ...], acknowledged: int
+) -> None:
+    assert half_open(peers, heard) == acknowledged
+
+
+def test_a_link_that_never_reported_takes_nothing_from_another_one_of_its_host() -> None:
+    one, _ = begun(0, text(1))
+    one.link_opened(1, outbound=False, now_ms=1, peer="a:1")
+    one.link_opened(2, outbound=False, now_ms=5_000, peer="a:2")
+    one.link_data(1, report(10), 5_000)
+    assert one.acknowledged_offset == 10
+
+
+def test_equal_bytes_in_the_middle_of_a_record_prove_nothing() -> None:
+    """Two histories end with the same large body: what lies in front of it differs."""
+    body = b"b" * 200
+
+    def proof(data: bytes, offset: int) -> bool:
+        return b"head" in data
+
+    pair = Pair(text(*range(5)) + b"head-one;;" + body, text(*range(5)) + b"head-two;;" + body,
+                proof=proof)  # fmt: skip
+    pair.run(60, ms=1_000)
+    assert pair.slave.log == pair.master.log and pair.slave.cut
+    same = Pair(text(*range(5)) + b"head-one;;" + body, text(*range(5)) + b"head-one;;" + body,
+                proof=proof)  # fmt: skip
+    same.run(60, ms=1_000)
+    assert same.links == 2 and same.master.acknowledged == len(same.master.log)
+    assert not same.slave.cut
+
+
 def test_the_limits_of_a_link_are_those_of_the_replica() -> None:
     limits = FixedConfig(file_bytes=5, ha_heartbeat_ms=6, ha_flow_bytes_per_s=7).link_limits()
     assert (limits.file_bytes, limits.heartbeat_ms, limits.flow_bytes_per_s) == (5, 6, 7)

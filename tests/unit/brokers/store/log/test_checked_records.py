@@ -3,7 +3,9 @@
 import pytest
 
 from brokers.store.log.checked_records import (
+    HEAD_BYTES,
     body_and_properties,
+    has_head,
     property_text,
     queue_offsets,
     size_and_places,
@@ -44,3 +46,14 @@ def test_the_queue_offsets_of_messages_behind_one_another_are_found() -> None:
     fields = MessageFields("T", 0, b"", b"", 1, HOST, HOST)
     data = b"".join(encode_message(fields, message_size(fields), slot, 0, 1) for slot in (4, 5, 9))
     assert queue_offsets(data) == (4, 5, 9) and queue_offsets(b"") == ()
+
+
+def test_a_head_of_a_record_says_its_own_place() -> None:
+    fields = MessageFields("T", 0, b"b" * 90, b"", 1, HOST, HOST)
+    record = encode_message(fields, message_size(fields), 7, 5_000, 1)
+    data = b"before" + record
+    assert has_head(data, 5_000 - 6)
+    assert not has_head(data, 5_000), "the same bytes at another place are a body's"
+    assert not has_head(data[7:], 5_001 - 6), "without its first byte"
+    assert has_head(record[:HEAD_BYTES], 5_000) and not has_head(record[: HEAD_BYTES - 1], 5_000)
+    assert not has_head(b"\xda\xa3\x20\xa7", 0) and not has_head(b"", 0)

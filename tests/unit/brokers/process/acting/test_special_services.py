@@ -1,0 +1,71 @@
+"""Special services of a slave: they stop at once, and are over when nothing is under way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from brokers.acting.forms import Kind
+from brokers.process.acting.special_services import SpecialServices
+from brokers.service.escape.bridge import EscapeBridge
+from brokers.store.log.records import MessageFields, host_bytes
+from tests.support.brokers import send_request, until
+from tests.support.client_service import Desk
+
+HOST = host_bytes("10.0.0.2", 10911)
+
+
+@pytest.fixture
+async def desks(tmp_path: Path) -> AsyncIterator[tuple[Desk, Desk]]:
+    async with Desk(tmp_path / "a") as one, Desk(tmp_path / "b") as other:
+        other.lead()
+        assert (await other.ask(send_request("T", b"first"))).code == 0
+        one.sets = {"b2": other.address, "gone": "127.0.0.1:1"}
+        yield one, other
+
+
+def way(desk: Desk) -> EscapeBridge:
+    assert desk.service.escape is not None
+    return desk.service.escape
+
+
+def message(body: bytes) -> MessageFields:
+    return MessageFields("T", 0, body, b"", 77, HOST, HOST)
+
+
+async def test_what_is_under_way_when_acting_ends_is_told_as_done(desks: tuple[Desk, Desk]) -> None:
+    one, other = desks
+    other.confirm_at_once = False
+    one.act(other)
+    services = SpecialServices(one.service)
+    services.switch(True)
+    outlet = way(one).outlet("s", Kind.LEVEL)
+    outlet.append([message(b"late")])
+    await until(lambda: way(one).escape.in_flight == 1, "it is on its way")
+    services.switch(False)
+    await asyncio.sleep(0)
+    assert outlet.is_full, "nothing more leaves"
+    assert not await services.over(50)
+    other.confirm()
+    assert await services.over(30_000)
+    assert outlet.safe_offset == (1 << 62) + 1 and way(one).left == {"delay level": 1}
+
+
+async def test_who_is_to_act_again_does_not_wait_for_the_end(desks: tuple[Desk, Desk]) -> None:
+    one, other = desks
+    other.confirm_at_once = False
+    one.act(other)
+    services = SpecialServices(one.service)
+    services.switch(True)
+    way(one).outlet("s", Kind.LEVEL).append([message(b"late")])
+    await until(lambda: way(one).escape.in_flight == 1, "it is on its way")
+    services.switch(False)
+    services.switch(True)
+    assert await services.over(0) and not way(one).escape.holds
+    await services.end()
+    services.switch(True)
+    other.confirm()
+    assert way(one).escape.in_hand == 0, "the broker stops"
