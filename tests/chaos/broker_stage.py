@@ -20,7 +20,7 @@ from tests.chaos.line import Line
 from tests.chaos.network import Network
 from tests.chaos.stock_client import StockClient
 from tests.chaos.verdict import Row, Run, judge
-from tests.features.use import FeatureUse
+from infra.features.use import FeatureUse
 from tests.interop.stage import Stage as JavaStage
 from tests.support.local_cluster import LocalCluster, wait_until
 from tests.support.workload import Workload

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tests.chaos.broker_stage import BrokerStage
-    from tests.features.use import FeatureUse
+    from infra.features.use import FeatureUse
     from tests.interop.stage import Row as Judged
 
 RUNS = 2

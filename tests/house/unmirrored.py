@@ -9,4 +9,4 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "infra/demo/read_back.py": "tests/integration/test_demo.py",
 }
 # Folders of tests whose modules stand under `tests/` themselves.
-TESTS_OF_TOOLS: tuple[str, ...] = ("bench", "chaos", "elsewhere", "equality", "features", "interop")
+TESTS_OF_TOOLS: tuple[str, ...] = ("bench", "chaos", "elsewhere", "equality", "interop")

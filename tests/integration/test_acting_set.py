@@ -20,7 +20,7 @@ from processors.nameserver.config import NameServerConfig
 from processors.nameserver.process import NameServer
 from tests.support.acting_set import BROKER_SET, ActingBroker, ActingSetView, eventually
 from tests.support.brokers import pull_request, send_request
-from tests.support.pops import pop_request
+from infra.features.pop_requests import pop_request
 
 TOPIC, GROUP, READ, READ_WRITE = "T", "cg", 4, 6
 

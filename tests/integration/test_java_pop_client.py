@@ -19,7 +19,8 @@ from tests.interop.java_rocketmq import BROKER_JVM, BROKER_SETTINGS, fetch_jars,
 from tests.interop.stage import HERE, client_jars, compiler
 from tests.support.brokers import free_port, send_request
 from tests.support.client_service import Desk
-from tests.support.pops import ack_request, popped
+from infra.features.pop_requests import ack_request
+from tests.support.pops import popped
 
 pytestmark = pytest.mark.long
 # An invisible time of 40 s that had just begun, and a busy machine.

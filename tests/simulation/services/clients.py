@@ -26,7 +26,7 @@ from tests.simulation.services.promises import (
 )
 from tests.simulation.virtual_loop import VirtualLoop
 from tests.support.brokers import send_request
-from tests.support.pops import Gotten, ack_request, gotten, pop_request
+from infra.features.pop_requests import Gotten, ack_request, gotten, pop_request
 
 if TYPE_CHECKING:
     from tests.simulation.services.realm import Realm

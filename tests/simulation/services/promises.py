@@ -22,7 +22,7 @@ from brokers.store.log.properties import SCHEDULE_TOPIC, decode_properties
 from brokers.store.log.records import MessageFields, RecordError, decode_messages, message_size
 from tests.simulation.services.observed import Bounds, Copied
 from tests.simulation.world import InvariantBroken
-from tests.support.pops import Gotten
+from infra.features.pop_requests import Gotten
 
 if TYPE_CHECKING:
     from tests.simulation.services.member import Member

@@ -8,7 +8,7 @@ import pytest
 
 from infra.cli import main, up
 from infra.cluster.data_folder import DataFolder
-from infra.cluster.plan import ClusterOptions
+from infra.cluster.options import ClusterOptions
 from infra.problems import EXIT_FAILED, EXIT_USAGE, Problem
 from infra.processes import children
 

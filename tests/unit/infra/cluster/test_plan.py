@@ -5,7 +5,8 @@ import pytest
 from brokers.process import config as broker_config
 from infra.cluster import plan as cluster_plan
 from infra.cluster.data_folder import DataFolder
-from infra.cluster.plan import ClusterOptions, ClusterPlan
+from infra.cluster.options import ClusterOptions
+from infra.cluster.plan import ClusterPlan
 from infra.kafka import config as kafka_config
 from infra.problems import EXIT_USAGE, Problem
 from lakehouse.landing.config import LandConfig

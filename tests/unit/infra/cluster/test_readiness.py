@@ -37,8 +37,5 @@ async def test_a_broker_with_an_id_has_come_far_enough_though_it_is_not_ready() 
     server = RemotingServer(dispatcher, host="127.0.0.1", port=0)
     await server.start()
     spec = ProcessSpec("b", "broker", {}, (), f"127.0.0.1:{server.port}")
-    assert [await asyncio.to_thread(readiness.has_identity, spec) for _ in range(2)] == [
-        False,
-        True,
-    ]
+    assert [await asyncio.to_thread(readiness.has_place, spec) for _ in range(2)] == [False, True]
     await server.close()

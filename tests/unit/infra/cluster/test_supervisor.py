@@ -24,7 +24,8 @@ from infra.processes.ports import pick_block
 SCRIPT = """
 import json, sys
 from pathlib import Path
-from infra.cluster.plan import ClusterOptions, ClusterPlan, ProcessSpec
+from infra.cluster.options import ClusterOptions
+from infra.cluster.plan import ClusterPlan, ProcessSpec
 from infra.cluster.data_folder import DataFolder
 from infra.problems import Problem
 from infra.cluster.supervisor import Supervisor

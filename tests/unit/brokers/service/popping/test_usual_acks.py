@@ -10,7 +10,7 @@ from brokers.service.popping.usual_acks import done_frame, form_of, general_fram
 from brokers.service.sending.timed import TIMER_TOPIC, Timed, TimerRules
 from brokers.store.log.records import host_bytes
 from tests.support.examples import examples
-from tests.support.pops import ack_request
+from infra.features.pop_requests import ack_request
 
 NOW_MS = 1_700_000_000_000
 USUAL = ack_request(Handle(5, NOW_MS, 60_000, 3, "0", "b", 2, 7)).ext
