@@ -19,8 +19,8 @@ from infra.cli.process import table_of
 from infra.cluster import plan as cluster_plan
 from infra.cluster.data_folder import VERSION_FILE, DataFolder, write_json
 from infra.cluster.flags import add_dir
-from infra.cluster.placement import read_places
 from infra.cluster.options import MODES, ClusterOptions, with_defaults
+from infra.cluster.placement import read_places
 from infra.cluster.plan import ClusterPlan
 from infra.cluster.supervisor import Supervisor
 from infra.jars import store
@@ -52,8 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
         type=int,
         metavar="N",
         help=(
-            "brokers in the set broker-a (default 3; 0: others run the brokers); acting: in each of "
-            "the sets broker-a and broker-b, the master counted (default 3, at least 2)"
+            "brokers in the set broker-a (default 3; 0: others run the brokers); acting: in each "
+            "of the sets broker-a and broker-b, the master counted (default 3, at least 2)"
         ),
     )
     parser.add_argument(
@@ -220,10 +220,11 @@ def waits_of(options: ClusterOptions, is_new: bool) -> list[str]:
     """What makes this start slow, and why."""
     if not options.acts or is_new:
         return []
-    return [
-        "masters that have stored something ask first whether a slave acts for them; a name server "
-        "that has just started is believed after 35 s"
-    ]
+    text = (
+        "masters that have stored something ask first whether a slave acts for them; a name "
+        "server that has just started is believed after 35 s"
+    )
+    return [text]
 
 
 def risks_of(options: ClusterOptions) -> list[str]:

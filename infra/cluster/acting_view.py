@@ -17,6 +17,7 @@ from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from infra.cluster.plan import CLUSTER_NAME, MASTER_ID
+from infra.workload.client import Route, decode_routes
 
 ASK_MS = 1_000
 
@@ -27,32 +28,45 @@ Process = Mapping[str, Any]
 
 def ask_members(name_servers: Sequence[str], names: Iterable[str]) -> dict[str, Members | None]:
     """Of each set, by the first name server that answers; None: none does."""
-    return asyncio.run(_ask_members(name_servers, list(names)))
+    requests = [
+        RemotingCommand.request(
+            RequestCode.GET_BROKER_MEMBER_GROUP, {"clusterName": CLUSTER_NAME, "brokerName": name}
+        )
+        for name in (known := list(names))
+    ]
+    answers = asyncio.run(_ask(name_servers, requests))
+    return {
+        name: None if body is None else members_of(body)
+        for name, body in zip(known, answers, strict=True)
+    }
 
 
-async def _ask_members(
-    name_servers: Sequence[str], names: Sequence[str]
-) -> dict[str, Members | None]:
+def ask_routes(name_servers: Sequence[str], topic: str) -> dict[str, Route]:
+    """Where the topic lives, by set; empty where no name server says."""
+    request = RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
+    (body,) = asyncio.run(_ask(name_servers, [request]))
+    return {} if body is None else {one.broker_name: one for one in decode_routes(body)}
+
+
+async def _ask(
+    name_servers: Sequence[str], requests: Sequence[RemotingCommand]
+) -> list[bytes | None]:
+    """The bodies of good answers."""
     client = RemotingClient(connect_timeout_ms=ASK_MS)
+
+    async def first(request: RemotingCommand) -> bytes | None:
+        for address in name_servers:
+            try:
+                answer = await client.call(address, request, ASK_MS)
+            except (RemotingError, OSError):
+                continue
+            return answer.body if answer.code == 0 else None
+        return None
+
     try:
-        found = await asyncio.gather(*(_members(client, name_servers, name) for name in names))
-        return dict(zip(names, found, strict=True))
+        return await asyncio.gather(*map(first, requests))
     finally:
         await client.close()
-
-
-async def _members(
-    client: RemotingClient, name_servers: Sequence[str], name: str
-) -> Members | None:
-    ext = {"clusterName": CLUSTER_NAME, "brokerName": name}
-    for address in name_servers:
-        request = RemotingCommand.request(RequestCode.GET_BROKER_MEMBER_GROUP, ext)
-        try:
-            answer = await client.call(address, request, ASK_MS)
-            return members_of(answer.body) if answer.code == 0 else None
-        except (RemotingError, OSError, ValueError):
-            continue
-    return None
 
 
 def members_of(body: bytes) -> Members:

@@ -149,7 +149,7 @@ def make_plan(
                 java_home,
                 jars,
                 http_ports.take("land", "land")[0],
-                has_controllers=not options.acts,
+                without_controllers=options.acts,
             )
         )
     name_servers = (name_server.config["listen"],)
@@ -284,11 +284,11 @@ def _land(
     jars: Path,
     metrics: str,
     *,
-    has_controllers: bool,
+    without_controllers: bool,
 ) -> ProcessSpec:
     config = {
         "cluster_id": cluster_id,
-        "has_controllers": has_controllers,
+        "without_controllers": without_controllers,
         "tables": str(folder.tables),
         "checkpoint_dir": str(folder.landing / "checkpoints"),
         "work_dir": str(folder.landing),

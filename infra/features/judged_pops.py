@@ -21,8 +21,8 @@ IN_TIME_MS = 100
 @dataclass(slots=True)
 class Given:
     """A message in the hands of a consumer. `is_back`: from the retry topic. `pop_ms`,
-    `visible_ms`: the broker's times; `given_by`: its set. `is_asked`: an acknowledgement was sent; `answered_ms`: when a
-    good answer to it came.
+    `visible_ms`: the broker's times; `given_by`: its set. `is_asked`: an acknowledgement was sent;
+    `answered_ms`: when a good answer to it came.
     """
 
     is_back: bool

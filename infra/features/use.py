@@ -1,8 +1,8 @@
 """One application in a thread of its own: it sends numbered messages to masters by the route, until
 it is told to end.
 
-Responsible for: the thread, the lanes that send, which set gets what, asking again, reading a topic.
-Refuses to know: what the messages ask for, and what is judged.
+Responsible for: the thread, the lanes that send, which set gets what, asking again, reading a
+topic. Refuses to know: what the messages ask for, and what is judged.
 
 Where the topic lives in several sets, messages go to all that take sends in turn, as stock
 producers do it, and are read from all, also from a slave that acts.

@@ -76,10 +76,6 @@ class LandConfig(SparkConfig):
     """Client settings as librdkafka spells them; `bootstrap.servers` is required."""
     cluster_id: str | None = None
     """Whose log it is; None: what record 0 says. Another cluster's log is refused."""
-    has_controllers: bool = True
-    """False: brokers alone write to this log, so that no record 0 says whose it is; cluster_id does,
-    until a controller has formed a cluster.
-    """
     tables: str
     """Where the tables are: a folder, or a URI of a file system that Spark and deltalake know
     (file:, s3a:, abfss:, gs:, hdfs:).
@@ -165,12 +161,6 @@ class LandConfig(SparkConfig):
     @classmethod
     def _names_gaps(cls, value: list[str]) -> list[str]:
         return [str(gap_of(one)) for one in value]
-
-    @model_validator(mode="after")
-    def _says_whose(self) -> Self:
-        if not self.has_controllers and self.cluster_id is None:
-            raise ValueError("cluster_id is needed where has_controllers is false")
-        return self
 
     @model_validator(mode="after")
     def _has_local_folder(self) -> Self:

@@ -199,8 +199,6 @@ def _cluster_of_log(
     the configured one.
     """
     log_probe.wait_for_topics(config.kafka, TOPIC_NAMES, stopped=stop.is_set, tell=tell)
-    if not config.has_controllers and not log_probe.has_commands(config.kafka):
-        return None if stop.is_set() else config.cluster_id
     return log_probe.wait_for_cluster(
         config.kafka, config.cluster_id, stopped=stop.is_set, tell=tell
     )

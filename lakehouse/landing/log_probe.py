@@ -101,12 +101,6 @@ def wait_for_cluster(
     return None
 
 
-def has_commands(kafka: Mapping[str, str]) -> bool:
-    """Whether a controller ever wrote to this log. Raises `LakehouseError`."""
-    ends = log_ends(kafka, (COMMANDS_TOPIC,))
-    return any(one.end > 0 for one in ends.values())
-
-
 def cluster_of(value: bytes | None) -> str:
     """The cluster that record 0 of the commands forms. Raises `LakehouseError` when it forms
     none.

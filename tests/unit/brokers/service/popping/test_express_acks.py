@@ -11,8 +11,8 @@ from brokers.replica.waiters import Confirmation
 from brokers.service.popping import express_acks
 from brokers.service.popping.express_acks import ExpressAcks
 from brokers.store.log.records import decode_messages
-from tests.support.brokers import send_request, until
 from infra.features.pop_requests import Gotten, ack_request
+from tests.support.brokers import send_request, until
 from tests.support.pops import Stage, popped
 
 IN_1_H = {"invisibleTime": 3_600_000}

@@ -7,9 +7,9 @@ import pytest
 
 from brokers.remoting.command import RemotingCommand
 from brokers.store.log.records import decode_messages
+from infra.features.pop_requests import pop_request
 from tests.support.brokers import send_request, until
 from tests.support.client_service import Desk
-from infra.features.pop_requests import pop_request
 from tests.support.pops import Wheel, at, popped
 
 
