@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from events.envelope import CLUSTER_ID_PATTERN
 from lakehouse.errors import LakehouseError
 from lakehouse.landing.log_losses import Gap, gap_of
 from lakehouse.spark_session import SparkSettings
@@ -76,6 +78,10 @@ class LandConfig(SparkConfig):
     """Client settings as librdkafka spells them; `bootstrap.servers` is required."""
     cluster_id: str | None = None
     """Whose log it is; None: what record 0 says. Another cluster's log is refused."""
+    without_controllers: bool = False
+    """Whether broker events land before any controller has formed the cluster: of sets without
+    controllers nothing else comes. cluster_id names it then.
+    """
     tables: str
     """Where the tables are: a folder, or a URI of a file system that Spark and deltalake know
     (file:, s3a:, abfss:, gs:, hdfs:).
@@ -166,6 +172,15 @@ class LandConfig(SparkConfig):
     def _has_local_folder(self) -> Self:
         if self.work_dir is None and lake_at(self.checkpoint_dir).folder is None:
             raise ValueError("work_dir is needed when checkpoint_dir is not a local folder")
+        return self
+
+    @model_validator(mode="after")
+    def _is_named(self) -> Self:
+        if self.without_controllers and not re.fullmatch(CLUSTER_ID_PATTERN, self.cluster_id or ""):
+            raise ValueError(
+                "without_controllers needs a cluster_id, of 1 to 64 of A-Z a-z 0-9 . _ -: no "
+                "record says whose log it is"
+            )
         return self
 
     @model_validator(mode="after")

@@ -200,7 +200,11 @@ def _cluster_of_log(
     """
     log_probe.wait_for_topics(config.kafka, TOPIC_NAMES, stopped=stop.is_set, tell=tell)
     return log_probe.wait_for_cluster(
-        config.kafka, config.cluster_id, stopped=stop.is_set, tell=tell
+        config.kafka,
+        config.cluster_id,
+        stopped=stop.is_set,
+        tell=tell,
+        may_be_unformed=config.without_controllers,
     )
 
 

@@ -74,8 +74,10 @@ def wait_for_cluster(
     *,
     stopped: Callable[[], bool],
     tell: Callable[[str], None],
+    may_be_unformed: bool = False,
 ) -> str | None:
-    """The cluster whose log it is, as record 0 of the commands says; waits for that record.
+    """The cluster whose log it is, as record 0 of the commands says; waits for that record, unless
+    it `may_be_unformed`: the log is the `wanted` one's as long as there are no commands.
 
     None when `stopped()` first. A log that has lost its beginning is that of the `wanted` one,
     unless its first record says otherwise. Raises `LakehouseError` when it is not the `wanted` one,
@@ -94,6 +96,8 @@ def wait_for_cluster(
                     "configured: correct one of the two"
                 )
             return found
+        if may_be_unformed and wanted is not None and not ends.end:
+            return wanted
         if not told:
             told = True
             tell("waiting: no controller has formed a cluster yet")

@@ -35,6 +35,8 @@ def test_a_file_is_read_and_flags_win_over_it(tmp_path: Path) -> None:
         (FILE.replace('"c"', '"s3a://bucket/checkpoints"'), "work_dir is needed"),
         ("tabels_dir = 't'" + FILE, "tabels_dir"),
         ("driver_memory = 'lots'" + FILE, "driver_memory"),
+        ("without_controllers = true" + FILE, "needs a cluster_id"),
+        ("without_controllers = true\ncluster_id = 'a/b'" + FILE, "needs a cluster_id"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, words: str) -> None:

@@ -106,7 +106,7 @@ def test_a_kafka_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) 
 
 
 def cluster(
-    values: list[bytes], wanted: str | None = None, rounds: int = 3
+    values: list[bytes], wanted: str | None = None, rounds: int = 3, *, unformed: bool = False
 ) -> tuple[str | None, list[str]]:
     """Whose log it is, asked at most `rounds` times, and what was told meanwhile."""
     told: list[str] = []
@@ -117,7 +117,7 @@ def cluster(
             producer.produce(COMMANDS_TOPIC, value, partition=0)
         producer.flush()
         return log_probe.wait_for_cluster(
-            settings, wanted, stopped=lambda: next(left), tell=told.append
+            settings, wanted, stopped=lambda: next(left), tell=told.append, may_be_unformed=unformed
         ), told
 
 
@@ -133,6 +133,15 @@ def test_record_0_says_whose_log_it_is() -> None:
 
 def test_a_log_without_a_cluster_is_waited_for() -> None:
     assert cluster([]) == (None, ["waiting: no controller has formed a cluster yet"])
+
+
+def test_a_log_without_controllers_is_the_configured_clusters_until_one_forms_another() -> None:
+    assert cluster([], "fixed", unformed=True) == ("fixed", [])
+    assert cluster([], None, unformed=True)[0] is None
+    records = with_master(1).records
+    assert cluster(records, CLUSTER_ID, unformed=True) == (CLUSTER_ID, [])
+    with pytest.raises(LakehouseError, match="but cluster_id fixed is configured"):
+        cluster(records, "fixed", unformed=True)
 
 
 def test_a_log_that_begins_with_something_else_is_refused() -> None:
