@@ -28,11 +28,12 @@ Process = Mapping[str, Any]
 
 def ask_members(name_servers: Sequence[str], names: Iterable[str]) -> dict[str, Members | None]:
     """Of each set, by the first name server that answers; None: none does."""
+    known = list(names)
     requests = [
         RemotingCommand.request(
             RequestCode.GET_BROKER_MEMBER_GROUP, {"clusterName": CLUSTER_NAME, "brokerName": name}
         )
-        for name in (known := list(names))
+        for name in known
     ]
     answers = asyncio.run(_ask(name_servers, requests))
     return {

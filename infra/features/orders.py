@@ -54,6 +54,8 @@ class Orders(FeatureUse):
     ) -> None:
         super().__init__(name_servers, topic, rate=rate)
         self.handed: list[Handed] = []
+        self.held = False
+        """Nobody reads; locks are kept."""
         self._homes: dict[int, str] = {}
 
     def asks(self, number: int) -> dict[str, str]:
@@ -87,7 +89,8 @@ class Orders(FeatureUse):
                 if time.monotonic() >= locks_due or self._moved(consumer, name):
                     await self._lock(consumer, name)
                 for queue in [one for one in consumer.places if one[0] == name]:
-                    await self._read_on(consumer, queue)
+                    if not self.held:
+                        await self._read_on(consumer, queue)
             if time.monotonic() >= locks_due:
                 locks_due = time.monotonic() + LOCK_EVERY_S
             await asyncio.sleep(READ_EVERY_S)
@@ -151,6 +154,12 @@ class Orders(FeatureUse):
             if all(number in got for number, one in self.sent.items() if one.is_good):
                 return
             await asyncio.sleep(POLL_S)
+
+    def waiting_in(self, name: str) -> int:
+        """How many messages that set acknowledged and nobody was handed yet."""
+        got = {one.number for one in list(self.handed)}
+        sent = list(self.sent.items())
+        return sum(one.taken_by == name and number not in got for number, one in sent)
 
     def handed_by(self, address: str) -> int:
         """How many messages that broker gave to consumers."""

@@ -5,6 +5,11 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "infra/cluster/flags.py": "tests/unit/infra/cli/test_main.py",
     "infra/demo/asked.py": "tests/integration/test_demo.py",
     "infra/cluster/running.py": "tests/integration/test_demo.py",
+    "infra/demo/acting.py": "tests/integration/test_acting_demo.py",
+    "infra/demo/acting_blows.py": "tests/integration/test_acting_demo.py",
+    "infra/demo/acting_load.py": "tests/integration/test_acting_demo.py",
+    "infra/demo/controlled.py": "tests/integration/test_demo.py",
+    "infra/demo/run.py": "tests/integration/test_demo.py",
     "infra/demo/load.py": "tests/integration/test_demo.py",
     "infra/demo/read_back.py": "tests/integration/test_demo.py",
 }

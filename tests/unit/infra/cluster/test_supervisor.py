@@ -115,6 +115,18 @@ def test_a_killed_child_is_started_again_on_the_same_address(running: Running) -
 
 
 @pytest.mark.processes
+def test_who_is_killed_on_request_stays_away_until_a_start_is_asked_for(running: Running) -> None:
+    before = running.one()
+    running.folder.ask({"action": "kill", "name": "namesrv-1"}, 60)
+    assert (running.one()["state"], running.one()["last_exit"]) == ("held", -signal.SIGKILL)
+    assert not children.is_alive(before["pid"])
+    with pytest.raises(Problem, match="does not run"):
+        running.folder.ask({"action": "kill", "name": "namesrv-1"}, 60)
+    running.folder.ask({"action": "start", "name": "namesrv-1"}, 60)
+    running.until(lambda: running.one()["state"] == "ready", "not started again")
+
+
+@pytest.mark.processes
 def test_nothing_outlives_its_kill_9(running: Running) -> None:
     pids = [one["pid"] for one in running.cluster()["processes"]]
     os.kill(running.process.pid, signal.SIGKILL)
