@@ -1,4 +1,4 @@
-"""The demo of sets without controllers as a stranger sees it: `regent demo --mode acting --json`."""
+"""The demo of sets without controllers as a stranger sees it: `regent demo --mode acting`."""
 
 from __future__ import annotations
 

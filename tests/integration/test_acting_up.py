@@ -1,5 +1,5 @@
-"""`regent up --mode acting` as a person has it: two sets without controllers, of which one loses its
-master and gets it back.
+"""`regent up --mode acting` as a person has it: two sets without controllers, of which one loses
+its master and gets it back.
 """
 
 from __future__ import annotations
