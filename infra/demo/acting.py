@@ -16,14 +16,17 @@ from infra.cluster.acting_running import ActingCluster
 from infra.cluster.data_folder import DataFolder
 from infra.cluster.plan import ACTING_SETS
 from infra.demo import acting_blows, acting_history, acting_report, asked
-from infra.demo.acting_load import ActingLoad
+from infra.demo.acting_load import ASKED_AFTER_MS, ASKED_EVERY_MS, ActingLoad
 from infra.demo.console import Console
 from infra.demo.run import DemoRun
 from infra.features.counts import Blow, Counts
 from infra.features.use import FeatureUse
 from lakehouse.gold.specs import GOLD_TABLES
 
-ASKED_SOON = {"transaction_timeout_ms": 2_000, "transaction_check_interval_ms": 2_000}
+ASKED_SOON = {
+    "transaction_timeout_ms": ASKED_AFTER_MS,
+    "transaction_check_interval_ms": ASKED_EVERY_MS,
+}
 """What a producer left open is asked about within the run (RocketMQ: after 6 s, every 30 s)."""
 COPIED_WITHIN_S = 60.0
 
@@ -65,6 +68,7 @@ class ActingDemo(DemoRun):
 
     def _start_load(self) -> None:
         self._load = ActingLoad(self._cluster.name_servers)
+        acting_blows.make_topics(self._cluster, self._load)
         self._load.start()
         self.console.live = self._live
         acting_blows.ready(self._cluster, self._load)
@@ -100,10 +104,7 @@ class ActingDemo(DemoRun):
             lambda label: acting_blows.other_master_dies(cluster, load, label),
             line,
         )
-        self._blows = [
-            Blow(away["at_ms"], away["at_ms"]),
-            *(Blow(one["at_ms"], one["ended_ms"]) for one in (back, anew)),
-        ]
+        self._blows = changes(away, back, anew)
 
     # -- 4 -----------------------------------------------------------------------------------------
 
@@ -174,6 +175,13 @@ def questions() -> tuple[tuple[str, ...], ...]:
     """What is asked of the tables: of acting periods as soon as there is a table of them."""
     told = any(spec.name.endswith("acting_periods") for spec in GOLD_TABLES)
     return (*((("explain", acting_blows.SET),) if told else ()), *QUESTIONS)
+
+
+def changes(*steps: dict[str, Any]) -> list[Blow]:
+    """When who delivers changed: at a kill, and from a start until nobody acts any more."""
+    kills = [Blow(one["at_ms"], one["at_ms"]) for one in steps if "killed" in one]
+    returns = [Blow(one["at_ms"], one["ended_ms"]) for one in steps if "ended_ms" in one]
+    return sorted([*kills, *returns])
 
 
 def judged(use: FeatureUse, counts: Counts) -> dict[str, Any]:
