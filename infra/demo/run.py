@@ -95,8 +95,12 @@ class DemoRun(ABC):
             )
             return
         began = time.monotonic()
-        if self.folder.is_running():
-            down.stop_cluster(self.folder)
+        try:
+            if self.folder.is_running():
+                down.stop_cluster(self.folder)
+        except Problem as problem:  # a machine that is too busy to ask: it is ended all the same
+            self.document["problems"].append(problem.line())
+            self.console.say(f"    problem: {problem.line()}")
         if self._supervisor is not None:
             children.stop(self._supervisor, STOP_GRACE_S)
         self.console.say(
