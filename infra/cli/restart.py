@@ -49,7 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     which.add_argument(
         "--rolling",
         action="store_true",
-        help=("every broker, one after the other, the master last"),
+        help=(
+            "every broker, one after the other, the master last; of sets without controllers a "
+            "slave is read from while the master is away, and sends go to the other set"
+        ),
     )
     which.add_argument(
         "--broker", metavar="NAME", help=("this one only, as 'regent status' names it")

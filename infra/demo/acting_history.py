@@ -26,8 +26,8 @@ Events = Mapping[str, Sequence[Row]]
 
 def read_events(folder: DataFolder) -> Events:
     """The rows of each kind, by time. Problem when they cannot be read."""
-    lake = lakehouse.open(folder.root)
     try:
+        lake = lakehouse.open(folder.root)
         return {
             kind: lake.sql(f"SELECT * FROM silver.{kind} ORDER BY at_ms").to_arrow().to_pylist()
             for kind in KINDS
