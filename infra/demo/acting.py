@@ -180,10 +180,10 @@ def questions() -> tuple[tuple[str, ...], ...]:
 
 
 def changes(*steps: dict[str, Any]) -> list[Blow]:
-    """When who delivers changed: at a kill, and from a start until nobody acts any more."""
-    kills = [Blow(one["at_ms"], one["at_ms"]) for one in steps if "killed" in one]
-    returns = [Blow(one["at_ms"], one["ended_ms"]) for one in steps if "ended_ms" in one]
-    return sorted([*kills, *returns])
+    """When who delivers changed: at a kill, and from a start until nobody acts any more. What is
+    done within such a change may be done by both.
+    """
+    return [Blow(one["at_ms"], one["at_ms"], one.get("ended_ms", 0)) for one in steps]
 
 
 def judged(use: FeatureUse, counts: Counts) -> dict[str, Any]:

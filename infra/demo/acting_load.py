@@ -69,4 +69,4 @@ def _seen_by(use: FeatureUse, blows: Sequence[Blow]) -> list[Blow]:
     if not isinstance(use, Transactions):
         return list(blows)
     later_ms = ASKED_AFTER_MS + 2 * ASKED_EVERY_MS
-    return [Blow(one.begun_ms, one.ended_ms, one.ended_ms + later_ms) for one in blows]
+    return [one._replace(settled_ms=max(one[:3]) + later_ms) for one in blows]

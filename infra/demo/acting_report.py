@@ -10,9 +10,9 @@ from typing import Any
 Document = Mapping[str, Any]
 
 WINDOW_MS = 10_000
-"""What was done so long before a master went, or came back, may be done again: slaves copy its
-places every 3 s (metadata_sync_ms), and a set may have two that deliver for as long as name servers
-wait for a silent broker (broker_not_active_ms; PROTOCOL 7.2).
+"""What was done within a change, or so long before it, may be done again: slaves copy places every
+3 s (metadata_sync_ms), and a set may have two that deliver for as long as name servers wait for a
+silent broker (broker_not_active_ms; PROTOCOL 7.2).
 """
 
 
