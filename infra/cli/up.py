@@ -38,6 +38,26 @@ CHANGEABLE = ("land", "watchdog_ms")
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     """Flags of `regent up`. None means: as the folder was made, else the default."""
     add_dir(parser)
+    _add_what(parser)
+    _add_where(parser)
+    parser.add_argument(
+        "--watchdog-ms",
+        type=int,
+        metavar="MS",
+        help=(
+            "a broker that stands still for this long is ended and started anew (default 2000; "
+            "0: none is)"
+        ),
+    )
+    parser.add_argument("--detach", action="store_true", help="return when everything answers")
+    parser.add_argument("--places", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--purpose", choices=("cluster", "demo"), default="cluster", help=argparse.SUPPRESS
+    )
+
+
+def _add_what(parser: argparse.ArgumentParser) -> None:
+    """What the cluster consists of."""
     parser.add_argument(
         "--mode",
         choices=MODES,
@@ -71,6 +91,10 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
             "there what happens)"
         ),
     )
+
+
+def _add_where(parser: argparse.ArgumentParser) -> None:
+    """Its addresses and its log."""
     parser.add_argument("--host", help="address to bind (default 127.0.0.1)")
     parser.add_argument("--advertise-host", help="address others are told (default: --host)")
     parser.add_argument(
@@ -99,20 +123,6 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
             "land the log in Delta tables; --no-land: no Spark (default: land; acting: no, and "
             "with it Kafka is started too, so that there is a history)"
         ),
-    )
-    parser.add_argument(
-        "--watchdog-ms",
-        type=int,
-        metavar="MS",
-        help=(
-            "a broker that stands still for this long is ended and started anew (default 2000; "
-            "0: none is)"
-        ),
-    )
-    parser.add_argument("--detach", action="store_true", help="return when everything answers")
-    parser.add_argument("--places", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument(
-        "--purpose", choices=("cluster", "demo"), default="cluster", help=argparse.SUPPRESS
     )
 
 
