@@ -439,6 +439,7 @@ class BrokerProcess:
             leaves_in_ms=self.hand_over.leaves_in_ms,
             topics=len(self.tables.topics.configs),
             started_ms=self.started_ms,
+            acting=self.acting,
         )
 
     def _runtime(self) -> dict[str, str]:

@@ -12,6 +12,7 @@ from brokers.clock import Clock
 from brokers.membership.place import PlaceInSet
 from brokers.pages.broker_pages import BrokerPages
 from brokers.pages.figures import figures
+from brokers.process.acting_parts import Acting
 from brokers.process.config import BrokerConfig
 from brokers.process.event_reporter import EventReporter
 from brokers.process.replica import LocalReplica
@@ -42,6 +43,7 @@ def read_status(
     topics: int,
     started_ms: int,
     leaves_in_ms: int | None,
+    acting: Acting | None,
 ) -> BrokerStatus:
     """The status now. Ready: registered, and in a role that serves or forwards."""
     store, core, current = replica.store, replica.core, roles.current
@@ -76,6 +78,8 @@ def read_status(
         topics=topics,
         started_ms=started_ms,
         leaves_in_ms=leaves_in_ms,
+        acts=roles.acting,
+        waits_for=None if acting is None else acting.shell.core.waits_for or None,
     )
 
 

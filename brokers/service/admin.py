@@ -81,7 +81,8 @@ class BrokerStatus:
     `slots_taken`: messages that no queue shows, for others have their slots; `queue_ends_behind`:
     queues of which this slave has seen more than its master; `start_passed_over`: damaged records
     that the last start found; `leaves_in_ms`: it is asked to stop, and still passes on what clients
-    with an old route send.
+    with an old route send. Of a set without controllers, `acts`: this slave acts for its master
+    (PROTOCOL 7.2), `waits_for`: what keeps it from going online (7.3).
     """
 
     ready: bool
@@ -122,6 +123,8 @@ class BrokerStatus:
     topics: int
     started_ms: int
     leaves_in_ms: int | None = None
+    acts: bool = False
+    waits_for: str | None = None
 
     @property
     def role_id(self) -> int:

@@ -44,6 +44,7 @@ VERBS: dict[str, Verb] = {
             "regent demo",
             "regent demo --json > report.json",
             "regent demo --keep --dir /var/tmp/regent",
+            "regent demo --mode acting",
         ),
     ),
     "up": Verb(
@@ -53,6 +54,8 @@ VERBS: dict[str, Verb] = {
             "regent up",
             "regent up --detach --replicas 2",
             "regent up --kafka-nodes 3 --base-port 19876",
+            "regent up --mode acting",
+            "regent up --mode acting --land --detach",
         ),
     ),
     "status": Verb(

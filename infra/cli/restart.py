@@ -1,5 +1,5 @@
 """`regent restart`: brokers of a local cluster anew, one after the other, so that no send fails for
-it.
+it; of sets without controllers those of a master go to the other set meanwhile.
 
 Responsible for: the order (slaves first, the master last), that the set is whole before the next
 one is taken, and that one such command works on a cluster at a time.
@@ -17,13 +17,18 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
+from infra.cluster.acting_running import ActingCluster
 from infra.cluster.data_folder import DataFolder
 from infra.cluster.flags import add_dir
+from infra.cluster.options import ACTING
+from infra.cluster.plan import MASTER_ID
 from infra.cluster.running import DemoCluster, SetView
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
 from infra.waiting import told
 
 LIMIT_S = 60.0
+ACTING_LIMIT_S = 120.0
+"""A master waits a minute for a slave that does not answer before it leads without it."""
 LEAVES_WITHIN_S = 180.0
 """A master stays for clients with an old route: for drain_ms at most, a minute by default."""
 ASK_WITHIN_S = 30.0
@@ -44,7 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     which.add_argument(
         "--rolling",
         action="store_true",
-        help=("every broker, one after the other, the master last"),
+        help=(
+            "every broker, one after the other, the master last; of sets without controllers a "
+            "slave is read from while the master is away, and sends go to the other set"
+        ),
     )
     which.add_argument(
         "--broker", metavar="NAME", help=("this one only, as 'regent status' names it")
@@ -67,13 +75,14 @@ def run(arguments: argparse.Namespace) -> int:
         raise Problem(
             f"no broker {arguments.broker!r} is here", f"There are {', '.join(names)}.", EXIT_USAGE
         )
+    chosen, say = [arguments.broker] if arguments.broker else names, partial(print, flush=True)
     with folder.only_one(LOCK, "a restart of brokers"):
-        restart(
-            cluster,
-            [arguments.broker] if arguments.broker else names,
-            partial(_renew, folder),
-            partial(print, flush=True),
-        )
+        if folder.require()["options"].get("mode") == ACTING:
+            restart_acting(
+                ActingCluster(folder, lambda: None), chosen, partial(_renew, folder), say
+            )
+        else:
+            restart(cluster, chosen, partial(_renew, folder), say)
     return EXIT_DONE
 
 
@@ -114,6 +123,43 @@ def restart(
             f"{name}: restarted and in sync after {time.monotonic() - began:.1f} s; replica "
             f"{view.master_id} is master, epoch {view.master_epoch}"
         )
+
+
+def restart_acting(
+    cluster: ActingCluster,
+    names: Sequence[str],
+    end: Callable[[dict[str, Any]], None],
+    say: Callable[[str], None],
+) -> None:
+    """The same where nobody elects: a slave acts while the master is away. Problem when a set does
+    not become whole again.
+    """
+    for name in acting_order(names):
+        broker_set = name.rpartition("-")[0]
+        if name == f"{broker_set}-{MASTER_ID}":
+            say(
+                f"{name} is the master of {broker_set}: until it is back a slave is read from, and "
+                "sends go to the other set"
+            )
+        what = f"{broker_set} with its master and every slave"
+        cluster.wait(what, partial(cluster.is_whole, broker_set), ACTING_LIMIT_S)
+        began, process = time.monotonic(), _process(cluster, name)
+        gone = _Leaving(cluster, process, say).gone
+        end(process)
+        cluster.wait(f"the restart of {name}", gone, LEAVES_WITHIN_S)
+        cluster.wait(what, partial(cluster.is_whole, broker_set), ACTING_LIMIT_S)
+        say(f"{name}: restarted, {broker_set} whole after {time.monotonic() - began:.1f} s")
+
+
+def acting_order(names: Sequence[str]) -> list[str]:
+    """One set after the other, in each the master last."""
+    sets = dict.fromkeys(name.rpartition("-")[0] for name in names)
+    own = {one: [name for name in names if name.rpartition("-")[0] == one] for one in sets}
+    return [
+        name
+        for one, members in own.items()
+        for name in sorted(members, key=lambda name: name == f"{one}-{MASTER_ID}")
+    ]
 
 
 def next_of(left: Sequence[str], master: str, leaving: Collection[str] = ()) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from infra.cluster import view as cluster_view
 from infra.cluster.data_folder import DataFolder
 from infra.cluster.flags import add_dir
+from infra.cluster.options import ACTING
 from infra.problems import EXIT_DONE, EXIT_FAILED
 
 
@@ -52,10 +53,7 @@ def render(view: Mapping[str, Any]) -> list[str]:
     """The document as lines of text."""
     lines = [
         f"cluster {view['cluster_id']}  {view['state']}  {view['dir']}",
-        (
-            f"name server {','.join(view['name_servers'])}   controllers "
-            f"{','.join(view['controllers'])}"
-        ),
+        f"name server {','.join(view['name_servers'])}   {_who_decides(view)}",
         "",
     ]
     rows = [("PROCESS", "KIND", "PID", "ADDRESS", "STATE", "ROLE", "RESTARTS")]
@@ -81,6 +79,7 @@ def render(view: Mapping[str, Any]) -> list[str]:
     modes = {
         one["name"]: (one.get("status") or {}).get("ack_mode", "") for one in view["processes"]
     }
+    modes = {} if view.get("mode") == ACTING else modes  # there it is what was asked for
     lines += [
         (f"{name} acknowledges in mode {mode}: see all_ack")
         for name, mode in modes.items()
@@ -93,6 +92,8 @@ def render(view: Mapping[str, Any]) -> list[str]:
     ]
     for name, one in view["sets"].items():
         lines += ["", *_set_lines(name, one)]
+    for name, one in view.get("acting_sets", {}).items():
+        lines += ["", *_acting_set_lines(name, one)]
     known = max(
         ((one.get("status") or {}).get("sets_known", 0) for one in view["processes"]), default=0
     )
@@ -118,15 +119,21 @@ def _problem_lines(view: Mapping[str, Any]) -> list[str]:
     return ["", *(f"problem: {text}" for text in view["problems"]), f"why, and what to do: {look}"]
 
 
+def _who_decides(view: Mapping[str, Any]) -> str:
+    if view.get("mode") == ACTING:
+        return "no controllers: a slave acts for a master that is away"
+    return f"controllers {','.join(view['controllers'])}"
+
+
 def _role_text(role: Mapping[str, Any]) -> str:
-    """ "master id 1", "active term 3"."""
+    """ "master id 1", "active term 3", "slave id 1, acts"."""
     words = [str(role.get("kind") or "-")]
     words += [
         f"{word} {role[word] if role[word] is not None else '?'}"
         for word in ("id", "term")
         if word in role
     ]
-    return " ".join(words)
+    return " ".join(words) + (", acts" if role.get("acts") else "")
 
 
 def _store_lines(name: str, status: Mapping[str, Any]) -> list[str]:
@@ -195,6 +202,26 @@ def _set_lines(name: str, one: Mapping[str, Any]) -> list[str]:
         else []
     )
     return [head, *table(rows), *wanted]
+
+
+def _acting_set_lines(name: str, one: Mapping[str, Any]) -> list[str]:
+    if one["master"] is not None:
+        head = f"set {name}: master at {one['master']}"
+    else:
+        head = f"set {name}: NO MASTER, {one['acting'] or 'nobody'} acts for it"
+    rows = [("  ID", "ADDRESS", "REGISTERED", "ACTS", "END", "BEHIND")]
+    rows += [
+        (
+            f"  {member['id']}",
+            member["address"],
+            _yes(member["registered"]),
+            _yes(member["acts"]),
+            str(member["log_end"]),
+            str(member["behind"]),
+        )
+        for member in one["members"]
+    ]
+    return [head, *table(rows)]
 
 
 def _yes(value: object) -> str:

@@ -19,8 +19,9 @@ from infra.cli.process import table_of
 from infra.cluster import plan as cluster_plan
 from infra.cluster.data_folder import VERSION_FILE, DataFolder, write_json
 from infra.cluster.flags import add_dir
+from infra.cluster.options import MODES, ClusterOptions, with_defaults
 from infra.cluster.placement import read_places
-from infra.cluster.plan import ClusterOptions, ClusterPlan
+from infra.cluster.plan import ClusterPlan
 from infra.cluster.supervisor import Supervisor
 from infra.jars import store
 from infra.jars.java import Java, find_java
@@ -37,21 +38,63 @@ CHANGEABLE = ("land", "watchdog_ms")
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     """Flags of `regent up`. None means: as the folder was made, else the default."""
     add_dir(parser)
+    _add_what(parser)
+    _add_where(parser)
+    parser.add_argument(
+        "--watchdog-ms",
+        type=int,
+        metavar="MS",
+        help=(
+            "a broker that stands still for this long is ended and started anew (default 2000; "
+            "0: none is)"
+        ),
+    )
+    parser.add_argument("--detach", action="store_true", help="return when everything answers")
+    parser.add_argument("--places", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--purpose", choices=("cluster", "demo"), default="cluster", help=argparse.SUPPRESS
+    )
+
+
+def _add_what(parser: argparse.ArgumentParser) -> None:
+    """What the cluster consists of."""
+    parser.add_argument(
+        "--mode",
+        choices=MODES,
+        help=(
+            "controllers (default): controllers elect the master of one set; acting: two sets of a "
+            "fixed master and its slaves, of which one acts for a master that is away (RocketMQ's "
+            "slave acting master), without a controller"
+        ),
+    )
     parser.add_argument(
         "--replicas",
         type=int,
         metavar="N",
-        help=("brokers in the set broker-a (default 3; 0: others run the brokers)"),
+        help=(
+            "brokers in the set broker-a (default 3; 0: others run the brokers); acting: in each "
+            "of the sets broker-a and broker-b, the master counted (default 3, at least 2)"
+        ),
     )
     parser.add_argument(
         "--controllers",
         type=int,
         metavar="N",
-        help=("controllers, one active, others hot (default 2)"),
+        help=("controllers, one active, others hot (default 2; acting: none)"),
     )
     parser.add_argument(
-        "--kafka-nodes", type=int, metavar="N", help=("1, or 3 for a replicated log (default 1)")
+        "--kafka-nodes",
+        type=int,
+        metavar="N",
+        help=(
+            "1, or 3 for a replicated log (default 1; acting: 0, or 1 with --land; brokers report "
+            "there what happens)"
+        ),
     )
+
+
+def _add_where(parser: argparse.ArgumentParser) -> None:
+    """Its addresses and its log."""
     parser.add_argument("--host", help="address to bind (default 127.0.0.1)")
     parser.add_argument("--advertise-host", help="address others are told (default: --host)")
     parser.add_argument(
@@ -76,21 +119,10 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
         "--land",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="land the log in Delta tables; --no-land: no Spark (default: land)",
-    )
-    parser.add_argument(
-        "--watchdog-ms",
-        type=int,
-        metavar="MS",
         help=(
-            "a broker that stands still for this long is ended and started anew (default 2000; "
-            "0: none is)"
+            "land the log in Delta tables; --no-land: no Spark (default: land; acting: no, and "
+            "with it Kafka is started too, so that there is a history)"
         ),
-    )
-    parser.add_argument("--detach", action="store_true", help="return when everything answers")
-    parser.add_argument("--places", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument(
-        "--purpose", choices=("cluster", "demo"), default="cluster", help=argparse.SUPPRESS
     )
 
 
@@ -110,17 +142,30 @@ def options_of(arguments: argparse.Namespace, stored: dict[str, Any] | None) -> 
             )
     if arguments.places:
         given["places"] = read_places(arguments.places)
-    for name, value in given.items():
-        if stored is not None and name not in CHANGEABLE and stored.get(name) != value:
-            raise Problem(
-                f"the data folder was made with {name.replace('_', '-')} {stored.get(name)}, not "
-                f"{value}",
-                "Leave the flag out, or use another --dir.",
-                EXIT_USAGE,
-            )
-    options = ClusterOptions(**{**(stored or {}), **given})
+    if stored is not None:
+        _refuse_changes(ClusterOptions(**stored), given)
+    options = with_defaults({**(stored or {}), **given})
     options.check()
     return options
+
+
+def _refuse_changes(made: ClusterOptions, given: dict[str, Any]) -> None:
+    """Problem for what a folder cannot be given anew."""
+    way_out = "Leave the flag out, or use another --dir."
+    for name, value in given.items():
+        if name not in CHANGEABLE and getattr(made, name) != value:
+            raise Problem(
+                f"the data folder was made with {name.replace('_', '-')} {getattr(made, name)}, "
+                f"not {value}",
+                way_out,
+                EXIT_USAGE,
+            )
+    if given.get("land") and not made.has_log:
+        raise Problem(
+            "the data folder was made without Kafka, so there is nothing to land",
+            way_out,
+            EXIT_USAGE,
+        )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -147,33 +192,49 @@ def find_parts() -> tuple[Java, Path, Path]:
     return find_java(), store.check("kafka"), store.check("spark")
 
 
+NO_PARTS = Path()
+"""Of a cluster that needs neither Kafka nor Spark."""
+
+
 def supervise(folder: DataFolder, arguments: argparse.Namespace) -> int:
     """Plan and run the cluster in this process."""
-    java, kafka_jars, spark_jars = find_parts()
-    os.environ["JAVA_HOME"] = str(java.home)
     identity = folder.identity()
     options = options_of(arguments, identity["options"] if identity else None)
+    java_home, spark_jars, told = NO_PARTS, NO_PARTS, "no Java needed"
+    if options.has_log:
+        java, kafka_jars, spark_jars = find_parts()
+        java_home, told = java.home, f"{java}, jars in {kafka_jars.parent}"
+        os.environ["JAVA_HOME"] = str(java_home)
     folder.require_room()
+    is_new = identity is None
     if identity is None:
         identity = folder.create(arguments.purpose, asdict(options), RELEASE)
     lock = folder.lock()
     try:
         refuse_leftovers(folder)
         plan = cluster_plan.make_plan(
-            folder, identity["cluster_id"], options, java.home, spark_jars
+            folder, identity["cluster_id"], options, java_home, spark_jars
         )
         if options.base_port != plan.base_port:
             remember_port(folder, identity, options, plan)
-        _say(
-            f"cluster {identity['cluster_id']} in {folder.root}, {java}, jars in "
-            f"{kafka_jars.parent}"
-        )
-        for text in risks_of(options):
+        _say(f"cluster {identity['cluster_id']} in {folder.root}, {told}")
+        for text in (*risks_of(options), *waits_of(options, is_new)):
             _say(text)
         supervisor = Supervisor(folder, plan, options, _say, lambda kind: _before(kind, plan))
         return supervisor.run()
     finally:
         os.close(lock)
+
+
+def waits_of(options: ClusterOptions, is_new: bool) -> list[str]:
+    """What makes this start slow, and why."""
+    if not options.acts or is_new:
+        return []
+    text = (
+        "masters that have stored something ask first whether a slave acts for them; a name "
+        "server that has just started is believed after 35 s"
+    )
+    return [text]
 
 
 def risks_of(options: ClusterOptions) -> list[str]:
@@ -216,10 +277,11 @@ def refuse_leftovers(folder: DataFolder) -> None:
 
 
 def _before(kind: str, plan: ClusterPlan) -> None:
-    """What must be there before the first controller starts: a local log's topics, or an answer of
-    a foreign Kafka.
+    """What must be there before the first one starts that writes to the log: a local log's topics,
+    or an answer of a foreign Kafka.
     """
-    if kind != "controller":
+    first = "controller" if plan.of_kind("controller") else "broker"
+    if kind != first or not plan.kafka:
         return
     nodes = len(plan.of_kind("kafka"))
     if nodes:

@@ -8,19 +8,20 @@ packages' own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from infra.cluster.data_folder import DataFolder
+from infra.cluster.options import ACTING_REPLICAS_MIN, REPLICAS_MAX, ClusterOptions
 from infra.cluster.placement import place_of
 from infra.problems import EXIT_USAGE, Problem
 from infra.processes.ports import pick_block
 
-REPLICAS_MAX = 9
-WATCHDOG_MS_MIN, WATCHDOG_MS_MAX = 1_000, 600_000
-CONTROLLERS_MAX = 9
 BROKER_SET = "broker-a"
+ACTING_SETS = (BROKER_SET, "broker-b")
+"""What is due leaves a set without a master through another one, so there are two."""
+MASTER_ID = 0
 CLUSTER_NAME = "regent"
 OWN_DISK = {
     "disk_max_used_percent": 100,
@@ -34,66 +35,6 @@ messages.
 COMMIT_LOG_FILE_BYTES = 16 * 1024 * 1024
 CONSUME_QUEUE_FILE_ENTRIES = 30_000
 PORTS_PER_BROKER = 4
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterOptions:
-    """What a person chose. `kafka` replaces the local Kafka when it is not empty; `places` as
-    `infra.cluster.placement` has them.
-    """
-
-    replicas: int = 3
-    controllers: int = 2
-    kafka_nodes: int = 1
-    host: str = "127.0.0.1"
-    advertise_host: str | None = None
-    base_port: int = 0
-    kafka: Mapping[str, str] = field(default_factory=dict)
-    land: bool = True
-    places: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    watchdog_ms: int = 2_000
-
-    @property
-    def min_in_sync(self) -> int:
-        """Copies that an acknowledgement needs: two, and of a single replica its own."""
-        return 1 if self.replicas == 1 else 2
-
-    def check(self) -> None:
-        """Problem when the numbers make no cluster."""
-        # none: controllers and a name server for brokers that others run
-        if not 0 <= self.replicas <= REPLICAS_MAX:
-            raise Problem(
-                f"--replicas {self.replicas} is out of range",
-                f"Use 0 to {REPLICAS_MAX}.",
-                EXIT_USAGE,
-            )
-        if not 1 <= self.controllers <= CONTROLLERS_MAX:
-            raise Problem(
-                f"--controllers {self.controllers} is out of range",
-                f"Use 1 to {CONTROLLERS_MAX}.",
-                EXIT_USAGE,
-            )
-        if self.kafka_nodes not in (1, 3):
-            raise Problem(
-                f"--kafka-nodes {self.kafka_nodes} is no choice", "Use 1 or 3.", EXIT_USAGE
-            )
-        for flag, host in (("host", self.host), ("advertise-host", self.advertise_host)):
-            if host is not None and (":" in host or not host.strip()):
-                raise Problem(
-                    f"--{flag} {host!r} is no IPv4 address and no name of a host",
-                    "RocketMQ's addresses have no place for IPv6: use one of these.",
-                    EXIT_USAGE,
-                )
-        if self.watchdog_ms and not WATCHDOG_MS_MIN <= self.watchdog_ms <= WATCHDOG_MS_MAX:
-            raise Problem(
-                f"--watchdog-ms {self.watchdog_ms} is out of range",
-                f"Use {WATCHDOG_MS_MIN} to {WATCHDOG_MS_MAX}, or 0: nobody is ended.",
-                EXIT_USAGE,
-            )
-        if self.base_port and not 1024 <= self.base_port <= 65_000:
-            raise Problem(
-                f"--base-port {self.base_port} is out of range", "Use 1024 to 65000.", EXIT_USAGE
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +67,24 @@ class ClusterPlan:
     def of_kind(self, kind: str) -> tuple[ProcessSpec, ...]:
         return tuple(spec for spec in self.processes if spec.kind == kind)
 
+    def start_groups(self, kind: str) -> list[tuple[ProcessSpec, ...]]:
+        """Those that may start beside one another, in order. Brokers of controllers one by one, so
+        that ids follow names; where nobody elects, masters first: a slave that comes before its
+        master acts.
+        """
+        specs = self.of_kind(kind)
+        if kind != "broker":
+            return [specs]
+        if not all(is_fixed(spec) for spec in specs):
+            return [(spec,) for spec in specs]
+        masters = tuple(spec for spec in specs if spec.config["broker_id"] == MASTER_ID)
+        return [masters, tuple(spec for spec in specs if spec not in masters)]
+
+
+def is_fixed(spec: ProcessSpec) -> bool:
+    """A broker whose configuration says who it is."""
+    return "broker_id" in spec.config
+
 
 @dataclass(slots=True)
 class _Ports:
@@ -153,7 +112,8 @@ def ports_needed(options: ClusterOptions) -> int:
 
 
 def _ports_before_http(options: ClusterOptions) -> int:
-    return 1 + options.controllers + 2 * options.kafka_nodes + PORTS_PER_BROKER * REPLICAS_MAX
+    brokers = len(ACTING_SETS) * options.replicas if options.acts else REPLICAS_MAX
+    return 1 + options.controllers + 2 * options.kafka_nodes + PORTS_PER_BROKER * brokers
 
 
 def make_plan(
@@ -169,9 +129,11 @@ def make_plan(
     http_ports = _ports_from(first + _ports_before_http(options), options)
     http = [http_ports.take("controller", name) for name in names]
     kafka_specs = [] if options.kafka else _kafka(folder, cluster_id, options, ports)
-    kafka = dict(options.kafka) or {
-        "bootstrap.servers": ",".join(s.config["advertise"] for s in kafka_specs)
-    }
+    kafka = dict(options.kafka) or (
+        {"bootstrap.servers": ",".join(s.config["advertise"] for s in kafka_specs)}
+        if kafka_specs
+        else {}
+    )
     advertised = tuple(advertise for _, advertise in controllers)
     plan = [
         *kafka_specs,
@@ -180,20 +142,24 @@ def make_plan(
     ]
     if options.land:
         plan.append(
-            _land(folder, cluster_id, kafka, java_home, jars, http_ports.take("land", "land")[0])
-        )
-    for number in range(1, options.replicas + 1):
-        plan.append(
-            _broker(
+            _land(
                 folder,
-                number,
-                ports,
-                advertised,
-                (name_server.config["listen"],),
+                cluster_id,
                 kafka,
-                options.min_in_sync,
+                java_home,
+                jars,
+                http_ports.take("land", "land")[0],
+                without_controllers=options.acts,
             )
         )
+    name_servers = (name_server.config["listen"],)
+    if options.acts:
+        plan += _acting_sets(folder, options, ports, name_servers, kafka)
+    else:
+        plan += [
+            _broker(folder, number, ports, advertised, name_servers, kafka, options.min_in_sync)
+            for number in range(1, options.replicas + 1)
+        ]
     return ClusterPlan(
         tuple(_placed(spec, options) for spec in plan),
         kafka,
@@ -207,6 +173,12 @@ def broker_spec(
     folder: DataFolder, options: ClusterOptions, plan: ClusterPlan, number: int
 ) -> ProcessSpec:
     """One more broker of the set, for a running cluster. Its ports were set aside by the plan."""
+    if options.acts:
+        raise Problem(
+            "a set without controllers has the replicas that its brokers were told",
+            "Start another cluster with more of them: 'regent up --mode acting --replicas N'.",
+            EXIT_USAGE,
+        )
     if not 1 <= number <= REPLICAS_MAX:
         raise Problem(
             f"no place for replica {number}", f"A local set has at most {REPLICAS_MAX}.", EXIT_USAGE
@@ -311,9 +283,12 @@ def _land(
     java_home: Path,
     jars: Path,
     metrics: str,
+    *,
+    without_controllers: bool,
 ) -> ProcessSpec:
     config = {
         "cluster_id": cluster_id,
+        "without_controllers": without_controllers,
         "tables": str(folder.tables),
         "checkpoint_dir": str(folder.landing / "checkpoints"),
         "work_dir": str(folder.landing),
@@ -326,6 +301,41 @@ def _land(
     return ProcessSpec("land", "land", config, (metrics,))
 
 
+def _acting_sets(
+    folder: DataFolder,
+    options: ClusterOptions,
+    ports: _Ports,
+    name_servers: tuple[str, ...],
+    kafka: dict[str, str],
+) -> list[ProcessSpec]:
+    """Two sets of a fixed master (id 0) and its slaves, as RocketMQ's clusters without a controller
+    are set up for slaves that act (OPERATING.md).
+    """
+    every = {
+        "in_sync_replicas": options.min_in_sync,
+        "total_replicas": options.replicas,
+        "enable_slave_acting_master": True,
+        "enable_remote_escape": True,
+        "slave_read_enable": True,
+        # by a majority, which two replicas have only while both live
+        "lock_in_strict_mode": options.replicas > ACTING_REPLICAS_MIN,
+        "compatible_with_old_name_servers": False,
+    }
+    return [
+        _broker_process(
+            folder,
+            f"{name}-{broker_id}",
+            name,
+            ports,
+            name_servers,
+            kafka,
+            {"broker_id": broker_id, **every},
+        )
+        for name in ACTING_SETS
+        for broker_id in range(options.replicas)
+    ]
+
+
 def _broker(
     folder: DataFolder,
     number: int,
@@ -336,6 +346,20 @@ def _broker(
     min_in_sync: int,
 ) -> ProcessSpec:
     name = f"{BROKER_SET}-{number}"
+    own = {"controllers": list(controllers), "min_in_sync_replicas": min_in_sync, "all_ack": True}
+    return _broker_process(folder, name, BROKER_SET, ports, name_servers, kafka, own)
+
+
+def _broker_process(
+    folder: DataFolder,
+    name: str,
+    broker_set: str,
+    ports: _Ports,
+    name_servers: tuple[str, ...],
+    kafka: dict[str, str],
+    own: dict[str, Any],
+) -> ProcessSpec:
+    """`own`: how it comes by its role, and what it promises."""
     # Java slaves ask for topics two ports below the one that is advertised
     second, _ = ports.take("broker", name)
     ha_listen, ha_advertise = ports.take("broker", name)
@@ -343,20 +367,18 @@ def _broker(
     ports.take("broker", name)
     config = {
         "cluster_name": CLUSTER_NAME,
-        "broker_name": BROKER_SET,
+        "broker_name": broker_set,
         "listen": listen,
         "advertise": advertise,
         "ha_listen": ha_listen,
         "ha_advertise": ha_advertise,
         "store_dir": str(folder.data_of(name)),
-        "controllers": list(controllers),
         "name_servers": list(name_servers),
         "commit_log_file_bytes": COMMIT_LOG_FILE_BYTES,
         "consume_queue_file_entries": CONSUME_QUEUE_FILE_ENTRIES,
-        "min_in_sync_replicas": min_in_sync,
         "recall_message_enable": True,
-        "all_ack": True,
-        "kafka": kafka,
+        "kafka": kafka or None,
+        **own,
         **OWN_DISK,
     }
     return ProcessSpec(name, "broker", config, (listen, ha_listen, second), listen)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from infra.cluster.plan import ClusterPlan, ProcessSpec
+from infra.cluster.plan import MASTER_ID, ClusterPlan, ProcessSpec
 from infra.kafka import server
 from infra.processes import status
 from lakehouse.landing import status as landing_status
@@ -33,10 +33,12 @@ def answers(spec: ProcessSpec) -> bool:
     return status.ask_once(spec.address or "", ASK_TIMEOUT_MS, sets=False) is not None
 
 
-def has_identity(spec: ProcessSpec) -> bool:
-    """A broker knows its id. It may still wait for others: a set whose last master is not up yet
-    has none.
+def has_place(spec: ProcessSpec) -> bool:
+    """Others may be started: a broker knows its id, and a master without controllers serves. It may
+    still wait for others: a set whose last master is not up yet has none.
     """
+    if spec.config.get("broker_id") == MASTER_ID:
+        return False
     answer = status.ask_once(spec.address or "", ASK_TIMEOUT_MS, sets=False)
     return bool(answer and answer.get("broker_id"))
 

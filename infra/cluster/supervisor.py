@@ -18,7 +18,8 @@ from infra.cluster import readiness, toml_text
 from infra.cluster.child import Child
 from infra.cluster.data_folder import DataFolder
 from infra.cluster.hung import HungWatch
-from infra.cluster.plan import ClusterOptions, ClusterPlan, ProcessSpec
+from infra.cluster.options import ClusterOptions
+from infra.cluster.plan import ClusterPlan, ProcessSpec
 from infra.problems import EXIT_DONE, Problem
 from infra.processes import children
 from infra.processes.ports import require_free
@@ -115,12 +116,12 @@ class Supervisor:
         if not specs:
             return
         self._before_kind(kind)
-        for spec in specs:
-            if spec.name not in self._children:
+        for group in self._plan.start_groups(kind):
+            new = [spec for spec in group if spec.name not in self._children]
+            for spec in new:
                 self._start(spec)
-                if kind == "broker" and wait_s is not None:
-                    # so that ids follow names
-                    self._wait({spec.name}, wait_s, readiness.has_identity)
+            if kind == "broker" and wait_s is not None:
+                self._wait({spec.name for spec in new}, wait_s, readiness.has_place)
         if wait_s is None:
             return
         self._wait({spec.name for spec in specs}, wait_s)
@@ -305,6 +306,8 @@ class Supervisor:
                 return {"problem": f"no process {name!r} here"}
             if action == "hold":
                 return {"done": True} if self._held(child) else None
+            if action == "kill":
+                return self._killed(child)
             if action == "start":
                 return self._resume(child)
             if action == "renew":
@@ -339,6 +342,18 @@ class Supervisor:
         child.state, child.last_exit = "held", child.process.returncode
         self._write()
         return True
+
+    def _killed(self, child: Child) -> dict[str, Any]:
+        """It dies as by a crash, and nobody takes its place until a start is asked for."""
+        if child.state not in ("starting", "ready"):
+            return {"problem": f"{child.spec.name} does not run"}
+        child.state = "held"
+        children.kill_group(child.process.pid)
+        child.process.wait()
+        self._watchdog.drop(child.process.pid)
+        child.last_exit = child.process.returncode
+        self._write()
+        return {"done": True}
 
     def _renew(self, child: Child, pid: object) -> dict[str, Any]:
         """Process `pid` of it is asked to end, once, and another one takes its place."""

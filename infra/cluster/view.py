@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from events import topics
+from infra.cluster import acting_view
 from infra.cluster.data_folder import DataFolder
+from infra.cluster.options import ACTING, CONTROLLED
+from infra.cluster.plan import ACTING_SETS
 from infra.processes import children
 from infra.processes import status as process_status
 from lakehouse.errors import LakehouseError
@@ -31,9 +34,13 @@ def collect(folder: DataFolder, cluster: Mapping[str, Any]) -> dict[str, Any]:
     shown = [_process(one, answers.get(one["status_address"])) for one in processes]
     lands = landing(cluster)
     stands = [lands["standstill"]] if lands and lands["standstill"] else []
+    mode = identity["options"].get("mode", CONTROLLED)
+    acting = _acting_sets(cluster, shown) if mode == ACTING else {}
+    troubles = problems_of(shown, cluster["kafka"].get("bootstrap.servers", ""))
     return {
         "cluster_id": identity["cluster_id"],
-        "problems": [*problems_of(shown, cluster["kafka"]["bootstrap.servers"]), *stands],
+        "mode": mode,
+        "problems": [*troubles, *acting_view.problems_of(acting), *stands],
         "dir": str(folder.root),
         "state": cluster["state"],
         "kafka": cluster["kafka"],
@@ -41,8 +48,14 @@ def collect(folder: DataFolder, cluster: Mapping[str, Any]) -> dict[str, Any]:
         "name_servers": cluster["name_servers"],
         "processes": shown,
         "sets": sets_of(shown),
+        "acting_sets": acting,
         "landing": lands,
     }
+
+
+def _acting_sets(cluster: Mapping[str, Any], shown: list[dict[str, Any]]) -> dict[str, Any]:
+    members = acting_view.ask_members(cluster["name_servers"], ACTING_SETS)
+    return acting_view.sets_of(shown, members)
 
 
 def _process(known: Mapping[str, Any], answer: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -102,6 +115,7 @@ def role_of(kind: str, answer: Mapping[str, Any] | None) -> dict[str, Any]:
             "kind": str(answer.get("role", "")).lower(),
             "id": answer.get("broker_id"),
             "epoch": answer.get("master_epoch"),
+            **({"acts": True} if answer.get("acts") else {}),
         }
     return {}
 

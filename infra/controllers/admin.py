@@ -64,14 +64,16 @@ def addresses_of(arguments: argparse.Namespace) -> list[str]:
     """The addresses of --controller, else of the running cluster in --dir."""
     if arguments.controller is not None:
         return parse_addresses(arguments.controller)
+    way_out = "Name controllers with --controller HOST:PORT, or a cluster's folder with --dir."
+    folder = DataFolder(arguments.dir.absolute())
     try:
-        return list(DataFolder(arguments.dir.absolute()).running_cluster()["controllers"])
+        found = list(folder.running_cluster()["controllers"])
     except Problem as problem:
-        raise Problem(
-            problem.what,
-            "Name controllers with --controller HOST:PORT, or a cluster's folder with --dir.",
-            problem.exit_code,
-        ) from None
+        raise Problem(problem.what, way_out, problem.exit_code) from None
+    if not found:
+        text = f"the cluster in {folder.root} has no controllers: its sets elect nobody"
+        raise Problem(text, way_out, EXIT_USAGE)
+    return found
 
 
 def parse_addresses(text: str) -> list[str]:

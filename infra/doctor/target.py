@@ -13,6 +13,8 @@ from typing import Any
 from events.properties import parse
 from infra.cli import process
 from infra.cluster.data_folder import DataFolder
+from infra.cluster.options import ACTING
+from infra.cluster.plan import ACTING_SETS
 from infra.doctor.commands import Commands
 from infra.doctor.landing import PROCESS as LAND
 from infra.doctor.landing import LandingPlace
@@ -39,7 +41,7 @@ class Place:
 class Target:
     """`starts_kafka`: this machine runs a local Kafka and Spark, so it needs Java; `limits`: the
     share of its disk, in percent, from which a broker's folder takes no message; `states`: folders
-    of controllers; `folder`: of a local cluster.
+    of controllers; `folder`: of a local cluster; `acting_sets`: its sets without controllers.
     """
 
     kafka: dict[str, str] = field(default_factory=dict)
@@ -57,6 +59,7 @@ class Target:
     tables: str = ""
     files: dict[str, tuple[str, Path]] = field(default_factory=dict)
     folder: DataFolder | None = None
+    acting_sets: tuple[str, ...] = ()
 
     def commands(self) -> Commands:
         """How this target is asked and started."""
@@ -172,7 +175,9 @@ def kind_of(path: Path) -> str:
 def of_folder(folder: DataFolder) -> Target:
     """Every process of a local cluster, whether it runs or not."""
     options = folder.require()["options"]
-    target = Target(starts_kafka=not options.get("kafka"), folder=folder)
+    acts = options.get("mode") == ACTING
+    own_kafka = not options.get("kafka") and options.get("kafka_nodes", 1) > 0
+    target = Target(starts_kafka=own_kafka, folder=folder, acting_sets=ACTING_SETS if acts else ())
     for path in sorted(folder.config.glob("controller-*.toml")):
         target.take_controller(process.load_config("controller", path, {}), path)
     for path in sorted(folder.config.glob("*.toml")):
@@ -180,7 +185,7 @@ def of_folder(folder: DataFolder) -> Target:
             target.take_broker(path.stem, process.load_config("broker", path, {}), path)
     if options.get("land", True) and (land := folder.config_of(LAND)).exists():
         target.take_landing(process.load_config("land", land, {}), land, folder.log_of(LAND))
-    if not target.controllers:
+    if not target.files:
         raise Problem(
             f"{folder.root} has no configuration yet",
             "Start the cluster once: 'regent up'.",

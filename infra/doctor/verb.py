@@ -14,6 +14,7 @@ from infra.cluster.data_folder import DataFolder
 from infra.cluster.flags import add_dir
 from infra.controllers.admin import parse_addresses
 from infra.doctor import (
+    acting_sets,
     addresses,
     controllers,
     landing,
@@ -96,6 +97,9 @@ def examine(what: Target) -> list[Finding]:
     if what.kafka or what.places:
         report.add("kafka", lambda: log.check(what.kafka, what.wish, what.states, commands))
     _of_controllers(what, commands, report)
+    if what.folder is not None and what.acting_sets:
+        folder = what.folder
+        report.add("sets", lambda: acting_sets.check(folder, commands))
     report.add("landing", lambda: landing.check(what.landing, commands))
     return report.findings
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Any
 
 from brokers.remoting import fastjson
 from brokers.remoting.calls import CallTimeout, RemotingError
@@ -28,6 +29,7 @@ PULL_SUSPEND_MS = 2_000
 PULL_MESSAGES = 32
 HEARTBEAT_MS = 10_000
 _SUSPEND, _SUBSCRIPTION = 2, 4
+PERM_WRITE, PERM_READ = 2, 4
 
 log = logging.getLogger("regent.workload")
 
@@ -43,17 +45,23 @@ class CallFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where a topic lives, for the one set the workload uses: addresses by broker id (0 is the
-    master).
+    """Where a topic lives in one set: addresses by broker id (0 is the master, or a slave that acts
+    for it), and what is allowed there.
     """
 
     broker_name: str
     addresses: dict[int, str]
     queues: int
+    perm: int = PERM_READ | PERM_WRITE
 
     @property
     def master(self) -> str | None:
         return self.addresses.get(0)
+
+    @property
+    def is_writable(self) -> bool:
+        """Somebody takes sends there."""
+        return self.master is not None and bool(self.perm & PERM_WRITE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +86,26 @@ class Pulled:
 
 def decode_route(body: bytes) -> Route | None:
     """The first broker set of a route body, None when there is none."""
+    return next(iter(decode_routes(body)), None)
+
+
+def decode_routes(body: bytes) -> list[Route]:
+    """All broker sets of a route body."""
     found = fastjson.loads(body, fastjson.TABLE_BYTES_MAX)
-    if not isinstance(found, dict) or not found.get("brokerDatas"):
-        return None
-    broker = found["brokerDatas"][0]
-    queues = [q for q in found.get("queueDatas", []) if q["brokerName"] == broker["brokerName"]]
+    if not isinstance(found, dict):
+        return []
+    queues = {one["brokerName"]: one for one in found.get("queueDatas") or ()}
+    return [_route_of(one, queues) for one in found.get("brokerDatas") or ()]
+
+
+def _route_of(broker: dict[str, Any], queues: dict[str, dict[str, Any]]) -> Route:
+    name = str(broker["brokerName"])
     addresses = {int(i): str(a) for i, a in broker["brokerAddrs"].items()}
-    return Route(broker["brokerName"], addresses, int(queues[0]["writeQueueNums"]) if queues else 0)
+    own = queues.get(name)
+    if own is None:
+        return Route(name, addresses, 0)
+    perm = int(own.get("perm", PERM_READ | PERM_WRITE))
+    return Route(name, addresses, int(own["writeQueueNums"]), perm)
 
 
 class WorkloadClient:
@@ -110,6 +131,8 @@ class WorkloadClient:
         self._poller: asyncio.Task[None] | None = None
         self._fresh: asyncio.Task[None] | None = None
         self.route: Route | None = None
+        self.routes: dict[str, Route] = {}
+        """Of all sets, by name; `route` is the first one."""
 
     async def __aenter__(self) -> WorkloadClient:
         await self.refresh()
@@ -153,7 +176,9 @@ class WorkloadClient:
                     log.debug("name server %s: %s", address, error)
                     continue
                 if answer.code == 0:
-                    self.route = decode_route(answer.body) or self.route
+                    found = decode_routes(answer.body)
+                    if found:
+                        self.route, self.routes = found[0], {one.broker_name: one for one in found}
                     return
 
     def master(self) -> str:
@@ -249,9 +274,9 @@ class WorkloadClient:
         numbers = [int(answer.ext[name]) for name in ("nextBeginOffset", "minOffset", "maxOffset")]
         return Pulled(messages, numbers[0], numbers[1], numbers[2])
 
-    async def offset(self, code: RequestCode, queue: int) -> int:
-        """GET_MAX_OFFSET or GET_MIN_OFFSET of a queue, from the master."""
-        target = self.master()
+    async def offset(self, code: RequestCode, queue: int, address: str | None = None) -> int:
+        """GET_MAX_OFFSET or GET_MIN_OFFSET of a queue, from the master or from that address."""
+        target = address or self.master()
         answer = await self.call(
             target, RemotingCommand.request(code, {"topic": self._topic, "queueId": str(queue)})
         )

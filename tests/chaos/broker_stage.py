@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from infra.cluster import replica_logs
+from infra.features.use import FeatureUse
 from infra.problems import Problem
 from infra.workload.client import CALL_TIMEOUT_MS, POLL_MS
 from tests.chaos.held_disks import HeldDisks
@@ -20,7 +21,6 @@ from tests.chaos.line import Line
 from tests.chaos.network import Network
 from tests.chaos.stock_client import StockClient
 from tests.chaos.verdict import Row, Run, judge
-from tests.features.use import FeatureUse
 from tests.interop.stage import Stage as JavaStage
 from tests.support.local_cluster import LocalCluster, wait_until
 from tests.support.workload import Workload

@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from infra.features.pops import Pops
+from infra.features.transactions import Transactions
+from infra.features.waiting import Delayed, Timed
 from tests.chaos.brokers_hit import master_killed, master_paused
 from tests.chaos.line import Line
-from tests.features.pops import Pops
-from tests.features.transactions import Transactions
-from tests.features.waiting import Delayed, Timed
 
 ASKED_SOON: Mapping[str, Any] = {
     "transaction_timeout_ms": 2_000,

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from infra.features.counts import Blow
 from infra.workload.client import CallFailed
 from tests.chaos.verdict import Run
-from tests.features.counts import Blow
 from tests.support.local_cluster import LocalCluster, wait_until
 
 HOLD_LIMIT_S = 60.0

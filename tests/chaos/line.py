@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from infra.features.use import FeatureUse
     from tests.chaos.broker_stage import BrokerStage
-    from tests.features.use import FeatureUse
     from tests.interop.stage import Row as Judged
 
 RUNS = 2

@@ -64,6 +64,7 @@ LEVELS: dict[str, tuple[tuple[str, ...], ...]] = {
     "infra": (
         ("infra",),
         ("infra/jars", "infra/processes", "infra/workload"),
+        ("infra/features",),
         ("infra/kafka",),
         ("infra/cluster",),
         ("infra/controllers",),

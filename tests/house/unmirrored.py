@@ -5,8 +5,11 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "infra/cluster/flags.py": "tests/unit/infra/cli/test_main.py",
     "infra/demo/asked.py": "tests/integration/test_demo.py",
     "infra/cluster/running.py": "tests/integration/test_demo.py",
+    "infra/demo/acting_blows.py": "tests/integration/test_acting_demo.py",
+    "infra/demo/controlled.py": "tests/integration/test_demo.py",
+    "infra/demo/run.py": "tests/integration/test_demo.py",
     "infra/demo/load.py": "tests/integration/test_demo.py",
     "infra/demo/read_back.py": "tests/integration/test_demo.py",
 }
 # Folders of tests whose modules stand under `tests/` themselves.
-TESTS_OF_TOOLS: tuple[str, ...] = ("bench", "chaos", "elsewhere", "equality", "features", "interop")
+TESTS_OF_TOOLS: tuple[str, ...] = ("bench", "chaos", "elsewhere", "equality", "interop")

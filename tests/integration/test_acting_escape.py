@@ -19,10 +19,10 @@ from brokers.service.popping.names import REVIVE_GROUP
 from brokers.service.transactions.end_requests import COMMIT
 from brokers.service.transactions.forms import GROUP
 from brokers.store.log.records import StoredMessage, decode_messages, parse_offset_message_id
+from infra.features.pop_requests import ack_request, gotten, pop_request
 from processors.nameserver.config import NameServerConfig
 from processors.nameserver.process import NameServer
 from tests.support.brokers import broker_config, call, send_request, start_broker, until
-from tests.support.pops import ack_request, gotten, pop_request
 from tests.support.timers import timed
 
 HALF_TOPIC, REVIVE = "RMQ_SYS_TRANS_HALF_TOPIC", "rmq_sys_REVIVE_LOG_regent"

@@ -16,11 +16,11 @@ from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
+from infra.features.pop_requests import pop_request
 from processors.nameserver.config import NameServerConfig
 from processors.nameserver.process import NameServer
 from tests.support.acting_set import BROKER_SET, ActingBroker, ActingSetView, eventually
 from tests.support.brokers import pull_request, send_request
-from tests.support.pops import pop_request
 
 TOPIC, GROUP, READ, READ_WRITE = "T", "cg", 4, 6
 

@@ -14,12 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from infra.features.pop_requests import ack_request
 from infra.processes.ports import pick_block
 from tests.interop.java_rocketmq import BROKER_JVM, BROKER_SETTINGS, fetch_jars, write_properties
 from tests.interop.stage import HERE, client_jars, compiler
 from tests.support.brokers import free_port, send_request
 from tests.support.client_service import Desk
-from tests.support.pops import ack_request, popped
+from tests.support.pops import popped
 
 pytestmark = pytest.mark.long
 # An invisible time of 40 s that had just begun, and a busy machine.

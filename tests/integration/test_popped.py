@@ -12,8 +12,8 @@ import pytest
 from brokers.process.broker import BrokerProcess
 from brokers.remoting.client import RemotingClient
 from brokers.service.popping.handles import Handle
+from infra.features.pop_requests import Gotten, ack_request, gotten, pop_request
 from tests.support.brokers import call, patient_set, send_request, until
-from tests.support.pops import Gotten, ack_request, gotten, pop_request
 from tests.support.scripted_controller import ScriptedController
 
 MESSAGES = 12

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from infra.features.counts import Blow
+from infra.features.use import now_ms
 from infra.problems import Problem
-from tests.features.counts import Blow
-from tests.features.use import now_ms
 from tests.interop.java_client import Consumer, Producer, first_message, verdict
 from tests.interop.ledger import LedgerRow, acknowledged_of
 from tests.interop.own_cluster import own_cluster

@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
+from infra.features.counts import Blow, Counts
+from infra.features.pops import Pops
+from infra.features.transactions import Transactions
+from infra.features.use import FeatureUse, now_ms
+from infra.features.waiting import Delayed, Timed
 from infra.problems import Problem
-from tests.features.counts import Blow, Counts
-from tests.features.pops import Pops
-from tests.features.transactions import Transactions
-from tests.features.use import FeatureUse, now_ms
-from tests.features.waiting import Delayed, Timed
 from tests.interop.both_kinds import Member, anew, broker_set, equal_logs, java, make_master, ours
 from tests.interop.java_client import Consumer, Producer
 from tests.interop.java_rocketmq import JavaBroker

@@ -11,8 +11,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.features.counts import Blow, Counts, Sent
-from tests.features.judged_pops import Given, Unanswered, judge_pops
+from infra.features.counts import Blow, Counts, Sent
+from infra.features.judged_pops import Given, Unanswered, judge_pops
 from tests.interop.client_on_regent import masters_killed
 from tests.interop.java_client import CLIENT_JVM, Consumer, Producer, first_message
 from tests.interop.ledger import LedgerRow, acknowledged_of, whole_lines

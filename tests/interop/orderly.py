@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.features.counts import Blow, Counts, before_blow
+from infra.features.counts import Blow, Counts, before_blow
 from tests.interop.ledger import LedgerRow, acknowledged_of, disorder, read_received, whole_lines
 
 

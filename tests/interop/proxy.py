@@ -18,10 +18,10 @@ from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from infra.controllers.calls import call
+from infra.features.counts import Blow, Counts
+from infra.features.judged_pops import judge_pops
 from infra.problems import Problem
 from infra.processes import children
-from tests.features.counts import Blow, Counts
-from tests.features.judged_pops import judge_pops
 from tests.interop import judged_proxy
 from tests.interop.client_on_regent import masters_killed
 from tests.interop.java_client import Consumer, Producer, first_message

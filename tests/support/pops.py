@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from brokers.remoting.command import RemotingCommand
-from brokers.service.popping.handles import Handle
 from brokers.service.popping.terms import PopTimer
 from brokers.service.sending.delayed import delivered
 from brokers.service.sending.log_writes import NotPut
 from brokers.service.sending.timed import TimerRules
 from brokers.store.log.properties import decode_properties, encode_properties
 from brokers.store.log.records import MessageFields, StoredMessage, decode_messages
+from infra.features.pop_requests import Gotten, ack_request, gotten, pop_request
 from tests.support.brokers import send_request, until
 from tests.support.client_service import Desk
 
@@ -72,94 +71,13 @@ class Wheel:
         return now_ms
 
 
-def pop_request(topic: str = "T", group: str = "g", **changes: object) -> RemotingCommand:
-    """A 200050 of one message or more, which does not wait."""
-    ext: dict[str, object] = {
-        "consumerGroup": group,
-        "topic": topic,
-        "queueId": -1,
-        "maxMsgNums": 32,
-        "invisibleTime": 10_000,
-        "pollTime": 0,
-        "bornTime": 0,
-        "initMode": 0,
-        "expType": "TAG",
-        "exp": "*",
-        "order": "false",
-    }
-    return RemotingCommand.request(
-        200050, {name: str(value) for name, value in {**ext, **changes}.items()}
-    )
-
-
-@dataclass(slots=True)
-class Gotten:
-    """A popped message and the handle by which its client acknowledges it."""
-
-    body: bytes
-    record: StoredMessage
-    handle: Handle
-    properties: dict[str, str] = field(default_factory=dict)
-
-
-def gotten(answer: RemotingCommand, broker_name: str = "b") -> list[Gotten]:
-    """The messages of an answer, as Java's client reads it."""
-    assert answer.code == 0, answer.remark
-    starts, offsets = {}, {}
-    for entry in answer.ext["startOffsetInfo"].split(";"):
-        kind, queue_id, start = entry.split(" ")
-        assert (kind, queue_id) not in starts
-        starts[kind, queue_id] = int(start)
-    for entry in answer.ext["msgOffsetInfo"].split(";"):
-        kind, queue_id, listed = entry.split(" ")
-        offsets[kind, queue_id] = [int(one) for one in listed.split(",")]
-    found = []
-    for record in decode_messages(answer.body):
-        properties = decode_properties(record.fields.properties)
-        if "POP_CK" in properties:
-            fields = properties["POP_CK"].split(" ")
-            key = fields[4], fields[6]
-            start, kind = int(fields[0]), fields[4]
-        else:
-            key, kind = ("0", str(record.fields.queue_id)), "0"
-            start = starts[key]
-        assert record.queue_offset in offsets[key]
-        handle = Handle(
-            start,
-            int(answer.ext["popTime"]),
-            int(answer.ext["invisibleTime"]),
-            int(answer.ext["reviveQid"]),
-            kind,
-            broker_name,
-            record.fields.queue_id,
-            record.queue_offset,
-        )
-        if "POP_CK" in properties:
-            assert properties["POP_CK"] == handle.text()
-        found.append(Gotten(bytes(record.fields.body), record, handle, properties))
-    assert sum(map(len, offsets.values())) == len(found)
-    return found
-
-
 async def popped(desk: Desk, topic: str = "T", group: str = "g", **changes: object) -> list[Gotten]:
     """What a pop gets; nothing: []."""
     answer = await desk.ask(pop_request(topic, group, **changes))
-    return [] if answer.code == 210 else gotten(answer)
-
-
-def ack_request(
-    handle: Handle, topic: str = "T", group: str = "g", code: int = 200051, **changes: object
-) -> RemotingCommand:
-    ext: dict[str, object] = {
-        "consumerGroup": group,
-        "topic": topic if handle.kind == "0" else f"%RETRY%{group}_{topic}",
-        "queueId": handle.queue_id,
-        "extraInfo": handle.text(),
-        "offset": handle.offset,
-    }
-    return RemotingCommand.request(
-        code, {name: str(value) for name, value in {**ext, **changes}.items()}
-    )
+    if answer.code == 210:
+        return []
+    assert answer.code == 0, answer.remark
+    return gotten(answer)
 
 
 def at(desk: Desk, offset_ms: int) -> None:

@@ -14,6 +14,7 @@ from brokers.remoting.calls import RemotingError
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.store.log.records import parse_offset_message_id
+from infra.features.pop_requests import Gotten, ack_request, gotten, pop_request
 from tests.simulation.services.calls import Calls
 from tests.simulation.services.promises import (
     COMMIT,
@@ -26,7 +27,6 @@ from tests.simulation.services.promises import (
 )
 from tests.simulation.virtual_loop import VirtualLoop
 from tests.support.brokers import send_request
-from tests.support.pops import Gotten, ack_request, gotten, pop_request
 
 if TYPE_CHECKING:
     from tests.simulation.services.realm import Realm

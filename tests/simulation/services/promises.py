@@ -20,9 +20,9 @@ from brokers.store.appender import PutResult
 from brokers.store.log.delay_levels import levels_in_force
 from brokers.store.log.properties import SCHEDULE_TOPIC, decode_properties
 from brokers.store.log.records import MessageFields, RecordError, decode_messages, message_size
+from infra.features.pop_requests import Gotten
 from tests.simulation.services.observed import Bounds, Copied
 from tests.simulation.world import InvariantBroken
-from tests.support.pops import Gotten
 
 if TYPE_CHECKING:
     from tests.simulation.services.member import Member

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.features.counts import Blow
+from infra.features.counts import Blow
 from tests.interop.java_pops import judged, read_popped, sent_of
 from tests.interop.ledger import LedgerRow
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.features.counts import Blow, Counts
+from infra.features.counts import Blow, Counts
 from tests.interop.ledger import LedgerRow
 from tests.interop.orderly import judged_orderly
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from infra.cli import main
-from infra.cli.restart import next_of, restart
+from infra.cli.restart import acting_order, next_of, restart
 from infra.cluster.data_folder import DataFolder
 from infra.cluster.running import SetView
 from infra.problems import EXIT_FAILED, EXIT_USAGE, Problem
@@ -177,3 +177,11 @@ def test_the_next_one_waits_until_the_last_has_what_was_acknowledged() -> None:
 def test_what_to_restart_must_be_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["restart", "--dir", str(tmp_path)]) == EXIT_USAGE
     assert "--rolling --broker" in capsys.readouterr().err
+
+
+def test_where_nobody_elects_the_master_of_each_set_is_last() -> None:
+    names = ["broker-a-0", "broker-a-1", "broker-b-0", "broker-b-1", "broker-a-2"]
+    assert acting_order(names) == [
+        *("broker-a-1", "broker-a-2", "broker-a-0"),
+        *("broker-b-1", "broker-b-0"),
+    ]

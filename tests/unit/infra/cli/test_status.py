@@ -192,3 +192,23 @@ def test_a_broker_that_is_asked_to_stop_says_how_long_it_stays() -> None:
     assert found == [
         "broker-a-1 is asked to stop, and stays 31 s at least for clients with an old route"
     ]
+
+
+def test_sets_without_controllers_say_who_acts() -> None:
+    member = {"id": 1, "address": "h:2", "registered": True, "log_end": 9, "behind": 0}
+    acting = {"master": None, "acting": "broker-a-1", "members": [{**member, "acts": True}]}
+    slave = {**PROCESS, "role": {"kind": "slave", "id": 1, "epoch": 0, "acts": True}}
+    view = {
+        **VIEW,
+        "mode": "acting",
+        "sets": {},
+        "processes": [slave],
+        "acting_sets": {"broker-a": acting},
+        "landing": None,
+        "problems": ["broker-a has no master"],
+    }
+    text = "\n".join(cli_status.render(view))
+    assert "no controllers: a slave acts for a master that is away" in text
+    assert "slave id 1, acts" in text
+    assert "set broker-a: NO MASTER, broker-a-1 acts for it" in text
+    assert not cli_status.all_well(view)

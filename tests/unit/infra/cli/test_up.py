@@ -8,7 +8,7 @@ import pytest
 
 from infra.cli import main, up
 from infra.cluster.data_folder import DataFolder
-from infra.cluster.plan import ClusterOptions
+from infra.cluster.options import ClusterOptions
 from infra.problems import EXIT_FAILED, EXIT_USAGE, Problem
 from infra.processes import children
 
@@ -131,3 +131,25 @@ def test_a_cluster_of_one_replica_says_that_it_may_lose() -> None:
     assert [up.risks_of(ClusterOptions(replicas=count)) for count in (0, 2, 3)] == [[], [], []]
     [said] = up.risks_of(ClusterOptions(replicas=1))
     assert "MAY LOSE" in said and "--replicas 3" in said
+
+
+def test_a_mode_without_controllers_is_chosen_once_for_a_folder() -> None:
+    options = up.options_of(parsed("--mode", "acting"), None)
+    assert options.acts and not options.has_log and options.controllers == 0
+    stored = asdict(options)
+    assert up.options_of(parsed(), stored) == options
+    with pytest.raises(Problem, match="made with mode acting, not controllers"):
+        up.options_of(parsed("--mode", "controllers"), stored)
+    with pytest.raises(Problem, match="made without Kafka"):
+        up.options_of(parsed("--land"), stored)
+
+
+def test_a_folder_of_an_earlier_release_is_one_with_controllers() -> None:
+    stored = {name: value for name, value in asdict(ClusterOptions()).items() if name != "mode"}
+    assert up.options_of(parsed("--mode", "controllers"), stored) == ClusterOptions()
+
+
+def test_who_waits_for_a_name_server_is_told_why() -> None:
+    acting = up.options_of(parsed("--mode", "acting"), None)
+    assert up.waits_of(acting, True) == [] == up.waits_of(ClusterOptions(), False)
+    assert "35 s" in up.waits_of(acting, False)[0]

@@ -5,7 +5,8 @@ import pytest
 from brokers.process import config as broker_config
 from infra.cluster import plan as cluster_plan
 from infra.cluster.data_folder import DataFolder
-from infra.cluster.plan import ClusterOptions, ClusterPlan
+from infra.cluster.options import ACTING, ClusterOptions, with_defaults
+from infra.cluster.plan import ClusterPlan
 from infra.kafka import config as kafka_config
 from infra.problems import EXIT_USAGE, Problem
 from lakehouse.landing.config import LandConfig
@@ -140,3 +141,44 @@ def test_an_acknowledgement_needs_two_copies_and_of_one_replica_its_own(
     assert [one.config["min_in_sync_replicas"] for one in made.of_kind("broker")] == (
         replicas * [copies]
     )
+
+
+def acting_plan(tmp_path: Path, **options: object) -> ClusterPlan:
+    folder, chosen = DataFolder(tmp_path), with_defaults({"mode": ACTING, **options})
+    return cluster_plan.make_plan(folder, "c-1", chosen, tmp_path, tmp_path)
+
+
+def test_two_sets_without_controllers_need_nothing_but_a_name_server(tmp_path: Path) -> None:
+    made = acting_plan(tmp_path)
+    assert [spec.name for spec in made.processes] == [
+        "namesrv-1",
+        *(f"broker-{name}-{number}" for name in "ab" for number in range(3)),
+    ]
+    assert made.kafka == {} and made.controllers == ()
+    addresses = [address for spec in made.processes for address in spec.listens]
+    assert len(addresses) == len(set(addresses))
+
+
+def test_each_of_their_brokers_is_configured_to_act_and_knows_its_set(tmp_path: Path) -> None:
+    made = acting_plan(tmp_path, replicas=2, land=True)
+    for spec in made.of_kind("broker"):
+        config = broker_config.BrokerConfig.model_validate(spec.config)
+        assert spec.name == f"{config.broker_name}-{config.broker_id}"
+        assert config.enable_slave_acting_master and config.enable_remote_escape
+        assert (config.total_replicas, config.lock_in_strict_mode) == (2, False)
+        assert config.kafka == made.kafka
+    (land,) = made.of_kind("land")
+    assert LandConfig.model_validate(land.config).without_controllers
+
+
+def test_their_masters_start_before_their_slaves(tmp_path: Path) -> None:
+    masters, slaves = acting_plan(tmp_path).start_groups("broker")
+    assert [spec.name for spec in masters] == ["broker-a-0", "broker-b-0"]
+    assert len(slaves) == 4
+    assert [len(group) for group in plan(tmp_path).start_groups("broker")] == [1, 1, 1]
+
+
+def test_they_get_no_more_replicas_than_they_were_told_of(tmp_path: Path) -> None:
+    made, chosen = acting_plan(tmp_path), with_defaults({"mode": ACTING})
+    with pytest.raises(Problem, match="were told"):
+        cluster_plan.broker_spec(DataFolder(tmp_path), chosen, made, 4)

@@ -37,8 +37,10 @@ async def test_a_broker_with_an_id_has_come_far_enough_though_it_is_not_ready() 
     server = RemotingServer(dispatcher, host="127.0.0.1", port=0)
     await server.start()
     spec = ProcessSpec("b", "broker", {}, (), f"127.0.0.1:{server.port}")
-    assert [await asyncio.to_thread(readiness.has_identity, spec) for _ in range(2)] == [
-        False,
-        True,
-    ]
+    assert [await asyncio.to_thread(readiness.has_place, spec) for _ in range(2)] == [False, True]
     await server.close()
+
+
+def test_the_master_of_a_set_without_controllers_is_awaited_until_it_serves() -> None:
+    spec = ProcessSpec("a-0", "broker", {"broker_id": 0}, (), "127.0.0.1:1")
+    assert not readiness.has_place(spec)

@@ -24,7 +24,8 @@ from infra.processes.ports import pick_block
 SCRIPT = """
 import json, sys
 from pathlib import Path
-from infra.cluster.plan import ClusterOptions, ClusterPlan, ProcessSpec
+from infra.cluster.options import ClusterOptions
+from infra.cluster.plan import ClusterPlan, ProcessSpec
 from infra.cluster.data_folder import DataFolder
 from infra.problems import Problem
 from infra.cluster.supervisor import Supervisor
@@ -111,6 +112,18 @@ def test_a_killed_child_is_started_again_on_the_same_address(running: Running) -
     )
     assert running.one()["pid"] != before["pid"] and running.one()["address"] == before["address"]
     assert "namesrv-1 was killed by SIGKILL; starting it again" in running.output.read_text()
+
+
+@pytest.mark.processes
+def test_who_is_killed_on_request_stays_away_until_a_start_is_asked_for(running: Running) -> None:
+    before = running.one()
+    running.folder.ask({"action": "kill", "name": "namesrv-1"}, 60)
+    assert (running.one()["state"], running.one()["last_exit"]) == ("held", -signal.SIGKILL)
+    assert not children.is_alive(before["pid"])
+    with pytest.raises(Problem, match="does not run"):
+        running.folder.ask({"action": "kill", "name": "namesrv-1"}, 60)
+    running.folder.ask({"action": "start", "name": "namesrv-1"}, 60)
+    running.until(lambda: running.one()["state"] == "ready", "not started again")
 
 
 @pytest.mark.processes

@@ -9,6 +9,7 @@ import pytest
 
 from brokers.remoting.command import RemotingCommand
 from infra.cli import main
+from infra.cluster.data_folder import DataFolder
 from infra.controllers.admin import ControllerAdmin, add_where, addresses_of, parse_addresses
 from infra.problems import EXIT_USAGE, Problem
 from tests.support import remoting_thread
@@ -47,6 +48,17 @@ def test_without_a_cluster_the_way_out_names_the_flag(tmp_path: Path) -> None:
     with pytest.raises(Problem) as raised:
         addresses_of(parser.parse_args(["--dir", str(tmp_path)]))
     assert "--controller HOST:PORT" in raised.value.way_out
+
+
+def test_a_cluster_without_controllers_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parser = argparse.ArgumentParser()
+    add_where(parser)
+    monkeypatch.setattr(DataFolder, "running_cluster", lambda _: {"controllers": []})
+    with pytest.raises(Problem, match="has no controllers") as raised:
+        addresses_of(parser.parse_args(["--dir", str(tmp_path)]))
+    assert raised.value.exit_code == EXIT_USAGE
 
 
 @pytest.mark.parametrize("text", ["0", "-3", "nan", "inf", "soon", "601"])

@@ -108,3 +108,12 @@ def test_a_file_that_cannot_be_read_is_wrong_usage(tmp_path: Path, name: str) ->
     with pytest.raises(Problem) as raised:
         target.of_file(tmp_path / name)
     assert raised.value.exit_code == EXIT_USAGE
+
+
+def test_a_folder_of_sets_without_controllers_is_looked_at_too(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path)
+    folder.create("cluster", {"mode": "acting", "kafka": {}, "kafka_nodes": 0, "land": False}, "0")
+    write(tmp_path, "config/broker-a-0.toml", 'broker_id = 0\nstore_dir = "s"\n')
+    found = target.of_folder(folder)
+    assert found.acting_sets == ("broker-a", "broker-b") and not found.controllers
+    assert not found.starts_kafka and not found.kafka

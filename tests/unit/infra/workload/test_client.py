@@ -5,7 +5,7 @@ from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.dispatcher import Dispatcher
 from brokers.remoting.server import RemotingServer
-from infra.workload.client import CallFailed, WorkloadClient, decode_route
+from infra.workload.client import CallFailed, WorkloadClient, decode_route, decode_routes
 
 ROUTE = {
     "brokerDatas": [{"brokerAddrs": {"0": "h:1", "2": "h:2"}, "brokerName": "b", "cluster": "c"}],
@@ -94,3 +94,21 @@ async def test_nobody_there_is_a_failed_call_and_no_route_too() -> None:
             await client.send("1", b"x", 0)
         with pytest.raises(CallFailed):
             await client.call("127.0.0.1:1", RemotingCommand.request(34))
+
+
+def test_a_route_of_several_sets_names_each_and_what_is_allowed_there() -> None:
+    body = {
+        "brokerDatas": [
+            {"brokerName": "a", "brokerAddrs": {"0": "h:2"}},
+            {"brokerName": "b", "brokerAddrs": {"0": "h:3", "1": "h:4"}},
+        ],
+        "queueDatas": [
+            {"brokerName": "a", "writeQueueNums": 4, "perm": 4},
+            {"brokerName": "b", "writeQueueNums": 8, "perm": 6},
+        ],
+    }
+    found = decode_routes(fastjson.dumps(body))
+    assert [(one.broker_name, one.master, one.is_writable, one.queues) for one in found] == [
+        ("a", "h:2", False, 4),
+        ("b", "h:3", True, 8),
+    ]

@@ -8,7 +8,8 @@ import pytest
 from brokers.remoting import fastjson
 from brokers.remoting.command import RemotingCommand
 from brokers.service.popping.ack_service import AckService
-from tests.support.pops import Stage, ack_request, popped
+from infra.features.pop_requests import ack_request
+from tests.support.pops import Stage, popped
 
 
 @pytest.mark.parametrize("code", [200051, 200053])

@@ -15,9 +15,10 @@ from brokers.service.popping.names import REVIVE_GROUP
 from brokers.service.popping.others_messages import OthersMessages
 from brokers.service.popping.records import CheckPoint, Key
 from brokers.store.log.records import StoredMessage, decode_messages
+from infra.features.pop_requests import ack_request
 from tests.support.brokers import send_request, until
 from tests.support.client_service import Desk
-from tests.support.pops import REVIVE, ack_request, popped
+from tests.support.pops import REVIVE, popped
 
 RETRY = "%RETRY%g_T"
 INVISIBLE_MS = 1_000

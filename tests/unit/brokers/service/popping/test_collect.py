@@ -9,9 +9,10 @@ from brokers.service.popping.parts import Popping
 from brokers.service.popping.pop_request import parse
 from brokers.service.popping.terms import PopSettings
 from brokers.service.tables.topics import TopicConfig
+from infra.features.pop_requests import gotten, pop_request
 from tests.support.brokers import send_request
 from tests.support.client_service import Desk
-from tests.support.pops import Wheel, gotten, pop_request, popped
+from tests.support.pops import Wheel, popped
 
 V1, V2 = "%RETRY%g_T", "%RETRY%g+T"
 

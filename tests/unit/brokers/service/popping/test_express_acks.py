@@ -11,8 +11,9 @@ from brokers.replica.waiters import Confirmation
 from brokers.service.popping import express_acks
 from brokers.service.popping.express_acks import ExpressAcks
 from brokers.store.log.records import decode_messages
+from infra.features.pop_requests import Gotten, ack_request
 from tests.support.brokers import send_request, until
-from tests.support.pops import Gotten, Stage, ack_request, popped
+from tests.support.pops import Stage, popped
 
 IN_1_H = {"invisibleTime": 3_600_000}
 

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from brokers.remoting.command import RemotingCommand
+from infra.features.pop_requests import pop_request
 from tests.support.brokers import send_request
 from tests.support.client_service import Desk
-from tests.support.pops import REVIVE, Wheel, pop_request, popped
+from tests.support.pops import REVIVE, Wheel, popped
 
 CODES = (200050, 200051, 200052, 200053, 200054, 200055, 200056, 200151, 400, 401)
 VALUES = (

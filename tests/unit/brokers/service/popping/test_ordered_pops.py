@@ -4,9 +4,10 @@ import asyncio
 from pathlib import Path
 
 from brokers.remoting.command import RemotingCommand
+from infra.features.pop_requests import Gotten, ack_request, gotten, pop_request
 from tests.support.brokers import send_request, until
 from tests.support.client_service import Desk
-from tests.support.pops import Gotten, Wheel, ack_request, at, gotten, pop_request, popped
+from tests.support.pops import Wheel, at, popped
 
 
 async def opened(desk: Desk, messages: int = 5) -> None:

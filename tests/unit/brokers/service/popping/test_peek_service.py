@@ -7,9 +7,10 @@ import pytest
 
 from brokers.remoting.command import RemotingCommand
 from brokers.store.log.records import decode_messages
+from infra.features.pop_requests import pop_request
 from tests.support.brokers import send_request, until
 from tests.support.client_service import Desk
-from tests.support.pops import Wheel, at, pop_request, popped
+from tests.support.pops import Wheel, at, popped
 
 
 def asking(code: int, **changes: object) -> RemotingCommand:

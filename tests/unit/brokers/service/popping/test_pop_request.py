@@ -9,7 +9,7 @@ from brokers.service.popping.pop_request import (
     parse,
     refusal_of_numbers,
 )
-from tests.support.pops import pop_request
+from infra.features.pop_requests import pop_request
 
 NOW = 1_795_413_789_348
 

@@ -9,9 +9,10 @@ from brokers.remoting.command import RemotingCommand
 from brokers.replica.waiters import Confirmation
 from brokers.service.popping.records import read_check_point
 from brokers.store.log.records import decode_messages
+from infra.features.pop_requests import gotten, pop_request
 from tests.support.brokers import send_request, until
 from tests.support.client_service import Desk
-from tests.support.pops import TIMER_TOPIC, Wheel, at, gotten, pop_request, popped
+from tests.support.pops import TIMER_TOPIC, Wheel, at, popped
 
 
 async def opened(desk: Desk, messages: int = 0, topic: str = "T") -> Wheel:

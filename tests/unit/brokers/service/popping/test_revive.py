@@ -17,9 +17,10 @@ from brokers.service.popping.terms import PopSettings, PopTimer
 from brokers.service.tables.topics import TopicConfig
 from brokers.store.log.properties import decode_properties, encode_properties
 from brokers.store.log.records import MessageFields, decode_messages
+from infra.features.pop_requests import Gotten, ack_request, gotten, pop_request
 from tests.support.brokers import pull_request, send_request, until
 from tests.support.client_service import Desk
-from tests.support.pops import Gotten, Stage, ack_request, at, gotten, pop_request, popped
+from tests.support.pops import Stage, at, popped
 
 REVIVE = "rmq_sys_REVIVE_LOG_c"
 

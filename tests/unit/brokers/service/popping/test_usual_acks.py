@@ -9,8 +9,8 @@ from brokers.service.popping.records import Ack, RecordMaker, key_of
 from brokers.service.popping.usual_acks import done_frame, form_of, general_frame, usual_ack
 from brokers.service.sending.timed import TIMER_TOPIC, Timed, TimerRules
 from brokers.store.log.records import host_bytes
+from infra.features.pop_requests import ack_request
 from tests.support.examples import examples
-from tests.support.pops import ack_request
 
 NOW_MS = 1_700_000_000_000
 USUAL = ack_request(Handle(5, NOW_MS, 60_000, 3, "0", "b", 2, 7)).ext

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from infra.features.pop_requests import ack_request, pop_request
 from tests.support.brokers import send_request, until
 from tests.support.client_service import Desk
-from tests.support.pops import ack_request, pop_request, popped
+from tests.support.pops import popped
 
 INVISIBLE_MS = 1_000
 

@@ -10,8 +10,9 @@ import pytest
 
 from brokers.replica.waiters import Confirmation
 from brokers.service.popping.handles import Handle
+from infra.features.pop_requests import Gotten, ack_request, gotten, pop_request
 from tests.support.brokers import send_request
-from tests.support.pops import Gotten, Stage, ack_request, gotten, pop_request
+from tests.support.pops import Stage
 
 MESSAGES, STEPS = 40, 60
 DRAIN_MS = 70_000

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.features.counts import Blow, Counts, Sent, judge_copies
-from tests.features.use import FeatureUse
+from infra.features.counts import Blow, Counts, Sent, judge_copies
+from infra.features.use import CopiesSeen
 
 WAITS_MS, STEP_MS, SPREAD_MS = 2_000, 37, 4_000
 LEVELS_MS = {1: 1_000, 2: 5_000}
 
 
-class Timed(FeatureUse):
+class Timed(CopiesSeen):
     """Of 2 to 6 s, so that some hundreds wait at any moment. A retry asks for the same time."""
 
     what = "timed"
@@ -25,15 +25,12 @@ class Timed(FeatureUse):
         self.sent[number].due_ms = due_ms
         return {"TIMER_DELIVER_MS": str(due_ms)}
 
-    async def comes(self) -> None:
-        self._copies = await self.visible(self._wanted)
-
-    def _wanted(self) -> dict[int, Sent]:
+    def wanted(self) -> dict[int, Sent]:
         return {number: one for number, one in self.sent.items() if one.is_good}
 
     def judged(self, blows: Sequence[Blow]) -> Counts:
         counts = Counts(self.what)
-        judge_copies(counts, self.sent, self._copies, blows)
+        judge_copies(counts, self.sent, self.times(), blows)
         return counts
 
 

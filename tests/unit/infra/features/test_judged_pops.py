@@ -1,7 +1,7 @@
 """Which hand-outs of a popped message are as promised."""
 
-from tests.features.counts import Blow, Counts, Sent
-from tests.features.judged_pops import Given, Unanswered, judge_pops
+from infra.features.counts import Blow, Counts, Sent
+from infra.features.judged_pops import Given, Unanswered, judge_pops
 
 INVISIBLE_MS = 6_000
 KILL = Blow(2_450, 2_500)

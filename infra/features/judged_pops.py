@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tests.features.counts import Blow, Counts, Sent, before_blow
+from infra.features.counts import Blow, Counts, Sent, before_blow
 
 # An acknowledgement is in time when its answer came so long before the message may be seen again.
 IN_TIME_MS = 100
@@ -21,8 +21,8 @@ IN_TIME_MS = 100
 @dataclass(slots=True)
 class Given:
     """A message in the hands of a consumer. `is_back`: from the retry topic. `pop_ms`,
-    `visible_ms`: the broker's times. `is_asked`: an acknowledgement was sent; `answered_ms`: when a
-    good answer to it came.
+    `visible_ms`: the broker's times; `given_by`: its set. `is_asked`: an acknowledgement was sent;
+    `answered_ms`: when a good answer to it came.
     """
 
     is_back: bool
@@ -30,6 +30,7 @@ class Given:
     visible_ms: int
     is_asked: bool = False
     answered_ms: int | None = None
+    given_by: str = ""
 
     @property
     def is_done(self) -> bool:

@@ -12,10 +12,10 @@ import time
 from collections.abc import Sequence
 
 from brokers.remoting.codes import ResponseCode
-from tests.features.counts import Blow, Counts
-from tests.features.judged_pops import Given, Unanswered, judge_pops
-from tests.features.use import CALL_MS, COMES_WITHIN_S, POLL_S, RATE_PER_S, FeatureUse, now_ms
-from tests.support.pops import Gotten, ack_request, gotten, pop_request
+from infra.features.counts import Blow, Counts
+from infra.features.judged_pops import Given, Unanswered, judge_pops
+from infra.features.pop_requests import Gotten, ack_request, gotten, pop_request
+from infra.features.use import CALL_MS, COMES_WITHIN_S, POLL_S, RATE_PER_S, FeatureUse, now_ms
 
 INVISIBLE_MS, POLL_MS = 6_000, 1_000
 POPPERS, ACK_TRIES = 2, 3
@@ -41,10 +41,17 @@ class Pops(FeatureUse):
         return {}
 
     def tasks(self) -> list[asyncio.Task[None]]:
-        return [asyncio.ensure_future(self._pop()) for _ in range(POPPERS)]
+        sets = range(max(1, len(self.sets())))
+        return [asyncio.ensure_future(self._pop(n)) for n in sets for _ in range(POPPERS)]
 
-    async def _pop(self) -> None:
+    async def _pop(self, number: int) -> None:
+        """At the set of that number."""
         while True:
+            sets = [route.broker_name for route in self.sets()]
+            if number >= len(sets):
+                await self.calm()
+                continue
+            name = sets[number]
             begun_ms = now_ms()
             request = pop_request(
                 self.topic,
@@ -53,11 +60,11 @@ class Pops(FeatureUse):
                 pollTime=POLL_MS,
                 bornTime=begun_ms,
             )
-            answer = await self.ask(request, POLL_MS + CALL_MS)
+            answer = await self.ask(request, POLL_MS + CALL_MS, to=name)
             if answer is None:
                 self._unanswered.append(Unanswered(begun_ms, now_ms(), INVISIBLE_MS))
             elif answer.code == ResponseCode.SUCCESS:
-                for one in gotten(answer, self.set):
+                for one in gotten(answer, name):
                     self._took(one)
             elif answer.code not in (ResponseCode.POLLING_TIMEOUT, ResponseCode.POLLING_FULL):
                 await self.calm()
@@ -65,7 +72,8 @@ class Pops(FeatureUse):
     def _took(self, one: Gotten) -> None:
         number = int(one.body)
         handle = one.handle
-        given = Given(handle.kind != "0", handle.pop_ms, handle.visible_ms)
+        is_back = handle.kind != "0"
+        given = Given(is_back, handle.pop_ms, handle.visible_ms, given_by=handle.broker_name)
         earlier = self.given.setdefault(number, [])
         earlier.append(given)
         if number % 3 or len(earlier) > 1:
@@ -76,7 +84,8 @@ class Pops(FeatureUse):
     async def _acknowledge(self, one: Gotten, given: Given) -> None:
         given.is_asked = True
         for _ in range(ACK_TRIES):
-            answer = await self.ask(ack_request(one.handle, self.topic, self.group))
+            request = ack_request(one.handle, self.topic, self.group)
+            answer = await self.ask(request, to=one.handle.broker_name)
             if answer is not None and answer.code == ResponseCode.SUCCESS:
                 given.answered_ms = now_ms()
                 return
@@ -93,6 +102,11 @@ class Pops(FeatureUse):
             for number, one in self.sent.items()
             if one.is_good
         )
+
+    def crossed(self) -> list[int]:
+        """Numbers that one set handed out and another one handed out again."""
+        given = {number: {one.given_by for one in found} for number, found in self.given.items()}
+        return [number for number, sets in given.items() if len(sets) > 1]
 
     def judged(self, blows: Sequence[Blow]) -> Counts:
         counts = Counts(self.what)

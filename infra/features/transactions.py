@@ -15,8 +15,8 @@ from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection, Handler
-from tests.features.counts import Blow, Counts, Sent, judge_copies
-from tests.features.use import RATE_PER_S, FeatureUse, now_ms
+from infra.features.counts import Blow, Counts, Sent, judge_copies
+from infra.features.use import RATE_PER_S, CopiesSeen, now_ms
 
 COMMIT, ROLLBACK = 8, 12
 GREET_S = 1.0
@@ -32,7 +32,7 @@ def is_left_open(number: int) -> bool:
     return number % 3 == 2
 
 
-class Transactions(FeatureUse):
+class Transactions(CopiesSeen):
     """`asked`: how often about each number."""
 
     what = "transactions"
@@ -60,25 +60,28 @@ class Transactions(FeatureUse):
             }
         )
         while True:
-            await self.ask(RemotingCommand.request(RequestCode.HEART_BEAT, body=body))
+            for route in self.sets():
+                request = RemotingCommand.request(RequestCode.HEART_BEAT, body=body)
+                await self.ask(request, to=route.broker_name)
             await asyncio.sleep(GREET_S)
 
     def handler(self) -> Handler:
-        def take(_: Connection, request: RemotingCommand) -> None:
+        def take(asker: Connection, request: RemotingCommand) -> None:
             if request.code == RequestCode.CHECK_TRANSACTION_STATE:
                 number = int(request.ext["msgId"], 16)
                 self.asked[number] += 1
                 place = request.ext["tranStateTableOffset"], request.ext["commitLogOffset"]
-                self._decide(number, *place, is_asked=True)
+                self._decide(number, *place, self.set_at(asker.peer), is_asked=True)
 
         return take
 
     def stored(self, number: int, answer: RemotingCommand) -> None:
         if not is_left_open(number):
             place = str(int(answer.ext["msgId"][-16:], 16))
-            self._decide(number, answer.ext["queueOffset"], place, is_asked=False)
+            taken_by = self.sent[number].taken_by
+            self._decide(number, answer.ext["queueOffset"], place, taken_by, is_asked=False)
 
-    def _decide(self, number: int, half: str, place: str, *, is_asked: bool) -> None:
+    def _decide(self, number: int, half: str, place: str, to: str, *, is_asked: bool) -> None:
         one, commits = self.sent[number], is_committed(number)
         if commits and one.due_ms is None:
             one.due_ms = now_ms()
@@ -92,20 +95,19 @@ class Transactions(FeatureUse):
             "transactionId": f"{number:032X}",
         }
         if number not in self._ends:  # a broker that is not answered asks again
-            end = self._ends[number] = asyncio.ensure_future(self._end(fields))
+            end = self._ends[number] = asyncio.ensure_future(self._end(fields, to))
             end.add_done_callback(lambda _: self._ends.pop(number))
 
-    async def _end(self, fields: dict[str, str]) -> None:
-        """Until somebody answers; the broker asks when nobody does."""
+    async def _end(self, fields: dict[str, str], to: str) -> None:
+        """Until somebody of the set that has the half answers; it asks when nobody does, and who
+        acts for its master lets another set ask.
+        """
         for _ in range(END_TRIES):
             request = RemotingCommand.request(RequestCode.END_TRANSACTION, fields)
-            if await self.ask(request) is not None:
+            if await self.ask(request, to=to) is not None:
                 return
 
-    async def comes(self) -> None:
-        self._copies = await self.visible(self._wanted)
-
-    def _wanted(self) -> dict[int, Sent]:
+    def wanted(self) -> dict[int, Sent]:
         """That all open ones are asked about is waited for as well, and shows in no topic."""
         good = {number: one for number, one in self.sent.items() if one.is_good}
         if any(is_left_open(number) and not self.asked[number] for number in good):
@@ -114,7 +116,7 @@ class Transactions(FeatureUse):
 
     def judged(self, blows: Sequence[Blow]) -> Counts:
         counts = Counts(self.what)
-        judge_copies(counts, self.sent, self._copies, blows)
+        judge_copies(counts, self.sent, self.times(), blows)
         open_ones = [n for n, one in self.sent.items() if one.is_good and is_left_open(n)]
         counts.lost += [n for n in open_ones if not self.asked[n] and n not in counts.lost]
         # without a due time nobody said commit: a committed one that was not asked about is lost

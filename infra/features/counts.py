@@ -24,6 +24,7 @@ class Sent:
     due_ms: int | None = None
     calls: int = 0
     answered_ms: int | None = None
+    taken_by: str = ""
 
     @property
     def is_good(self) -> bool:

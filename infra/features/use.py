@@ -1,8 +1,11 @@
-"""One application in a thread of its own: it sends numbered messages to whoever is master by the
-route, until it is told to end.
+"""One application in a thread of its own: it sends numbered messages to masters by the route, until
+it is told to end.
 
-Responsible for: the thread, the lanes that send, asking again, reading a topic. Refuses to know:
-what the messages ask for, and what is judged.
+Responsible for: the thread, the lanes that send, which set gets what, asking again, reading a
+topic. Refuses to know: what the messages ask for, and what is judged.
+
+Where the topic lives in several sets, messages go to all that take sends in turn, as stock
+producers do it, and are read from all, also from a slave that acts.
 """
 
 from __future__ import annotations
@@ -21,19 +24,22 @@ from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Handler
 from brokers.store.log.properties import encode_properties
 from brokers.store.log.records import StoredMessage
-from infra.workload.client import CallFailed, WorkloadClient
-from tests.bench.send_load import send_request
-from tests.features.counts import Blow, Counts, Sent
-from tests.support.local_cluster import wait_until
+from infra.features.counts import Blow, Counts, Sent
+from infra.problems import Problem
+from infra.workload.client import DEFAULT_TOPIC, CallFailed, Route, WorkloadClient
 
 QUEUES, LANES, RATE_PER_S = 4, 8, 60.0
 CALL_MS, RETRY_PAUSE_S, POLL_S = 2_000, 0.05, 0.5
+FLOWS_WITHIN_S = 90.0
 # Behind the last blow, and behind the last message's time. No healthy run needs it.
 COMES_WITHIN_S = 120.0
 ENDS_WITHIN_S = COMES_WITHIN_S * 2
 FAREWELL_S = 60.0
 """How long a message that is under way is sent again when the use shall end."""
 NOT_NOW = (ResponseCode.SYSTEM_BUSY, ResponseCode.SERVICE_NOT_AVAILABLE)
+
+Place = tuple[str, int]
+"""A queue: the name of its set, and its number."""
 
 
 def now_ms() -> int:
@@ -73,14 +79,18 @@ class FeatureUse(ABC):
         return sum(one.is_good for one in list(self.sent.values()))
 
     def flows(self, messages: int) -> None:
-        """Wait until so many more are acknowledged."""
-        goal = self.good + messages
-
-        def there() -> bool:
-            self._alive()
-            return self.good >= goal
-
-        wait_until(there, f"messages of {self.topic} flow")
+        """Wait until so many more are acknowledged. Problem when they are not."""
+        goal, deadline = self.good + messages, time.monotonic() + FLOWS_WITHIN_S
+        self.check()
+        while self.good < goal:
+            self.check()
+            if time.monotonic() > deadline:
+                raise Problem(
+                    f"messages of {self.topic} do not flow: {goal - self.good} of {messages} are "
+                    f"not acknowledged after {FLOWS_WITHIN_S:.0f} s",
+                    "",
+                )
+            time.sleep(RETRY_PAUSE_S)
 
     def stop(self) -> None:
         """Send no more; what is to come is waited for meanwhile."""
@@ -92,8 +102,9 @@ class FeatureUse(ABC):
         """
         self.stop()
         self._thread.join(ENDS_WITHIN_S)
-        self._alive()
-        assert not self._thread.is_alive(), f"{self.topic} does not end"
+        self.check()
+        if self._thread.is_alive():
+            raise Problem(f"{self.topic} does not end", "")
         return self.judged(blows)
 
     def end(self) -> None:
@@ -107,9 +118,10 @@ class FeatureUse(ABC):
             with suppress(RuntimeError):  # the loop has ended by itself
                 self._loop.call_soon_threadsafe(call)
 
-    def _alive(self) -> None:
+    def check(self) -> None:
+        """Problem when it has ended by an error."""
         if self._error is not None:
-            raise AssertionError(f"{self.topic} ended: {self._error!r}") from self._error
+            raise Problem(f"{self.topic} ended: {self._error!r}", "") from self._error
 
     # -- what each does ----------------------------------------------------------------------------
 
@@ -137,6 +149,15 @@ class FeatureUse(ABC):
     def handler(self) -> Handler | None:
         """Answers what brokers ask."""
         return None
+
+    def place(self, number: int, calls: int) -> Place | None:
+        """Where that message goes in this call of it, the first one being 1: to the sets that take
+        sends in turn, and again to another one. None: nobody takes it now.
+        """
+        takes = [route.broker_name for route in self.sets() if route.is_writable]
+        if not takes:
+            return None
+        return takes[(number // QUEUES + calls - 1) % len(takes)], number % QUEUES
 
     # -- the thread --------------------------------------------------------------------------------
 
@@ -166,7 +187,8 @@ class FeatureUse(ABC):
                 done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     task.result()
-                assert running[0] in done, "what runs beside a use has ended"
+                if running[0] not in done:
+                    raise Problem(f"what runs beside {self.topic} has ended", "")
         finally:
             for task in running:
                 task.cancel()
@@ -194,37 +216,74 @@ class FeatureUse(ABC):
         one = self.sent[number] = Sent(now_ms())
         properties = {"KEYS": str(number), "UNIQ_KEY": f"{number:032X}", "WAIT": "true"}
         text = encode_properties({**properties, **self.asks(number)}).decode()
-        flag = "4" if "TRAN_MSG" in text else "0"
         give_up: float | None = None
         while give_up is None or time.monotonic() < give_up:
             if self._stop.is_set():
                 give_up = give_up or time.monotonic() + FAREWELL_S
+            place = self.place(number, one.calls + 1)
+            if place is None:
+                await self.calm()
+                continue
             one.calls += 1
-            request = send_request(self.topic, number % QUEUES, text, self.group, self.set, flag)
-            request.body = b"%d" % number
-            answer = await self.ask(request)
+            answer = await self.ask(self._send_request(number, place, text), to=place[0])
             if answer is not None and answer.code == ResponseCode.SUCCESS:
-                one.answered_ms = now_ms()
+                one.answered_ms, one.taken_by = now_ms(), place[0]
                 self.stored(number, answer)
                 return
             if answer is not None:
                 await self.calm()
 
+    def _send_request(self, number: int, place: Place, properties: str) -> RemotingCommand:
+        """310 (PROTOCOL 4.3)."""
+        ext = {
+            "a": self.group,
+            "b": self.topic,
+            "c": DEFAULT_TOPIC,
+            "d": str(QUEUES),
+            "e": str(place[1]),
+            "f": "4" if "TRAN_MSG" in properties else "0",
+            "g": str(now_ms()),
+            "h": "0",
+            "i": properties,
+            "j": "0",
+            "k": "false",
+            "l": "0",
+            "m": "false",
+            "n": place[0],
+        }
+        return RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, ext, b"%d" % number)
+
     # -- calls -------------------------------------------------------------------------------------
+
+    def sets(self) -> list[Route]:
+        """All sets in which the topic lives, by name."""
+        return sorted(self._routes.routes.values(), key=lambda route: route.broker_name)
 
     @property
     def set(self) -> str:
-        """The name of the broker set."""
+        """The name of the first set of the route."""
         return self._routes.route.broker_name if self._routes.route else ""
 
+    def set_at(self, address: str) -> str:
+        """The set to which that address belongs; the first one where no route says it."""
+        known = (one.broker_name for one in self.sets() if address in one.addresses.values())
+        return next(known, self.set)
+
+    def leader(self, to: str | None = None) -> str:
+        """Who stands as the master of that set (None: the first). CallFailed: nobody does."""
+        route = self._routes.routes.get(self.set if to is None else to)
+        if route is None or route.master is None:
+            raise CallFailed("the route names no master", "-")
+        return route.master
+
     async def ask(
-        self, request: RemotingCommand, timeout_ms: int = CALL_MS
+        self, request: RemotingCommand, timeout_ms: int = CALL_MS, *, to: str | None = None
     ) -> RemotingCommand | None:
-        """The master's answer, whatever it is. None, and a fresh route behind a pause, when there
-        is none in time or when it cannot now.
+        """The answer of that set's master, or of who acts for it, whatever it is. None, and a fresh
+        route behind a pause, when there is none in time or when it cannot now.
         """
         try:
-            answer = await self._client.call(self._routes.master(), request, timeout_ms)
+            answer = await self._client.call(self.leader(to), request, timeout_ms)
             if answer.code not in NOT_NOW:
                 return answer
         except (CallFailed, RemotingError, OSError):
@@ -237,41 +296,87 @@ class FeatureUse(ABC):
         await self._routes.refresh()
         await asyncio.sleep(RETRY_PAUSE_S)
 
-    async def read(self, places: dict[int, int]) -> list[StoredMessage]:
-        """All messages of the topic from these places on, which go behind them. A queue that cannot
-        be read now is read next time.
+    async def read(self, places: dict[Place, int]) -> list[tuple[str, StoredMessage]]:
+        """All messages of the topic from these places on, which go behind them, and the set of
+        each. A queue that cannot be read now is read next time.
         """
-        found: list[StoredMessage] = []
-        for queue in range(QUEUES):
-            with suppress(CallFailed):
-                end = await self._routes.offset(RequestCode.GET_MAX_OFFSET, queue)
-                while places.setdefault(queue, 0) < end:
-                    pulled = await self._routes.pull(queue, places[queue], suspend_ms=0)
-                    found += pulled.messages
-                    if pulled.next_offset <= places[queue]:
-                        break
-                    places[queue] = pulled.next_offset
+        found: list[tuple[str, StoredMessage]] = []
+        for route in self.sets():
+            for queue in range(QUEUES):
+                with suppress(CallFailed):
+                    found += await self._read_queue(route, queue, places)
         return found
 
-    async def visible(self, wanted: Callable[[], Mapping[int, Sent]]) -> dict[int, list[int]]:
-        """When each number's copies were stored under the topic: read until all that is wanted is
-        there, or time is up, and then once more from the start.
+    async def _read_queue(
+        self, route: Route, queue: int, places: dict[Place, int]
+    ) -> list[tuple[str, StoredMessage]]:
+        name, address = route.broker_name, self.leader(route.broker_name)
+        end = await self._routes.offset(RequestCode.GET_MAX_OFFSET, queue, address)
+        found: list[tuple[str, StoredMessage]] = []
+        while places.setdefault((name, queue), 0) < end:
+            at = places[name, queue]
+            pulled = await self._routes.pull(queue, at, suspend_ms=0, address=address)
+            found += ((name, message) for message in pulled.messages)
+            if pulled.next_offset <= at:
+                break
+            places[name, queue] = pulled.next_offset
+        return found
+
+    async def visible(
+        self, wanted: Callable[[], Mapping[int, Sent]]
+    ) -> dict[int, list[tuple[int, str]]]:
+        """When each number's copies were stored under the topic, and in which set: read until all
+        that is wanted is there, or time is up, and then once more from the start.
         """
-        places: dict[int, int] = {}
+        places: dict[Place, int] = {}
         seen: set[int] = set()
         deadline = time.monotonic() + COMES_WITHIN_S
         while time.monotonic() < deadline:
-            seen |= {int(bytes(one.fields.body)) for one in await self.read(places)}
+            seen |= {int(bytes(one.fields.body)) for _, one in await self.read(places)}
             if wanted().keys() <= seen:
                 break
             await asyncio.sleep(POLL_S)
-        copies: dict[int, list[int]] = {}
-        again: dict[int, int] = {}
+        copies: dict[int, list[tuple[int, str]]] = {}
+        again: dict[Place, int] = {}
         deadline = time.monotonic() + COMES_WITHIN_S
         while True:
-            for one in await self.read(again):
-                copies.setdefault(int(bytes(one.fields.body)), []).append(one.store_ms)
+            for name, one in await self.read(again):
+                copies.setdefault(int(bytes(one.fields.body)), []).append((one.store_ms, name))
             if all(again.get(queue, 0) >= place for queue, place in places.items()):
                 return copies
-            assert time.monotonic() < deadline, f"{self.topic} cannot be read"
+            if time.monotonic() > deadline:
+                raise Problem(f"{self.topic} cannot be read", "")
             await asyncio.sleep(POLL_S)
+
+
+class CopiesSeen(FeatureUse):
+    """One whose messages become visible once, behind what they waited for."""
+
+    def __init__(
+        self, name_servers: Sequence[str], topic: str, *, rate: float = RATE_PER_S
+    ) -> None:
+        super().__init__(name_servers, topic, rate=rate)
+        self.copies: dict[int, list[tuple[int, str]]] = {}
+        """Of each number: (when stored, in which set)."""
+
+    @abstractmethod
+    def wanted(self) -> Mapping[int, Sent]:
+        """Those that are to come."""
+
+    async def comes(self) -> None:
+        self.copies = await self.visible(self.wanted)
+
+    def times(self) -> dict[int, list[int]]:
+        """When each number's copies were stored."""
+        return {number: [at for at, _ in found] for number, found in self.copies.items()}
+
+    def crossed(self) -> list[int]:
+        """Numbers that one set acknowledged and another one delivered, by a single call."""
+        return [
+            number
+            for number, found in self.copies.items()
+            if (one := self.sent.get(number)) is not None
+            and one.is_good
+            and one.calls == 1
+            and any(name != one.taken_by for _, name in found)
+        ]

@@ -1,6 +1,6 @@
 """What counts as lost, early, late and twice of messages that become visible once."""
 
-from tests.features.counts import Blow, Counts, Sent, judge_copies
+from infra.features.counts import Blow, Counts, Sent, judge_copies
 
 BLOW = Blow(4_950, 5_000)
 

@@ -1,0 +1,82 @@
+"""Running sets without controllers as steps of a demo and a restart see them: who leads, who acts,
+who is behind; kill and start.
+
+Refuses to know which step does what and why.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from infra.cluster import acting_view
+from infra.cluster.plan import ACTING_SETS, MASTER_ID
+from infra.cluster.running import DemoCluster
+from infra.processes import status as process_status
+
+ASK_WITHIN_S = 30.0
+TOLD_IN_TIME_MS = 2_000
+
+
+class ActingCluster(DemoCluster):
+    """Questions to and blows at such a cluster."""
+
+    @property
+    def name_servers(self) -> list[str]:
+        return list(self.folder.running_cluster()["name_servers"])
+
+    def broker(self, broker_set: str, broker_id: int) -> dict[str, Any]:
+        """The process of that replica, as the supervisor has it now."""
+        name = f"{broker_set}-{broker_id}"
+        return next(one for one in self.processes("broker") if one["name"] == name)
+
+    def leads(self, broker_set: str, topic: str) -> tuple[str | None, bool]:
+        """(who stands in the master's place for clients of that topic, whether it takes sends)."""
+        route = acting_view.ask_routes(self.name_servers, topic).get(broker_set)
+        return (None, False) if route is None else (route.master, route.is_writable)
+
+    def sets(self) -> dict[str, dict[str, Any]]:
+        """As `regent status` has them."""
+        brokers = self.processes("broker")
+        answers = process_status.ask_all(
+            [one["status_address"] for one in brokers], TOLD_IN_TIME_MS
+        )
+        seen = [{**one, "status": answers[one["status_address"]]} for one in brokers]
+        members = acting_view.ask_members(self.name_servers, ACTING_SETS)
+        return acting_view.sets_of(seen, members)
+
+    def is_whole(self, broker_set: str) -> bool:
+        """Its master leads, every slave follows, and nobody acts or is still on its way back."""
+        ids = self._ids(broker_set)
+        one = self.sets()[broker_set]
+        return (
+            one["registered"] == ids
+            and MASTER_ID in ids
+            and one["acting"] is None
+            and len(one["members"]) == len(ids)
+            and not any(member["waits_for"] for member in one["members"])
+        )
+
+    def _ids(self, broker_set: str) -> list[int]:
+        parts = [one["name"].rpartition("-") for one in self.processes("broker")]
+        return sorted(int(number) for name, _, number in parts if name == broker_set)
+
+    def knows_all_topics(self) -> bool:
+        """Every slave has copied its master's topics: it serves none that it does not know."""
+        brokers = self.processes("broker")
+        answers = process_status.ask_all(
+            [one["status_address"] for one in brokers], TOLD_IN_TIME_MS
+        )
+        counts: dict[str, set[int]] = {}
+        for status in answers.values():
+            if status is None:
+                return False
+            counts.setdefault(status["broker_name"], set()).add(status["topics"])
+        return all(len(found) == 1 for found in counts.values())
+
+    def kill_and_hold(self, name: str) -> None:
+        """`kill -9`, and nobody takes its place."""
+        self.folder.ask({"action": "kill", "name": name}, ASK_WITHIN_S)
+
+    def start(self, name: str) -> None:
+        """Start again what was held."""
+        self.folder.ask({"action": "start", "name": name}, ASK_WITHIN_S)

@@ -1,0 +1,81 @@
+"""Sets without controllers as `regent status` has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from brokers.remoting import fastjson
+from infra.cluster import acting_view
+from infra.cluster.acting_running import ActingCluster
+from infra.cluster.data_folder import DataFolder
+
+MASTER, SLAVE = "h:1", "h:2"
+
+
+def broker(broker_id: int, address: str, **status: object) -> dict[str, Any]:
+    own = {"broker_name": "a", "broker_id": broker_id, "log_end": 100, **status}
+    return {"name": f"a-{broker_id}", "address": address, "status": own}
+
+
+def test_a_set_with_its_master_says_what_each_slave_lacks() -> None:
+    brokers = [broker(0, MASTER), broker(1, SLAVE, log_end=40)]
+    found = acting_view.sets_of(brokers, {"a": {0: MASTER, 1: SLAVE}})["a"]
+    assert (found["master"], found["acting"], found["registered"]) == (MASTER, None, [0, 1])
+    assert [(one["id"], one["behind"], one["registered"]) for one in found["members"]] == [
+        (0, 0, True),
+        (1, 60, True),
+    ]
+    assert acting_view.problems_of({"a": found}) == []
+
+
+def test_while_the_master_is_away_the_set_names_who_acts() -> None:
+    brokers = [{"name": "a-0", "address": MASTER, "status": None}, broker(1, SLAVE, acts=True)]
+    found = acting_view.sets_of(brokers, {"a": {1: SLAVE}})
+    assert (found["a"]["master"], found["a"]["acting"]) == (None, "a-1")
+    (problem,) = acting_view.problems_of(found)
+    assert problem.startswith("a has no master: a-1 acts for it")
+
+
+def test_a_master_on_its_way_back_says_what_it_waits_for() -> None:
+    brokers = [broker(0, MASTER, waits_for="the link of broker 1"), broker(1, SLAVE, acts=True)]
+    problems = acting_view.problems_of(acting_view.sets_of(brokers, {"a": {1: SLAVE}}))
+    assert problems[1] == "a-0 is not online yet: it waits for the link of broker 1"
+
+
+def test_without_a_name_server_nobody_says_who_is_there() -> None:
+    found = acting_view.sets_of([broker(0, MASTER)], {"a": None})
+    assert acting_view.problems_of(found) == ["no name server says who is there of a"]
+
+
+def test_the_answer_of_a_name_server_is_read_with_true_ids() -> None:
+    body = {"brokerMemberGroup": {"brokerAddrs": {"0": MASTER, "1": SLAVE}, "brokerName": "a"}}
+    assert acting_view.members_of(fastjson.dumps(body)) == {0: MASTER, 1: SLAVE}
+
+
+@pytest.mark.parametrize("body", [b"{}", b"[]", b"null", b'{"brokerMemberGroup":{}}', b"x"])
+def test_another_body_is_no_answer(body: bytes) -> None:
+    with pytest.raises(ValueError):
+        acting_view.members_of(body)
+
+
+@pytest.mark.parametrize(
+    ("seen", "whole"),
+    [
+        ({}, True),
+        ({"registered": [1, 2]}, False),
+        ({"acting": "a-1"}, False),
+        ({"members": [{"waits_for": "x"}] * 3}, False),
+        ({"members": [{"waits_for": None}] * 2}, False),
+    ],
+)
+def test_a_set_is_whole_when_all_are_in_their_places(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, seen: dict[str, Any], whole: bool
+) -> None:
+    cluster = ActingCluster(DataFolder(tmp_path), lambda: None)
+    names = [{"name": name} for name in ("a-0", "a-1", "a-2", "b-0")]
+    usual = {"registered": [0, 1, 2], "acting": None, "members": [{"waits_for": None}] * 3}
+    monkeypatch.setattr(cluster, "processes", lambda kind=None: names)
+    monkeypatch.setattr(cluster, "sets", lambda: {"a": {**usual, **seen}})
+    assert cluster.is_whole("a") is whole
