@@ -39,7 +39,14 @@ from brokers.process.hand_over import MasterHandOver, StopLimits, longest_stop_m
 from brokers.process.in_force import live_config
 from brokers.process.memberships import make_membership
 from brokers.process.opening import Opening
-from brokers.process.predecessor import forget_leaving, leaves_in_ms, note_leaving, once_free
+from brokers.process.predecessor import (
+    StartRefused,
+    forget_leaving,
+    leaves_in_ms,
+    note_leaving,
+    once_free,
+    port_refused,
+)
 from brokers.process.replica import LocalReplica
 from brokers.process.retention import make_retention
 from brokers.process.role_switch import RoleSwitch
@@ -75,10 +82,6 @@ EXIT_OK, EXIT_REFUSED = 0, 2
 MAKE_GOOD_MS = 1_000
 
 _log = logging.getLogger("regent.broker")
-
-
-class StartRefused(Exception):
-    """The broker cannot start; the text is one line with the way out."""
 
 
 async def run(config: BrokerConfig) -> int:
@@ -316,7 +319,7 @@ class BrokerProcess:
         try:
             await self.opening.over()
         except OSError as error:
-            raise _port_refused(self.config.listen, error) from error
+            raise port_refused(self.config.listen, error) from error
         host, port = split_address(self.config.listen)
         if self.config.second_listen and port > 2:
             try:
@@ -330,7 +333,7 @@ class BrokerProcess:
         try:
             await self.pages.start()
         except OSError as error:
-            raise _port_refused(self.config.http_listen, error) from error
+            raise port_refused(self.config.http_listen, error) from error
         self.reporter.start()
         self.membership.start()
         self.name_servers.start()
@@ -383,7 +386,7 @@ class BrokerProcess:
         try:
             self.replica.run(core, hooks)
         except OSError as error:
-            raise _port_refused(self.config.ha_listen, error) from error
+            raise port_refused(self.config.ha_listen, error) from error
         self.reporter.broker_id = broker_id
         self.replica.report_start(core, self.reporter.report)
         self.tables.left_out.report_to(self.reporter.report)
@@ -492,10 +495,3 @@ class BrokerProcess:
         except Exception as error:  # the store is closed in order whatever a table holds
             _log.error("tables cannot be written: %s", error)
         self.replica.close()
-
-
-def _port_refused(address: str, error: OSError) -> StartRefused:
-    return StartRefused(
-        f"cannot listen on {address}: {error.strerror or error}; stop the process that does, or "
-        "choose another port"
-    )

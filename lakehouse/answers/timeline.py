@@ -32,6 +32,20 @@ NOBODY_ACTED = Acting()
 NO_MASTER, NO_MESSAGE = "no master", "no message acknowledged"
 
 
+_OF_FAILOVERS = (
+    "at_ms",
+    "old_epoch",
+    "new_epoch",
+    "old_master",
+    "new_master",
+    "cause",
+    "last_message_ms",
+    "first_acknowledged_ms",
+    "unavailable_ms",
+    "phases",
+)
+
+
 def timeline_model(
     broker_name: str,
     history: Sequence[Row],
@@ -75,21 +89,7 @@ def timeline_model(
             key=lambda gap: gap["from_ms"],
         ),
         "failovers": [
-            {
-                name: row[name]
-                for name in (
-                    "at_ms",
-                    "old_epoch",
-                    "new_epoch",
-                    "old_master",
-                    "new_master",
-                    "cause",
-                    "last_message_ms",
-                    "first_acknowledged_ms",
-                    "unavailable_ms",
-                    "phases",
-                )
-            }
+            {name: row[name] for name in _OF_FAILOVERS}
             for row in sorted(failovers, key=lambda row: row["offset"])
         ],
     }

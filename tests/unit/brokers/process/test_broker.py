@@ -13,7 +13,8 @@ import pytest
 from brokers.membership.identity_file import IdentityFiles
 from brokers.membership.registration import Identity
 from brokers.process import broker as broker_process
-from brokers.process.broker import BrokerProcess, StartRefused, run
+from brokers.process.broker import BrokerProcess, run
+from brokers.process.predecessor import StartRefused
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
