@@ -23,7 +23,7 @@ class Acting(NamedTuple):
     """Of a set without controllers."""
 
     periods: Sequence[Row] = ()
-    """Rows of `gold/acting_periods`."""
+    """Rows of `gold/acting_periods`, by time."""
     since_ms: int | None = None
     """When the set was heard of first, ms since 1970-01-01 UTC; None: it is no such set."""
 
@@ -72,10 +72,7 @@ def timeline_model(
             *acting_lanes(acting.periods, acting.since_ms, _led_from(states, until_ms)),
             *replica_lanes(states, asked, until_ms),
         ],
-        "acting": [
-            span_of(row, until_ms)
-            for row in sorted(acting.periods, key=lambda row: row["since_ms"])
-        ],
+        "acting": [span_of(row, until_ms) for row in acting.periods],
         "sync_state_sets": [
             _set(row, until_ms) for row in sorted(sets, key=lambda row: row["from_offset"])
         ],

@@ -12,6 +12,7 @@ from lakehouse.gold.rows import (
 )
 from lakehouse.gold.spans import Row
 from lakehouse.gold.specs import GOLD_BY_NAME
+from tests.support.acting_history import one_period
 from tests.support.control_history import CLUSTER_ID, History, seen
 from tests.unit.lakehouse.gold.gold_cases import (
     at,
@@ -37,7 +38,7 @@ def eventful() -> History:
 
 def test_every_gold_table_gets_sound_rows() -> None:
     past = eventful()
-    rows, _ = gold_rows(changes_of(past), {}, at(100))
+    rows, _ = gold_rows(changes_of(past), one_period().events(), at(100))
     assert set(rows) == set(GOLD_BY_NAME)
     for name, found in rows.items():
         require_sound(GOLD_BY_NAME[name], found)
