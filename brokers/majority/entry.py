@@ -13,6 +13,7 @@ import struct
 from zlib import crc32
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 HEAD_BYTES = 48
 # DLedger encodes an entry in a buffer of this size, head included.
@@ -24,7 +25,8 @@ NONE = -1
 
 # Of the entry before: index, term, body's checksum. Of this one: magic, size, index, term, channel,
 # body's checksum. Positions are left out: they are a replica's own.
-_CHAINED = struct.Struct(">qqIiiqqiI")
+_CHAINED = struct.Struct(">qqiiiqqii")
+_INT_MASK = 0x7FFFFFFF
 
 
 class Place(Struct, frozen=True, order=True, gc=False):
@@ -63,52 +65,52 @@ class Entry(Struct, frozen=True, gc=False):
         return Place(self.term, self.index)
 
 
-def body_crc(body: bytes) -> int:
-    """Checksum of a body; never 0, which says that there is none."""
-    return crc32(body) or 1
+def body_crc(body: bytes | memoryview) -> int:
+    """Checksum of a body, as Java's int holds it; never 0, which says that there is none."""
+    return crc32(body) & _INT_MASK or 1
 
 
-def chain_crc(before: Entry | None, entry: Entry) -> int:
-    """Checksum of an entry's head and body and of the one before it, None where a log begins with
-    index 0; never 0.
+class Link(Struct, frozen=True, gc=False):
+    """What the next entry is chained to: index, term and body's checksum of the one before it."""
+
+    index: int = NONE
+    term: int = NONE
+    body_crc: int = 0
+
+
+BEGIN = Link()
+"""What the entry with index 0 is chained to."""
+
+
+def link_of(entry: Entry) -> Link:
+    """To chain the next entry to this one."""
+    return Link(entry.index, entry.term, entry.body_crc or body_crc(entry.body))
+
+
+def chain_crc(before: Link, entry: Entry) -> int:
+    """Checksum of an entry's head and body and of the one before it; never 0.
 
     It depends on these two alone, so every replica that holds both makes the same one, whoever
     wrote them; and an entry behind another predecessor than the leader's does not fit.
     """
-    if before is None:
-        behind = NONE, NONE, 0
-    else:
-        behind = before.index, before.term, before.body_crc or body_crc(before.body)
     own = entry.body_crc or body_crc(entry.body)
-    head = entry.magic, entry.size, entry.index, entry.term, entry.channel
-    return crc32(_CHAINED.pack(*behind, *head, own)) or 1
+    return chained(before, (entry.magic, entry.size, entry.index, entry.term, entry.channel), own)
 
 
-def sealed(before: Entry | None, entry: Entry, known: bool = True) -> Entry:
-    """The entry with both checksums, made here. `known` is False where the entry before it is not
-    here and never will be, at the begin of a log that was cleaned: there is no chain then.
+def chained(before: Link, head: tuple[int, int, int, int, int], own_crc: int) -> int:
+    """The same from the numbers: magic, size, index, term, channel; the body's checksum."""
+    packed = _CHAINED.pack(before.index, before.term, before.body_crc, *head, own_crc)
+    return crc32(packed) & _INT_MASK or 1
+
+
+def sealed(before: Link | None, entry: Entry) -> Entry:
+    """The entry with both checksums. `before` is None where the entry before it is not here and
+    never will be, at the begin of a log that was cleaned: what chain it came with stays then.
     """
-    own = Entry(
-        entry.index,
-        entry.term,
-        entry.position,
-        entry.body,
-        entry.magic,
-        entry.channel,
-        0,
-        body_crc(entry.body),
-    )
-    chain = chain_crc(before, own) if known else 0
-    return Entry(
-        own.index,
-        own.term,
-        own.position,
-        own.body,
-        own.magic,
-        own.channel,
-        chain,
-        own.body_crc,
-    )
+    own_crc = body_crc(entry.body)
+    head = entry.magic, entry.size, entry.index, entry.term, entry.channel
+    chain = entry.chain_crc if before is None else chained(before, head, own_crc)
+    return replace(entry, chain_crc=chain, body_crc=own_crc)
 
 
 def body_fits(entry: Entry) -> bool:
@@ -116,7 +118,7 @@ def body_fits(entry: Entry) -> bool:
     return not entry.body_crc or entry.body_crc == body_crc(entry.body)
 
 
-def chain_fits(before: Entry | None, entry: Entry) -> bool:
+def chain_fits(before: Link, entry: Entry) -> bool:
     """Whether the entry was written behind `before`, as far as a checksum tells."""
     return not entry.chain_crc or entry.chain_crc == chain_crc(before, entry)
 

@@ -77,6 +77,14 @@ class MajorityLog(Protocol):
         ...
 
     @property
+    def owed(self) -> Place | None:
+        """This member once held entries up to here and does not any more (damage, a new begin): as
+        long as it says so, the member grants no vote and stands for no election, for it may have
+        acknowledged them. It ends by itself when a committed entry at or behind this place is here.
+        """
+        ...
+
+    @property
     def broken(self) -> str | None:
         """Why the log takes nothing any more; None while it does."""
         ...

@@ -8,9 +8,9 @@ should go, and why.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 
-from brokers.store.files.disk import sync_directory
+from brokers.store.files.disk import remove_files
 from brokers.store.log.commit_log import CommitLog
 from brokers.store.queues.consume_queues import ConsumeQueues
 
@@ -25,11 +25,4 @@ def trim(log: CommitLog, queues: ConsumeQueues, below: int, remembered: int) -> 
     """
     paths = log.forget_before(min(below, remembered))
     queues.trim(log.min_offset)
-    return lambda: _remove(paths)
-
-
-def _remove(paths: list[Path]) -> None:
-    for path in paths:
-        path.unlink()
-    for folder in {path.parent for path in paths}:
-        sync_directory(folder)
+    return partial(remove_files, paths)

@@ -21,13 +21,14 @@ LEVELS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("processors/nameserver",),
     ),
     "brokers": (
-        ("brokers/remoting", "brokers"),
+        ("brokers/remoting", "brokers", "brokers/majority"),
         ("brokers/store/files",),
         ("brokers/store/log",),
         ("brokers/store/index",),
         ("brokers/store/queues",),
         ("brokers/store/recovery",),
         ("brokers/store",),
+        ("brokers/majority/store",),
         ("brokers/ha",),
         ("brokers/replica",),
         ("brokers/replica/fixed",),
@@ -80,6 +81,14 @@ NOT_FOR = {
     # A log has no role, and replication no clients.
     "brokers/ha": ("brokers", "brokers/store", "brokers/store/queues", "brokers/store/recovery"),
     "brokers/replica": ("brokers", "brokers/store/queues", "brokers/store/recovery"),
+    "brokers/majority/store": (
+        "brokers",
+        "brokers/remoting",
+        "brokers/store",
+        "brokers/store/index",
+        "brokers/store/queues",
+        "brokers/store/recovery",
+    ),
     "brokers/membership": ("brokers/store", "brokers/store/queues", "brokers/store/recovery"),
 }
 # Of other packages. A controller speaks RocketMQ's protocol: its codec lives with the brokers. The

@@ -66,7 +66,8 @@ SHELLS: dict[str, tuple[str, ...]] = {
         "calls", "client", "connection", "known_hosts", "outbox", "server", "silence",
         "standstill",
     ),
-    "brokers/store": ("queue_follower", "store", "trimming"),
+    "brokers/majority/store": ("entry_log", "folder", "index", "small_files"),
+    "brokers/store": ("queue_follower", "store"),
     "brokers/store/log": (
         "commit_log", "cut_bytes", "group_commit", "log_folder", "next_file", "patch",
         "segment_files", "side_reader",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from brokers.store.files.errors import is_unreadable
@@ -170,6 +171,16 @@ def _data_ranges(fd: int, first: int, last: int) -> list[tuple[int, int]]:
         at = min(os.lseek(fd, begin, os.SEEK_HOLE), last)
         found.append((begin, at))
     return found
+
+
+def remove_files(paths: Iterable[Path]) -> None:
+    """One after the other, in this order, durably. OSError."""
+    folders = []
+    for path in paths:
+        path.unlink()
+        folders.append(path.parent)
+    for folder in dict.fromkeys(folders):
+        sync_directory(folder)
 
 
 def sync_directory(directory: Path) -> None:

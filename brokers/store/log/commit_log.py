@@ -62,12 +62,19 @@ class CommitLog:
     is empty.
     """
 
-    def __init__(self, directory: Path | str, file_bytes: int = FILE_BYTES_DEFAULT) -> None:
+    def __init__(
+        self,
+        directory: Path | str,
+        file_bytes: int = FILE_BYTES_DEFAULT,
+        blank: Callable[[int], bytes] = encode_blank,
+    ) -> None:
+        """`blank`: the 8 bytes that close a file with so many bytes left."""
         if file_bytes < FILE_BYTES_MIN:
             raise LogError(
                 f"commit log files of {file_bytes} bytes are too small: at least {FILE_BYTES_MIN}"
             )
         self.file_bytes = file_bytes
+        self._blank = blank
         self.flushed_offset = 0
         self.end_offset = 0
         self.io_error: str | None = None
@@ -152,7 +159,7 @@ class CommitLog:
         left = self.file_bytes - self.end_offset % self.file_bytes
         if segments.needs_new_file(left, size):
             self.make_file(self.end_offset + left)  # first: without it nothing moves
-            self.write(self.end_offset, encode_blank(left))
+            self.write(self.end_offset, self._blank(left))
             self.end_offset += left - BLANK_BYTES_MIN
         return self.end_offset
 
@@ -200,6 +207,15 @@ class CommitLog:
         view = memoryview(data)
         for at, count in segments.split_by_file(offset, len(view), self.file_bytes):
             self.write(at, view[at - offset : at - offset + count])
+
+    def begin_within(self, offset: int) -> None:
+        """An empty log begins here, inside a file if need be: what the file has before stays zero.
+        DiskFull, LogError.
+        """
+        if self._starts:
+            raise LogError(f"the log in {self._directory} is not empty")
+        self.make_file(segments.file_start(offset, self.file_bytes))
+        self.end_offset = self.flushed_offset = offset
 
     def _begin_at(self, offset: int, data: bytes | memoryview) -> None:
         before = self.end_offset
