@@ -24,11 +24,17 @@ class SimulatedLog:
     still fits, None without a limit. `written` is called before each write and may end it.
     """
 
-    file_bytes = FILE_BYTES
     io_error = disk_full = None
 
-    def __init__(self, blocks: Blocks, written: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        blocks: Blocks,
+        written: Callable[[], None],
+        file_bytes: int = FILE_BYTES,
+        blank: Callable[[int], bytes] = encode_blank,
+    ) -> None:
         self._blocks, self._written = blocks, written
+        self.file_bytes, self._blank = file_bytes, blank
         self.room: int | None = None
         self._first = self._first_on_disk = 0
 
@@ -46,7 +52,7 @@ class SimulatedLog:
 
     @property
     def capacity_end(self) -> int:
-        return -(-self.end_offset // FILE_BYTES) * FILE_BYTES
+        return -(-self.end_offset // self.file_bytes) * self.file_bytes
 
     @property
     def file_starts(self) -> tuple[int, ...]:
@@ -54,7 +60,7 @@ class SimulatedLog:
         loses its last.
         """
         return tuple(
-            range(self._first, max(self.end_offset, self._first + (self._first > 0)), FILE_BYTES)
+            range(self._first, max(self.end_offset, self._first + (self._first > 0)), self.file_bytes)
         )
 
     # -- appending
@@ -63,11 +69,11 @@ class SimulatedLog:
         """As the real one: a blank record closes the file that has no room for `size` bytes
         more.
         """
-        if size + BLANK_BYTES_MIN > FILE_BYTES:
-            raise LogError(f"a record of {size} bytes does not fit a file of {FILE_BYTES}")
-        left = FILE_BYTES - self.end_offset % FILE_BYTES
+        if size + BLANK_BYTES_MIN > self.file_bytes:
+            raise LogError(f"a record of {size} bytes does not fit a file of {self.file_bytes}")
+        left = self.file_bytes - self.end_offset % self.file_bytes
         if segments.needs_new_file(left, size):
-            blank = encode_blank(left)
+            blank = self._blank(left)
             self.write(self.end_offset, blank + bytes(left - len(blank)))
         return self.end_offset
 
@@ -87,12 +93,12 @@ class SimulatedLog:
         """
         begins = self.end_offset == 0 and offset > 0
         if begins:
-            assert offset % FILE_BYTES == 0, f"a log begins within a file, at {offset}"
+            assert offset % self.file_bytes == 0, f"a log begins within a file, at {offset}"
             self._blocks.begin_at(offset)
             self._first = self._first_on_disk = offset
         view = memoryview(data)
         try:
-            for at, count in segments.split_by_file(offset, len(view), FILE_BYTES):
+            for at, count in segments.split_by_file(offset, len(view), self.file_bytes):
                 self.write(at, view[at - offset : at - offset + count])
         except DiskFull:
             if begins and self.end_offset == offset:
@@ -104,7 +110,7 @@ class SimulatedLog:
         are there again.
         """
         self._first = self._first_on_disk
-        self._blocks.cached.extend(bytes(-self.end_offset % FILE_BYTES))
+        self._blocks.cached.extend(bytes(-self.end_offset % self.file_bytes))
 
     # -- reading
 
@@ -112,7 +118,7 @@ class SimulatedLog:
         """Bytes from `offset`, never across the end of a file; none outside of the log."""
         if offset < self._first:
             return b""
-        file_end = offset - offset % FILE_BYTES + FILE_BYTES
+        file_end = offset - offset % self.file_bytes + self.file_bytes
         return bytes(self.bytes[offset : min(offset + max_bytes, file_end)])
 
     def file_range(self, offset: int, max_bytes: int) -> None:
@@ -120,7 +126,7 @@ class SimulatedLog:
 
     def is_record_boundary(self, offset: int) -> bool:
         return offset >= self._first and scan.is_record_boundary(
-            self.read, offset, self.end_offset, FILE_BYTES
+            self.read, offset, self.end_offset, self.file_bytes
         )
 
     def store_ms_at(self, offset: int) -> int | None:
@@ -135,9 +141,9 @@ class SimulatedLog:
         """
         if offset < self._first or not offset:
             offset = self._first = self._first_on_disk = 0
-        self._blocks.cut(offset, segments.file_start(offset, FILE_BYTES))
+        self._blocks.cut(offset, segments.file_start(offset, self.file_bytes))
 
-    def set_recovered_end(self, end: int, flushed: int) -> int:
+    def set_recovered_end(self, end: int, flushed: int = 0) -> int:
         """As the real one; the bytes behind `end` that were in use."""
         used = len(self.read_behind(end).rstrip(b"\0"))
         self.truncate(end)
@@ -151,14 +157,14 @@ class SimulatedLog:
         starts, to be removed in order.
         """
         before = self._first
-        newest = segments.file_start(max(self.end_offset - 1, 0), FILE_BYTES)
+        newest = segments.file_start(max(self.end_offset - 1, 0), self.file_bytes)
         self._first = max(
-            before, min(segments.file_start(min(offset, self.end_offset), FILE_BYTES), newest)
+            before, min(segments.file_start(min(offset, self.end_offset), self.file_bytes), newest)
         )
-        return list(range(before, self._first, FILE_BYTES))
+        return list(range(before, self._first, self.file_bytes))
 
     def remove_file(self, start: int) -> None:
         """It is gone, for good."""
         self._written()
-        self._blocks.forget(start, start + FILE_BYTES)
-        self._first_on_disk = start + FILE_BYTES
+        self._blocks.forget(start, start + self.file_bytes)
+        self._first_on_disk = start + self.file_bytes

@@ -132,21 +132,27 @@ def _first_index(data: CommitLog, index: EntryIndex) -> int:
 def _from_mark(
     data: CommitLog, index: EntryIndex, durable: Place | None, first_index: int
 ) -> _Start | None:
-    """A little in front of the last durable entry; None when that is not here as it was."""
-    record = index.find(durable.index) if durable not in (None, EMPTY) else None
-    if durable is None or record is None or record.term != durable.term:
+    """A little in front of the last durable entry; None when the index does not know it."""
+    if durable is None or durable.index < first_index:
         return None
-    if durable.index < first_index or _good(data, index, record.position) is None:
+    record = index.find(durable.index)
+    if record is None or record.term != durable.term:
         return None
-    from_position = max(record.position - CHECKED_BYTES, data.min_offset)
-    at = index.find(index.first_at(from_position, durable.index))
-    if at is None or _good(data, index, at.position) is None:
-        return None
-    earlier = index.find(at.index - 1) if at.index > first_index else None
-    taken = _good(data, index, earlier.position) if earlier is not None else None
-    if at.index == 0:
-        return _Start(at.position, BEGIN)
-    return _Start(at.position, taken.link if taken is not None else None)
+    number = index.first_at(record.position - CHECKED_BYTES, durable.index)
+    number = max(number, first_index)
+    # Damage at the place where reading would begin is met behind the last good entry before it.
+    while (taken := _taken(data, index, number)) is None and number > first_index:
+        number -= 1
+    if number == first_index:
+        return _Start(data.min_offset, BEGIN if number == 0 else None)
+    before = _taken(data, index, number - 1)
+    assert taken is not None
+    return _Start(taken.head.position, before.link if before is not None else None)
+
+
+def _taken(data: CommitLog, index: EntryIndex, number: int) -> EntryWalk | None:
+    record = index.find(number)
+    return _good(data, index, record.position) if record is not None else None
 
 
 def _follow(walk: EntryWalk, index: EntryIndex) -> tuple[int, int]:
