@@ -141,9 +141,7 @@ def bodies(seed: int, count: int) -> list[bytes]:
 
 
 def java_said(first: int, last: Place, committed: int, terms: TermAndVote) -> str:
-    return (
-        f"{first} {last.index} {last.term} {committed} {terms.term} {terms.voted_for or 'null'}"
-    )
+    return f"{first} {last.index} {last.term} {committed} {terms.term} {terms.voted_for or 'null'}"
 
 
 def bare(entries: Sequence[Entry]) -> list[tuple[int, int, int, int, int, bytes]]:
@@ -166,7 +164,9 @@ def without_checksums(base: Path, name: str) -> bytes:
     data = bytearray(b"".join(path.read_bytes() for path in sorted(folder.iterdir())))
     at = 0
     while name == "data" and at + 48 <= len(data):
-        magic, size = (int.from_bytes(data[at + n : at + n + 4], "big", signed=True) for n in (0, 4))
+        magic, size = (
+            int.from_bytes(data[at + n : at + n + 4], "big", signed=True) for n in (0, 4)
+        )
         if magic == MAGIC_NORMAL:
             data[at + _CRCS.start : at + _CRCS.stop] = bytes(8)
         elif not size:
@@ -279,13 +279,15 @@ class _Turns:
         return self._draw.randrange(self.committed + 1, len(self.model))
 
     def _replacement(self, index: int) -> Entry:
-        """Another leader's entry, as long as the one it replaces: what is behind would still fit."""
+        """Another leader's entry, as long as the one it replaces."""
         old = self.model[index]
         return Entry(index, self.term, old.position, self._draw.randbytes(len(old.body)))
 
     def _compare(self, who: str, entries: Sequence[Entry]) -> None:
         if bare(entries) != bare(self.model):
-            self.flaws.append(f"{who} found {len(entries)} entries that are not the {self.model[-1:]}")
+            self.flaws.append(
+                f"{who} found {len(entries)} entries that are not the {self.model[-1:]}"
+            )
 
 
 def _in_turn(java: Dledger, base: Path, seed: int) -> Row:

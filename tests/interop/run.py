@@ -304,6 +304,11 @@ SCENARIOS = (
         "rolling restarts under readers that pull from one replica, whichever role it has",
     ),
     Scenario(
+        "dledger-store",
+        "dledger_store",
+        "a store folder of majority replication in the hands of DLedger 0.3.1.2 and ours in turn",
+    ),
+    Scenario(
         "stock-pauses",
         "stock_pauses",
         "the master stands still for good (SIGSTOP) under the Java client with default settings",

@@ -60,7 +60,9 @@ class SimulatedLog:
         loses its last.
         """
         return tuple(
-            range(self._first, max(self.end_offset, self._first + (self._first > 0)), self.file_bytes)
+            range(
+                self._first, max(self.end_offset, self._first + (self._first > 0)), self.file_bytes
+            )
         )
 
     # -- appending

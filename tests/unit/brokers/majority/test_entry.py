@@ -57,11 +57,7 @@ def test_a_head_or_body_that_changed_breaks_the_chain(changed: dict[str, int]) -
 
 @pytest.mark.parametrize(
     "other",
-    [
-        replace(FIRST, term=2),
-        replace(FIRST, index=5),
-        replace(FIRST, body=b"other", body_crc=0),
-    ],
+    [replace(FIRST, term=2), replace(FIRST, index=5), replace(FIRST, body=b"other", body_crc=0)],
     ids=["term", "index", "body"],
 )
 def test_an_entry_does_not_fit_behind_another_predecessor(other: Entry) -> None:

@@ -37,9 +37,7 @@ def test_consumers_read_up_to_the_end_of_a_committed_entry(position: int, size: 
     assert next_message(physical_offset(position), size) == physical_offset(end)
 
 
-@pytest.mark.parametrize(
-    ("starts", "dividing"), [((), 0), ((0,), 1024), ((2048, 3072), 4096)]
-)
+@pytest.mark.parametrize(("starts", "dividing"), [((), 0), ((0,), 1024), ((2048, 3072), 4096)])
 def test_entries_begin_behind_the_last_file_of_an_older_log(
     starts: tuple[int, ...], dividing: int
 ) -> None:

@@ -29,7 +29,9 @@ def filled(root: Path, sizes: list[int], term: int = 1) -> MajorityFolder:
 
 
 def append(log: EntryLog, size: int, term: int = 1) -> Entry:
-    return log.append_as_leader(term, size, lambda position: position.to_bytes(8, "big")[-1:] * size)
+    return log.append_as_leader(
+        term, size, lambda position: position.to_bytes(8, "big")[-1:] * size
+    )
 
 
 def kill(folder: MajorityFolder) -> None:

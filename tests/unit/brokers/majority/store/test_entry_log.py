@@ -424,9 +424,7 @@ def test_nothing_goes_while_nothing_is_committed(folder: MajorityFolder) -> None
     assert folder.log.first_index == 0 and len(entries(folder.log)) == 7
 
 
-def test_an_older_entry_than_the_first_counts_as_held_when_it_was_committed(
-    tmp_path: Path,
-) -> None:
+def test_an_older_entry_than_the_first_counts_as_held_when_it_was_committed(tmp_path: Path) -> None:
     folder = filled(tmp_path / "n0", [200] * 20)
     before = entries(folder.log)
     folder.log.commit(15)

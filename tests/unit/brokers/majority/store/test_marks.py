@@ -1,4 +1,4 @@
-"""Checkpoint, term and vote, what is owed: texts there and back, and what is believed of torn ones."""
+"""Checkpoint, term and vote, what is owed: there and back, and what is believed of torn ones."""
 
 from __future__ import annotations
 

@@ -75,7 +75,10 @@ def test_a_size_that_does_not_fit_its_file_ends_the_log() -> None:
     data, entries = chain([50, 60])
     at = entries[1].position
     large = bytearray(data)
-    large[at + 4 : at + 8], large[at + 44 : at + 48] = struct.pack(">i", 2048), struct.pack(">i", 2000)
+    large[at + 4 : at + 8], large[at + 44 : at + 48] = (
+        struct.pack(">i", 2048),
+        struct.pack(">i", 2000),
+    )
     walk, found = walked(bytes(large))
     assert found == [0] and "does not fit its file" in walk.reason
 
@@ -97,9 +100,9 @@ def test_old_bytes_behind_a_cut_are_no_entries_though_their_numbers_follow() -> 
 
 
 def test_without_checksums_only_the_numbers_tell() -> None:
-    """As Java itself: what it left behind a cut comes back where term and index happen to follow."""
+    """As Java itself: what it left behind a cut comes back where the numbers happen to follow."""
     data, entries = chain([20] * 8, [1] * 6 + [3, 3], sums=False)
-    walk, found = walked(with_entry(data, replace(entries[6], term=2)))
+    _, found = walked(with_entry(data, replace(entries[6], term=2)))
     assert found[-1] == 7
 
 
@@ -165,7 +168,7 @@ def test_a_flipped_byte_ends_the_log_in_front_of_its_entry_or_harms_nothing(
     at %= len(data)
     broken = bytearray(data)
     broken[at] ^= bits
-    walk, found = walked(bytes(broken))
+    _, found = walked(bytes(broken))
     hit = [e.index for e in entries if e.position <= at < e.position + e.size]
     used = max(e.position + e.size for e in entries)
     assert found == list(range(len(found)))
