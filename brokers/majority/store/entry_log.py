@@ -264,7 +264,8 @@ class EntryLog:
             self._lower_marks(EMPTY)
             self.data.truncate(0)
             self.index.cut_from(0)
-            self.first_index, self.last, self._link = NONE, EMPTY, BEGIN
+            self.first_index = NONE
+            self.last, self._link = EMPTY, BEGIN
             self.flushed_index = NONE
 
     def _lower_marks(self, to: Place) -> None:

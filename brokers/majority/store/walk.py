@@ -34,7 +34,8 @@ class EntryWalk:
     def __init__(
         self, read: Read, start: int, limit: int, file_bytes: int, before: Link | None = None
     ) -> None:
-        self._read, self._limit, self._file_bytes = read, limit, file_bytes
+        self._read = read
+        self._limit, self._file_bytes = limit, file_bytes
         self.end = start
         self.link = before
         self.last = EMPTY

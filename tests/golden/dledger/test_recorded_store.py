@@ -81,7 +81,7 @@ def test_the_same_entries_written_by_ours_are_the_same_bytes(
 
 
 def test_what_goes_on_is_chained_to_an_entry_of_java(copied: tuple[str, Path]) -> None:
-    name, base = copied
+    _, base = copied
     folder = opened(base)
     last = folder.log.last
     folder.terms.save(TermAndVote(9, MEMBER))
