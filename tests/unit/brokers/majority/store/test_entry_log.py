@@ -14,6 +14,7 @@ from brokers.majority.log_port import MajorityLog, Taken, TermAndVote, TermStore
 from brokers.majority.store.folder import MajorityFolder
 from brokers.store.files import disk
 from brokers.store.files.errors import DiskFull, LogError
+from brokers.store.log.retention import Limits, LogFile, Policy, decide
 from tests.unit.brokers.majority.store.majority_samples import (
     FILE,
     append,
@@ -24,6 +25,7 @@ from tests.unit.brokers.majority.store.majority_samples import (
     small_folder,
 )
 
+HOUR_MS = 3_600_000
 SIZES = [300, 400, 0, 500, 968 - 48, 20, 20]
 
 
@@ -417,6 +419,27 @@ def test_old_files_go_as_far_as_entries_are_committed(tmp_path: Path, below: int
     again = small_folder(folder.root)
     assert entries(again.log) == kept and again.log.owed is None
     again.close()
+
+
+@pytest.mark.parametrize(
+    ("used_percent", "hour", "files"),
+    [(50, 3, 0), (50, 4, 2), (80, 3, 2), (86, 3, 5)],
+    ids=["not due", "the hour", "the disk fills", "about to be full"],
+)
+def test_the_rule_of_other_logs_says_which_files_go(
+    tmp_path: Path, used_percent: float, hour: int, files: int
+) -> None:
+    """DLedger's own: the hour 4, 72 hours, 70 and 85 percent."""
+    folder = filled(tmp_path / "n0", [200] * 40)
+    folder.log.commit(22)
+    starts = folder.log.data.file_starts
+    policy = Policy(72 * HOUR_MS, frozenset({4}), 70, 85, 90)
+    limits = Limits(folder.log.committed_position, 1 << 40)
+    held = [LogFile(start, number * HOUR_MS) for number, start in enumerate(starts)]
+    decision = decide(policy, held, limits, used_percent, 74 * HOUR_MS, hour)
+    folder.log.trim(decision.delete_below)()
+    assert folder.log.data.file_starts == starts[files:]
+    folder.close()
 
 
 def test_nothing_goes_while_nothing_is_committed(folder: MajorityFolder) -> None:

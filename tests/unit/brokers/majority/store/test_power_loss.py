@@ -170,3 +170,22 @@ def test_damage_in_what_was_written_since_the_last_mark_is_seen_unless_power_was
         disk.data.flip(entries[7].position + 60)
         found = disk.open(same_boot=same_boot)
         assert found.owed == owed and disk.log.last == Place(1, 6)
+
+
+@pytest.mark.parametrize("power_in", range(24))
+def test_a_new_begin_that_is_cut_off_leaves_the_old_log_or_a_debt(power_in: int) -> None:
+    disk = MajorityDisk(power_in)
+    for _ in range(5):
+        disk.log.append_as_leader(1, 400, lambda position: bytes(400))
+    disk.log.commit(2)
+    disk.log.checkpoint()
+    disk.power_in = power_in
+    try:
+        assert disk.log.restart_at(Entry(50, 3, 4 * 2_048, b"x")) is Taken.APPENDED
+        disk.log.flush()
+    except PowerCut:
+        pass
+    disk.lose_power()
+    if disk.log.last != Place(1, 4):
+        assert disk.log.last in (EMPTY, Place(3, 50)) and disk.log.owed == Place(1, 4)
+    assert disk.log.committed_index == min(2, disk.log.last.index)

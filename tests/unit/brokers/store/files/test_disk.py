@@ -14,6 +14,7 @@ from brokers.store.files.disk import (
     is_full,
     last_used_byte,
     new_file,
+    remove_files,
     sync_directory,
     wipe,
     write_all,
@@ -80,6 +81,18 @@ def test_a_range_without_data_costs_nothing(tmp_path: Path) -> None:
     assert wipe(fd, 0, SIZE) == 0
     assert os.fstat(fd).st_blocks == 0
     os.close(fd)
+
+
+def test_files_go_in_their_order_and_an_error_leaves_those_behind_it(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in "abc"]
+    for path in (paths[0], paths[2]):
+        path.touch()
+    with pytest.raises(FileNotFoundError):
+        remove_files(paths)
+    assert [path.exists() for path in paths] == [False, False, True]
+    remove_files(paths[2:])
+    remove_files([])
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_missing_directory_cannot_be_synced(tmp_path: Path) -> None:

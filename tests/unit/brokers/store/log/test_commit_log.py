@@ -59,6 +59,24 @@ def test_a_log_whose_older_files_have_expired_and_whose_newest_was_cut_goes_on_w
         log.close()
 
 
+@pytest.mark.parametrize("offset", [0, 100, FILE, 3 * FILE + 7])
+def test_an_empty_log_begins_inside_a_file(tmp_path: Path, offset: int) -> None:
+    log = open_log(tmp_path)
+    log.begin_within(offset)
+    log.append_raw(offset, b"first")
+    assert (log.min_offset, log.end_offset) == (offset // FILE * FILE, offset + 5)
+    assert log.read(offset, 9) == b"first" and not any(log.read(log.min_offset, offset % FILE))
+    with pytest.raises(LogError, match="not empty"):
+        log.begin_within(offset)
+
+
+def test_a_log_of_another_format_closes_its_files_with_its_own_blank(tmp_path: Path) -> None:
+    log = CommitLog(tmp_path, FILE, lambda left: b"left%4d" % left)
+    log.append(1000, lambda at: bytes(1000))
+    assert log.append(100, lambda at: bytes(100)) == FILE
+    assert contents(tmp_path)[1000:FILE] == b"left  24" + bytes(16)
+
+
 @pytest.mark.parametrize("left", range(92, 118))
 def test_the_blank_record_at_every_distance_from_the_border(tmp_path: Path, left: int) -> None:
     log = open_log(tmp_path)
