@@ -18,6 +18,7 @@ from brokers.majority.store.index import EntryIndex
 from brokers.majority.store.layout import INDEX_RECORD_BYTES, encode_filler
 from brokers.majority.store.recovery import Found, recover
 from brokers.majority.store.small_files import SmallFiles, TermFile
+from brokers.store.files.disk import sync_directory
 from brokers.store.files.disk_space import Spare
 from brokers.store.files.durable import StoreLock
 from brokers.store.log.commit_log import FILE_BYTES_DEFAULT, CommitLog
@@ -42,6 +43,14 @@ def folder_name(member_id: str) -> str:
     return f"dledger-{member_id}"
 
 
+def _make(folder: Path) -> None:
+    """The folder, durably with its name: a vote in it is a promise."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in reversed(missing):
+        sync_directory(one.parent)
+
+
 class MajorityFolder:
     """`log` and `terms` of a member, and what was `found`. `root`: the folder of this member."""
 
@@ -59,7 +68,7 @@ class MajorityFolder:
         even without a flush.
         """
         self.root, self.config = Path(root), config or MajorityStoreConfig()
-        self.root.mkdir(parents=True, exist_ok=True)
+        _make(self.root)
         with ExitStack() as undo:
             self._lock = StoreLock(self.root)
             undo.callback(self._lock.release)

@@ -30,6 +30,8 @@ from brokers.store.files.disk_space import Spare
 from brokers.store.files.durable import replace_file
 from brokers.store.files.errors import LogError
 
+_JAVAS_NEXT, _JAVAS_LAST = f"{TERM_NAME}.tmp", f"{TERM_NAME}.bak"
+
 
 class SmallFiles:
     """Checkpoint and debt of one folder. `spare` lets them be written on a full disk."""
@@ -82,8 +84,8 @@ class TermFile:
         names: tuple[str, ...] = (TERM_NAME,)
         if not self._path.exists():
             # Java was killed between removing the old file and renaming the new one.
-            names = f"{TERM_NAME}.tmp", f"{TERM_NAME}.bak"
-        flaw = ""
+            names = _JAVAS_NEXT, _JAVAS_LAST
+        flaws = {}
         for name in names:
             text = _read(self._path.with_name(name))
             if text is None:
@@ -91,10 +93,10 @@ class TermFile:
             try:
                 return parse_term(text)
             except Unreadable as error:
-                flaw = str(error)
-        if fresh and not flaw:
-            return TermAndVote()
-        raise _refused(self._path, flaw or "it is missing")
+                flaws[name] = str(error)
+        if fresh and flaws.keys() <= {_JAVAS_NEXT}:
+            return TermAndVote()  # nothing was promised before the first file was whole
+        raise _refused(self._path, next(iter(flaws.values()), "it is missing"))
 
     def save(self, state: TermAndVote) -> None:
         """Durable on return. OSError. ValueError for what takes a promise back."""

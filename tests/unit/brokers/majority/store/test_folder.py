@@ -9,6 +9,7 @@ import pytest
 
 from brokers.majority.entry import Place
 from brokers.majority.log_port import Taken, TermAndVote
+from brokers.majority.store import folder as folders
 from brokers.majority.store.folder import (
     INDEX_FILE_BYTES_DEFAULT,
     MajorityFolder,
@@ -62,6 +63,17 @@ def test_nothing_else_lies_where_dledger_loads_every_file(tmp_path: Path) -> Non
         found = list((tmp_path / name).iterdir())
         assert found and {path.stat().st_size for path in found} == {size}
         assert all(len(path.name) == 20 and path.name.isdigit() for path in found)
+
+
+def test_a_new_folder_outlives_a_loss_of_power(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(folders, "sync_directory", synced.append)
+    small_folder(tmp_path / "store" / "dledger-n0").close()
+    assert synced == [tmp_path, tmp_path / "store"]
+    small_folder(tmp_path / "store" / "dledger-n0").close()
+    assert len(synced) == 2
 
 
 def test_a_folder_has_one_owner(tmp_path: Path) -> None:

@@ -126,9 +126,10 @@ def test_a_folder_that_java_left_in_the_middle_of_a_replacement(
         ({"currterm": ""}, True),
         ({"currterm": "\0" * 30, "currterm.bak": TEXT}, False),
         ({"currterm": TEXT + "#" * FILE_BYTES_MAX}, False),
-        ({"currterm.tmp": "currT"}, True),
+        ({"currterm.tmp": "currT"}, False),
+        ({"currterm.tmp": "currT", "currterm.bak": ""}, True),
     ],
-    ids=["lost", "empty", "empty and new", "zeros beside an older one", "too long", "torn"],
+    ids=["lost", "empty", "empty and new", "zeros", "too long", "torn", "torn, and not the first"],
 )
 def test_a_promise_that_cannot_be_read_is_never_guessed(
     tmp_path: Path, files: dict[str, str], fresh: bool
@@ -137,6 +138,14 @@ def test_a_promise_that_cannot_be_read_is_never_guessed(
         (tmp_path / name).write_text(text)
     with pytest.raises(LogError, match="nobody knows what this member promised"):
         opened(tmp_path, fresh)
+
+
+def test_a_kill_during_the_first_promise_ever_left_none(tmp_path: Path) -> None:
+    (tmp_path / "currterm.tmp").write_text("currT")
+    terms = opened(tmp_path, fresh=True)
+    assert terms.state == TermAndVote()
+    terms.save(TermAndVote(1, "n0"))
+    assert opened(tmp_path).state == TermAndVote(1, "n0")
 
 
 def test_a_checkpoint_comes_back(tmp_path: Path) -> None:
