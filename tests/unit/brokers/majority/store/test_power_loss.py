@@ -8,9 +8,14 @@ import pytest
 
 from brokers.majority.entry import EMPTY, Entry, Place
 from brokers.majority.log_port import Taken
+from brokers.majority.store import recovery
+from brokers.majority.store.entry_log import EntryLog
+from brokers.majority.store.index import EntryIndex
+from brokers.majority.store.walk import EntryWalk
+from brokers.store.files.errors import LogError
 from tests.simulation.blocks import PowerCut
 from tests.support.examples import examples
-from tests.support.majority_disk import MajorityDisk
+from tests.support.majority_disk import MajorityDisk, SegmentLog
 
 STEPS = 40
 
@@ -86,8 +91,8 @@ def bare(entries) -> list[tuple[int, int, bytes]]:
     return [(entry.index, entry.term, entry.body) for entry in entries]
 
 
-@pytest.mark.parametrize("seed", range(examples(240)))
-def test_a_loss_of_power_at_any_write_takes_only_what_was_not_flushed(seed: int) -> None:
+def lived(seed: int, *, power_lost: bool) -> None:
+    """Four lives of one log, each cut off in the middle of a write."""
     life = Life(seed)
     for _ in range(4):
         life.disk.power_in = life.draw.randrange(STEPS)
@@ -96,22 +101,44 @@ def test_a_loss_of_power_at_any_write_takes_only_what_was_not_flushed(seed: int)
                 life.step()
         except PowerCut:
             pass
-        life.disk.lose_power()
-        life.check(found_all=False)
+        if power_lost:
+            life.disk.lose_power()
+        else:
+            life.disk.open(same_boot=True)
+        life.check(found_all=not power_lost)
+
+
+@pytest.mark.parametrize("seed", range(examples(240)))
+def test_a_loss_of_power_at_any_write_takes_only_what_was_not_flushed(seed: int) -> None:
+    lived(seed, power_lost=True)
 
 
 @pytest.mark.parametrize("seed", range(examples(90)))
 def test_a_kill_at_any_write_takes_nothing_that_was_written(seed: int) -> None:
-    life = Life(1_000 + seed)
-    for _ in range(4):
-        life.disk.power_in = life.draw.randrange(STEPS)
-        try:
-            for _ in range(STEPS):
-                life.step()
-        except PowerCut:
-            pass
-        life.disk.open(same_boot=True)
-        life.check(found_all=True)
+    lived(1_000 + seed, power_lost=False)
+
+
+# (what, where, what stands there instead)
+PLANTED = [
+    ("marks are not lowered before a cut", EntryLog, "_lower_marks", lambda self, to: None),
+    ("a flush syncs nothing", SegmentLog, "flush", lambda self: self.end_offset),
+    ("checksums are not looked at", EntryWalk, "_unfit", lambda self, head, own_crc: ""),
+    ("the index is not cut", EntryIndex, "cut_from", lambda self, index: None),
+    ("the index is not compared", recovery, "_follow", lambda walk, _: (len(list(walk)), -1)),
+    ("what is flushed is not what was written", EntryLog, "flush", lambda self: self.last.index),
+]
+
+
+@pytest.mark.parametrize(
+    ("what", "where", "name", "instead"), PLANTED, ids=[row[0] for row in PLANTED]
+)
+def test_a_planted_bug_is_found(
+    what: str, where: object, name: str, instead: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(where, name, instead)
+    with pytest.raises((AssertionError, LogError)):
+        for seed in range(60):
+            lived(seed, power_lost=True)
 
 
 def test_bytes_behind_a_cut_do_not_come_back() -> None:
