@@ -318,7 +318,21 @@ def _begins_later(java: Dledger, base: Path) -> Row:
     flaws += [] if bare(own_entries(again.log)) == bare(wanted) else ["ours has other entries"]
     flaws += [] if again.log.owed is None else ["ours misses something"]
     again.close()
+    flaws += _begun_anew(java, base / "follower", wanted)
     return _row("a log that begins later", flaws, f"begins at {wanted[0].index} for both")
+
+
+def _begun_anew(java: Dledger, base: Path, sent: Sequence[Entry]) -> list[str]:
+    """A follower that begins where its leader does, inside an index file."""
+    follower = opened(base)
+    follower.terms.save(TermAndVote(1))
+    taken = [follower.log.restart_at(sent[0])]
+    taken += [follower.log.append_as_follower(entry) for entry in sent[1:]]
+    follower.log.commit(sent[-1].index)
+    follower.close()
+    _, entries = java.entries(base)
+    flaws = [] if set(taken) == {Taken.APPENDED} else [f"ours did not take all: {taken}"]
+    return flaws + ([] if bare(entries) == bare(sent) else ["Java misses what began anew"])
 
 
 def _checksums_pass_through(java: Dledger, base: Path) -> Row:
