@@ -45,7 +45,7 @@ from brokers.majority.store.layout import (
 from brokers.majority.store.marks import Marks
 from brokers.majority.store.recovery import Found
 from brokers.store.files.disk import remove_files
-from brokers.store.files.errors import DiskFull, LogError
+from brokers.store.files.errors import DiskFull, LogError, unreadable_told
 from brokers.store.log.commit_log import CommitLog
 from brokers.store.log.segments import needs_new_file
 
@@ -125,7 +125,8 @@ class EntryLog:
             if record.position != end or (count and end + record.size - begin > max_bytes):
                 break
             count, end = count + 1, end + record.size
-        data = self.data.read(begin, end - begin)
+        with unreadable_told(f"entry {first} at {begin}"):
+            data = self.data.read(begin, end - begin)
         return [_checked(data, record, begin) for record in records[:count]]
 
     def term_of(self, index: int) -> int | None:

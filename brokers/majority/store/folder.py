@@ -21,6 +21,7 @@ from brokers.majority.store.small_files import SmallFiles, TermFile
 from brokers.store.files.disk import sync_directory
 from brokers.store.files.disk_space import Spare
 from brokers.store.files.durable import StoreLock
+from brokers.store.files.errors import unreadable_told
 from brokers.store.log.commit_log import FILE_BYTES_DEFAULT, CommitLog
 
 INDEX_FILE_BYTES_DEFAULT = 5 * 1024 * 1024 * INDEX_RECORD_BYTES
@@ -73,7 +74,8 @@ class MajorityFolder:
             self._lock = StoreLock(self.root)
             undo.callback(self._lock.release)
             self._spare = Spare(self.root)
-            self._open(same_boot, undo)
+            with unreadable_told(str(self.root)):
+                self._open(same_boot, undo)
             undo.pop_all()
 
     def _open(self, same_boot: bool, undo: ExitStack) -> None:

@@ -17,7 +17,7 @@ from brokers.majority.store.layout import (
     decode_index_record,
     encode_index_record,
 )
-from brokers.store.files.errors import LogError
+from brokers.store.files.errors import LogError, unreadable_told
 from brokers.store.log.commit_log import CommitLog
 
 
@@ -103,8 +103,11 @@ class EntryIndex:
         return low
 
     def raw(self, index: int, count: int) -> bytes:
-        """The bytes of up to `count` records, fewer where a file ends."""
-        return self.log.read(index * INDEX_RECORD_BYTES, count * INDEX_RECORD_BYTES)
+        """The bytes of up to `count` records, fewer where a file ends. LogError when they cannot be
+        read.
+        """
+        with unreadable_told(f"index records from {index}"):
+            return self.log.read(index * INDEX_RECORD_BYTES, count * INDEX_RECORD_BYTES)
 
     def trim(self, first: int) -> list[Path]:
         """Files of which no record is needed when the log begins at `first`; to be removed."""

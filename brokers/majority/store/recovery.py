@@ -73,7 +73,7 @@ def recover(
     first_index, start = _start(data, index, marks)
     walk = _walk(data, start.position, start.before)
     entries, index_from = _follow(walk, index)
-    owed = _missing(walk, data, index if index_from < 0 else None, marks, same_boot)
+    owed = _missing(walk, index if index_from < 0 else None, marks, same_boot)
     if owed is not None:
         owe(owed)
     if start.position == data.min_offset:
@@ -184,7 +184,7 @@ def _follow(walk: EntryWalk, index: EntryIndex) -> tuple[int, int]:
 
 
 def _missing(
-    walk: EntryWalk, data: CommitLog, index: EntryIndex | None, marks: Marks, same_boot: bool
+    walk: EntryWalk, index: EntryIndex | None, marks: Marks, same_boot: bool
 ) -> Place | None:
     """Up to where entries were here once that are not now; None when none is known to be missing.
     `index`: as it was found, None when it was not sound itself.

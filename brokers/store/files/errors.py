@@ -6,7 +6,9 @@ not. Refuses to know: what was asked.
 
 from __future__ import annotations
 
+import contextlib
 import errno
+from collections.abc import Iterator
 
 _UNREADABLE = frozenset({errno.EIO, errno.ENODATA, errno.EBADMSG, errno.EUCLEAN})
 
@@ -28,3 +30,14 @@ def is_unreadable(error: OSError) -> bool:
     them, are damaged.
     """
     return error.errno in _UNREADABLE
+
+
+@contextlib.contextmanager
+def unreadable_told(what: str) -> Iterator[None]:
+    """An OSError that says so becomes a LogError; `what` cannot be read."""
+    try:
+        yield
+    except OSError as error:
+        if is_unreadable(error):
+            raise LogError(f"{what} cannot be read: {error.strerror or error}") from error
+        raise

@@ -244,6 +244,22 @@ def test_a_damaged_entry_is_never_served(folder: MajorityFolder, at: int) -> Non
     assert folder.log.get(0) is not None and folder.log.get(2) is not None
 
 
+@pytest.mark.parametrize("name", ["data", "index"])
+def test_what_the_disk_cannot_give_is_refused_in_one_line(
+    folder: MajorityFolder, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.pread
+
+    def bad(fd: int, count: int, at: int) -> bytes:
+        if os.readlink(f"/proc/self/fd/{fd}").split("/")[-2] == name:
+            raise OSError(errno.EIO, "bad sector")
+        return real(fd, count, at)
+
+    monkeypatch.setattr(os, "pread", bad)
+    with pytest.raises(LogError, match="cannot be read: bad sector"):
+        folder.log.get(1)
+
+
 # -- cutting
 
 

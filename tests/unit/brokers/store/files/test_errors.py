@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from brokers.store.files.errors import DiskFull, LogError, is_unreadable
+from brokers.store.files.errors import DiskFull, LogError, is_unreadable, unreadable_told
 from brokers.store.queues.query import GetStatus
 from brokers.store.store import MessageStore
 from tests.unit.brokers.store.log_samples import NOW_MS, message, small_store
@@ -147,3 +147,10 @@ def test_a_full_disk_is_a_refusal_of_the_log_that_can_be_told_from_others() -> N
 
 def test_a_sector_that_cannot_be_read_is_told_from_a_want_of_descriptors() -> None:
     assert is_unreadable(OSError(errno.EIO, "")) and not is_unreadable(OSError(errno.EMFILE, ""))
+
+
+def test_what_cannot_be_read_is_refused_in_one_line_and_all_else_goes_on() -> None:
+    with pytest.raises(LogError, match="a file cannot be read: bad"), unreadable_told("a file"):
+        raise OSError(errno.EIO, "bad sector")
+    with pytest.raises(OSError, match="descriptors"), unreadable_told("a file"):
+        raise OSError(errno.EMFILE, "descriptors")
