@@ -59,6 +59,7 @@ PLANTS = (
     "services/test_planted_service_bugs.py",
     "acting/test_planted_acting_bugs.py",
     "majority/test_planted_majority_bugs.py",
+    "majority/test_planted_majority_scenarios.py",
 )
 
 

@@ -23,6 +23,7 @@ class Faults:
             "cut_one_way": self._cut_one_way,
             "isolate": self._isolate,
             "isolate_leader": self._isolate_leader,
+            "depose": self._depose,
             "mend": self._mend,
             "lossy": self._lossy,
             "slow_net": self._slow_net,
@@ -89,13 +90,22 @@ class Faults:
     def _isolate_leader(self) -> bool:
         return self._away(self._leader())
 
+    def _depose(self) -> bool:
+        """A leader is alone for as long as it takes to elect another one."""
+        one = self._leader()
+        if not one.leads:
+            return False
+        self._away(one)
+        self._world.after(2_600, self._mend)
+        return True
+
     def _mend(self) -> bool:
         cuts = bool(self._group.links.cuts)
         self._group.links.cuts.clear()
         return cuts
 
     def _lossy(self) -> bool:
-        self._group.links.loss = self._world.chance.choice([0, 0, 10, 30])
+        self._group.links.loss = self._world.chance.choice([0, 5, 20])
         return True
 
     def _slow_net(self) -> bool:
@@ -103,7 +113,7 @@ class Faults:
         return True
 
     def _doubles(self) -> bool:
-        self._group.links.doubles = self._world.chance.choice([0, 5, 20])
+        self._group.links.doubles = self._world.chance.choice([0, 2, 8])
         return True
 
     # -- processes -------------------------------------------------------------------------------

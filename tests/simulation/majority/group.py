@@ -37,6 +37,7 @@ class Shape:
     window_entries: int = 1_000
     window_bytes: int = 8 << 20
     preferred: tuple[str, ...] = ()
+    late: bool = False
 
 
 def shape_of(world: World) -> Shape:
@@ -61,6 +62,8 @@ class Group:
     def __init__(self, world: World, shape: Shape) -> None:
         self.world, self.shape = world, shape
         self.links = Links(world)
+        if shape.late:
+            self.links.slow_ms, self.links.doubles = 300, 2
         self.promises = Promises(self)
         names = tuple(f"m{number}" for number in range(shape.members))
         self.replicas = [self._make(name, names, at) for at, name in enumerate(names)]
@@ -80,7 +83,7 @@ class Group:
         log = SimulatedLog(0, 7 * at)
         if shape.base is not None:
             log.begin_with(Entry(shape.base, 0, 0, b"first"))
-        return Replica(self, config, log, plain=at < shape.plain)
+        return Replica(self, config, log, plain=at < shape.plain, old=at == 0 < shape.plain)
 
     def start(self) -> None:
         for replica in self.replicas:

@@ -72,7 +72,7 @@ def request_over(world: World, request: Request, plain: bool, binary: bool) -> R
     return request
 
 
-def response_over(world: World, code: int, response: Response, plain: bool) -> Response:
+def response_over(world: World, code: int, response: Response, plain: bool, old: bool) -> Response:
     """As it arrives; an old member leaves out how many entries it took."""
     if plain and isinstance(response, PushResponse):
         response = structs.replace(
@@ -80,7 +80,7 @@ def response_over(world: World, code: int, response: Response, plain: bool) -> R
             end_term=None,
             conflict=None,
             takes_binary=False,
-            count=0 if world.one_in(4) else response.count,
+            count=0 if old else response.count,
         )
     if plain and isinstance(response, HeartBeatResponse):
         response = structs.replace(response, end=None)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from tests.simulation.world import World
 
 NETWORK = {
-    "cut_pair": 3, "cut_one_way": 3, "isolate": 2, "isolate_leader": 3, "mend": 6, "lossy": 2,
-    "slow_net": 2, "doubles": 2,
+    "cut_pair": 3, "cut_one_way": 3, "isolate": 2, "isolate_leader": 3, "depose": 2, "mend": 6,
+    "lossy": 2, "slow_net": 2, "doubles": 2,
 }  # fmt: skip
 LIVES = {
     "kill": 3, "kill_leader": 3, "kill_between": 3, "stop": 1, "start": 2, "all_lose_power": 1,

@@ -4,7 +4,8 @@ Responsible for: looking, after every effect that matters and in the end. Refuse
 anything came about; it moves nothing.
 
 A broken promise begins with its name: `two leaders`, `led twice`, `committed changed`,
-`committed cut`, `committed beyond`, `leader lacks`, `acknowledged lost`, `order`, `logs differ`,
+`committed back`, `committed beyond`, `committed alone`,
+`counted`, `leader lacks`, `acknowledged lost`, `order`, `logs differ`,
 `never answered`, `late`, `window`, `left`, `not whole`, `restless`.
 """
 
@@ -92,6 +93,7 @@ class Promises:
         if told <= before:
             self._break(f"committed back: {replica.name} {told} after {before}")
         self._committed[key] = told
+        self._counted_well(replica, told)
         for index in range(max(before + 1, log.first_index), told + 1):
             entry = identity(log.entries[index - log.base])
             if self.chosen.setdefault(index, entry) != entry:
@@ -99,6 +101,25 @@ class Promises:
                     f"committed changed: {index} at {replica.name} is {entry}, was "
                     f"{self.chosen[index]}"
                 )
+
+    def _counted_well(self, replica: Replica, told: int) -> None:
+        """What a leader commits is of its own term, and a majority has written it."""
+        core, log = replica.core, replica.log
+        if core is None or core.standing.role is not Role.LEADER or told in self.chosen:
+            return
+        entry = log.entries[told - log.base]
+        if entry.term != core.standing.term:
+            self._break(f"counted: {replica.name} in {core.standing.term} commits {entry}")
+        having = [one for one in self._group.replicas if self._has(one, entry)]
+        if len(having) < self._group.majority:
+            self._break(f"committed alone: {replica.name} {entry}, {len(having)} have it")
+
+    def _has(self, replica: Replica, entry: Entry) -> bool:
+        log = replica.log
+        if log.owed is not None and log.owed.index >= entry.index:
+            return True
+        at = entry.index - log.base
+        return 0 <= at < len(log.entries) and identity(log.entries[at]) == identity(entry)
 
     def left(self, replica: Replica, reason: str) -> None:
         self._break(f"left: {replica.name}: {reason}")
@@ -204,4 +225,4 @@ class Promises:
                 continue
             if int(rest) <= last.get(name, 0):
                 self._break(f"order: {name}-{rest} at {index} behind {name}-{last[name]}")
-            last[name] = int(rest)
+            last |= {name: int(rest)}

@@ -50,11 +50,16 @@ class PowerLost(Exception):
 
 
 class Replica:
-    """`plain`: others hear no more of it than of Java's, and it of them. `life` counts starts."""
+    """`plain`: others hear no more of it than of Java's, and it of them; `old`: nor how many
+    entries it took. `life` counts starts.
+    """
 
-    def __init__(self, group: Group, config: QuorumConfig, log: SimulatedLog, plain: bool) -> None:
+    def __init__(
+        self, group: Group, config: QuorumConfig, log: SimulatedLog, plain: bool, old: bool
+    ) -> None:
         self.group, self.config, self.plain = group, config, plain
         self.name = config.self_id
+        self.old = old
         self.log, self.terms = log, SimulatedTerms()
         self.core: QuorumCore | None = None
         self.life = 0
@@ -222,7 +227,7 @@ class Replica:
                 self.hear(lambda core: core.answered(token, answer, world.now_ms))
 
         def answer(response: Response) -> None:
-            over = response_over(world, code, response, plain)
+            over = response_over(world, code, response, plain, target.old)
             group.links.carry(target.name, self.name, lambda: hear(over))
 
         group.links.carry(self.name, target.name, lambda: target.asked(request, answer))

@@ -84,6 +84,8 @@ def settle(world: World, group: Group) -> None:
     if why is not None:
         raise InvariantBroken(f"not whole after {WHOLE_MS} ms: {why}")
     world.count("heal_ms", world.now_ms - heal_ms)
+    if world.one_in(3):
+        _come_back_empty(world, group)
     _until(world, group, world.now_ms + 500)
     promises.calm_since_ms = world.now_ms
     sent, elections = world.counts["message.sent"], promises.elections
@@ -92,7 +94,8 @@ def settle(world: World, group: Group) -> None:
     if sent > IDLE_PER_S_MAX * (len(group.replicas) - 1) * CALM_MS / 1_000:
         raise InvariantBroken(f"restless: {sent} messages in {CALM_MS} ms without work")
     acknowledged = world.counts["acknowledged"]
-    away = [one for one in group.replicas if not one.leads][: len(group.replicas) - group.majority]
+    followers = [one for one in group.replicas if not one.leads]
+    away = world.chance.sample(followers, len(group.replicas) - group.majority)
     for one in away:
         one.stop(power=False)
     for client in group.clients:
@@ -109,6 +112,22 @@ def settle(world: World, group: Group) -> None:
         raise InvariantBroken(f"not whole after the last appends: {why}")
     promises.final()
     world.count("world.settled")
+
+
+def _come_back_empty(world: World, group: Group) -> None:
+    """A follower loses everything while nobody writes: it gets it back without any traffic."""
+    followers = [one for one in group.replicas if not one.leads]
+    if not followers or any(one.log.owed for one in group.replicas):
+        return
+    one = world.chance.choice(followers)
+    one.stop(power=True)
+    one.log.wipe()
+    one.start()
+    world.count("world.wiped_idle")
+    _until(world, group, world.now_ms + WHOLE_MS, lambda: group.promises.whole() is None)
+    why = group.promises.whole()
+    if why is not None:
+        raise InvariantBroken(f"not whole after {one.name} came back empty: {why}")
 
 
 def _until(
