@@ -97,7 +97,7 @@ NOT_FOR = {
     "brokers/ha": ("brokers", "brokers/store", "brokers/store/queues", "brokers/store/recovery"),
     # What members say, and what follows from it: of all that lies below, only the errors of a disk.
     "brokers/majority/wire": REPLICATION | {"brokers/store/files"},
-    "brokers/majority/quorum": REPLICATION | {"brokers/remoting"},
+    "brokers/majority/quorum": REPLICATION | {"brokers/remoting", "brokers/majority/store"},
     "brokers/replica": ("brokers", "brokers/store/queues", "brokers/store/recovery"),
     "brokers/majority/store": (
         "brokers",

@@ -41,7 +41,7 @@ def pushes(draw: Any) -> PushRequest:
         body = draw(BODIES)
         crc = draw(st.sampled_from([0, body_crc(body)]))
         entries.append(
-            Entry(first + at, term + at, draw(st.integers(0, 1 << 62)), body, body_crc=crc)
+            Entry(first + at, term + at, draw(st.integers(0, 1 << 61)), body, body_crc=crc)
         )
     return PushRequest(
         group=draw(NAMES), remote_id=draw(NAMES), local_id=draw(NAMES), leader_id=draw(NAMES),
