@@ -28,6 +28,7 @@ OTHERS = (
     "report.follower_disk",
     "report.push_unreadable",
     "world.settled",
+    "world.weak",
     "world.wiped_idle",
 )
 

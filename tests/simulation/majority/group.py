@@ -40,8 +40,8 @@ class Shape:
     late: bool = False
 
 
-def shape_of(world: World) -> Shape:
-    """By chance."""
+def shape_of(world: World, *, loses_power: bool) -> Shape:
+    """By chance. The weaker level only where no power is lost: there it promises as much."""
     members = world.chance.choice([3, 3, 3, 3, 5, 5, 1])
     return Shape(
         members,
@@ -49,7 +49,7 @@ def shape_of(world: World) -> Shape:
         world.chance.choice([0, 0, 1, 2]) if members > 1 else 0,
         world.chance.choice([None, None, (1 << 31) - 20]),
         world.chance.choice([(True,), (True, False), (False,)]),
-        False,
+        not loses_power and world.seed % 2 == 0,
         world.chance.choice([4, 50, 1_000]),
         world.chance.choice([400, 8 << 20]),
         world.chance.choice([(), (), ("m2",)]),

@@ -24,7 +24,7 @@ if __package__ in (None, ""):  # started as a file: the root of the project come
 from tests.simulation.majority.coverage import missing
 from tests.simulation.majority.faults import Faults
 from tests.simulation.majority.group import Group, Shape, shape_of
-from tests.simulation.majority.mixes import MIXES, Mix, mix_of
+from tests.simulation.majority.mixes import DISKS, LIVES, MIXES, Mix, mix_of
 from tests.simulation.seeds import Series, total
 from tests.simulation.world import InvariantBroken, World
 
@@ -41,7 +41,9 @@ def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None) 
     """One world: faults for a while, then none, and everything must be whole. Raises
     InvariantBroken.
     """
-    mix, shape = mix or mix_of(world), shape or shape_of(world)
+    mix = mix or mix_of(world)
+    shape = shape or shape_of(world, loses_power=bool(set(mix.weights) & set(LIVES | DISKS)))
+    world.count("world.weak", shape.weak)
     world.note(f"{shape} {mix}")
     group = Group(world, shape)
     try:

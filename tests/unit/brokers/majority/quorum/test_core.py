@@ -1,5 +1,5 @@
-"""Three members with logs in real files (`brokers.majority.quorum.core`), every message in its bytes
-on the way.
+"""Three members with logs in real files (`brokers.majority.quorum.core`), every message in its
+bytes on the way.
 """
 
 from __future__ import annotations
