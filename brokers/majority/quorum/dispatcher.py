@@ -44,6 +44,8 @@ class Dispatcher:
         self.larger_term = member.standing.term
         self.last_code: int = Code.SUCCESS
         self._member = member
+        self._term = member.standing.term
+        self._ended = False
         self._session = 0
         self._search = Search()
         self._truncate_at = NONE
@@ -60,6 +62,8 @@ class Dispatcher:
 
     def pump(self, now_ms: int) -> None:
         """Whatever is due. Called whenever something may have changed, and with every tick."""
+        if self._ended:
+            return
         if self.mode is Mode.APPEND:
             # Also while it waits, and when the window is full: nothing stops this timer.
             self._look_at_the_oldest(now_ms)
@@ -74,6 +78,11 @@ class Dispatcher:
             # Its own bytes are damaged here: the others may go on, and a reader says so.
             self._member.report("push_unreadable", peer=self.peer, reason=str(error))
             self.compare(now_ms, self._member.config.retry_pause_ms)
+
+    def end(self) -> None:
+        """Its leader leads no more: no answer makes it say another word."""
+        self._ended = True
+        self._session += 1
 
     def compare(self, now_ms: int, pause_ms: int = 0) -> None:
         """Nothing is known of the follower any more: a new session begins."""
@@ -269,7 +278,7 @@ class Dispatcher:
         self._last_push_ms = now_ms
         request = PushRequest(
             group=member.config.group, remote_id=self.peer, local_id=member.config.self_id,
-            leader_id=member.config.self_id, term=member.standing.term, type=kind,
+            leader_id=member.config.self_id, term=self._term, type=kind,
             commit_index=member.committed, entries=entries, previous=previous, counts_current=True,
         )  # fmt: skip
         member.ask(self.peer, request, then, self._takes_binary and bool(entries))

@@ -102,6 +102,8 @@ class Leadership:
 
     def end(self) -> None:
         """It leads no more: what was not committed may still be, by another leader."""
+        for dispatcher in self.dispatchers.values():
+            dispatcher.end()
         for waiter in self.waiters.all():
             self._done(waiter, Code.TERM_CHANGED)
 

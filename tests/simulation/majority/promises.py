@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from brokers.majority.entry import NONE, Entry
-from brokers.majority.quorum.effects import AppendDone
+from brokers.majority.quorum.effects import AppendDone, Report
 from brokers.majority.quorum.standing import Role, Standing
 from brokers.majority.wire.codes import Code
 from tests.simulation.world import InvariantBroken
@@ -123,6 +123,11 @@ class Promises:
 
     def left(self, replica: Replica, reason: str) -> None:
         self._break(f"left: {replica.name}: {reason}")
+
+    def reported(self, replica: Replica, report: Report) -> None:
+        """A leader's word in a term that another one leads is nobody's."""
+        if report.kind == "two_leaders":
+            self._break(f"two leaders: {replica.name} heard {report.fields}")
 
     def stopped(self, replica: Replica) -> None:
         """Nobody waits for it any more."""

@@ -182,6 +182,7 @@ class Replica:
                 group.promises.left(self, effect.reason)
             case Report():
                 group.world.count(f"report.{effect.kind}")
+                group.promises.reported(self, effect)
         return None
 
     def _append(self, effect: AppendAsLeader) -> Code | None:

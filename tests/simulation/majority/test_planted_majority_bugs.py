@@ -409,6 +409,12 @@ def commits_are_sent_without_a_pause(patch: Patch) -> None:
 # -- rules of ours ---------------------------------------------------------------------------------
 
 
+def a_deposed_leader_speaks_in_the_new_term(patch: Patch) -> None:
+    patch.setattr(Dispatcher, "end", nothing)
+    term = property(lambda self: self._member.standing.term, nothing)
+    patch.setattr(Dispatcher, "_term", term, raising=False)
+
+
 def a_vote_is_not_saved(patch: Patch) -> None:
     stand = Member.stand
 

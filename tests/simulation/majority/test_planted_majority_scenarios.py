@@ -172,6 +172,15 @@ def an_answer_comes_from_before_a_comparison() -> None:
     assert member.core.committed == 1
 
 
+def a_late_answer_comes_to_a_deposed_leader() -> None:
+    member = leader()
+    (compare,) = member.pushes()
+    member.vote("m2", 9, Place(9, 9))
+    member.sent.clear()
+    answer(member, compare)
+    assert not member.pushes()
+
+
 def older_entries_are_on_a_majority() -> None:
     member = leader()
     (compare,) = member.pushes()
@@ -221,6 +230,9 @@ SCENARIOS: Mapping[str, tuple[Callable[[Patch], None], Callable[[], None]]] = {
         bugs.a_first_push_of_a_term_is_not_missed, the_first_push_of_a_term_is_lost,
     ),
     "14.3 a larger term": (bugs.a_larger_term_is_passed_over, somebody_has_a_larger_term),
+    "S1 a deposed leader speaks": (
+        bugs.a_deposed_leader_speaks_in_the_new_term, a_late_answer_comes_to_a_deposed_leader,
+    ),
     "S12 an earlier session counts": (
         bugs.answers_of_an_earlier_session_count, an_answer_comes_from_before_a_comparison,
     ),

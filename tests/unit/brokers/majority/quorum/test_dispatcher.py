@@ -365,3 +365,19 @@ def test_entries_go_in_binary_to_who_takes_them() -> None:
     answer(member, sent, takes_binary=True)
     (sent,) = member.pushes()
     assert sent.binary
+
+
+@pytest.mark.parametrize("how", ["vote", "heartbeat", "silence"])
+def test_a_late_answer_makes_no_leader_of_one_that_leads_no_more(how: str) -> None:
+    """Its pushes would have the new term, and name a leader that nobody elected."""
+    member = leader(0)
+    (compare,) = member.pushes("m1")
+    if how == "vote":
+        member.vote("m2", 9, Place(9, 9))
+    elif how == "heartbeat":
+        member.heartbeat("m2", 9)
+    else:
+        member.pass_time(6_050)
+    member.sent.clear()
+    answer(member, compare)
+    assert not member.pushes("m1") and not member.pushes("m2")
