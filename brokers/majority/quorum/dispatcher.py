@@ -55,6 +55,7 @@ class Dispatcher:
         self._wait_until_ms = now_ms
         self._last_push_ms = now_ms
         self._takes_binary = False
+        self._conflict_at = NONE
 
     @property
     def unanswered_bytes(self) -> int:
@@ -230,12 +231,20 @@ class Dispatcher:
                 self._taken(sent, answer)
                 self.pump(now_ms)
             elif answer.code in _ASKS_TO_COMPARE:
-                self.compare(now_ms)
+                self._conflict(sent.first, now_ms)
                 self.pump(now_ms)
             elif sent in self._window:
                 self._again_from_match(now_ms + self._pause_for(answer.code))
 
         return hear
+
+    def _conflict(self, first: int, now_ms: int) -> None:
+        """At once; the second time at the same place after a pause: a follower of Java says so for
+        a full disk, and for a term that it is not in yet.
+        """
+        again = first == self._conflict_at
+        self._conflict_at = first
+        self.compare(now_ms, self._member.config.retry_pause_ms if again else 0)
 
     def _taken(self, sent: Sent, answer: PushResponse) -> None:
         """Old peers leave out how many they took; then their end says it."""

@@ -367,6 +367,23 @@ def test_entries_go_in_binary_to_who_takes_them() -> None:
     assert sent.binary
 
 
+def test_a_follower_that_refuses_what_it_agreed_to_is_not_asked_without_a_pause() -> None:
+    """Java's says conflict for a full disk too."""
+    member = appending()
+    member.append("t", b"a")
+    (sent,) = member.pushes()
+    answer(member, sent, Code.INCONSISTENT_STATE, end_index=1)
+    (compare,) = member.pushes()
+    answer(member, compare, Code.INCONSISTENT_STATE, end_index=1)
+    (compare,) = member.pushes()
+    answer(member, compare)
+    (sent,) = member.pushes()
+    answer(member, sent, Code.INCONSISTENT_STATE, end_index=1)
+    assert not member.pushes()
+    member.tick(500)
+    assert [said(one)[0] for one in member.pushes()] == [COMPARE]
+
+
 @pytest.mark.parametrize("how", ["vote", "heartbeat", "silence"])
 def test_a_late_answer_makes_no_leader_of_one_that_leads_no_more(how: str) -> None:
     """Its pushes would have the new term, and name a leader that nobody elected."""
