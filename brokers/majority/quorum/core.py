@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from brokers.majority.log_port import MajorityLog, Taken, TermAndVote
-from brokers.majority.quorum import heartbeats, transfer, votes
+from brokers.majority.quorum import heartbeats, votes
 from brokers.majority.quorum.candidacy import Candidacy
 from brokers.majority.quorum.commit import droppable
 from brokers.majority.quorum.config import Durability, QuorumConfig
@@ -26,11 +26,11 @@ from brokers.majority.quorum.effects import (
     NewEntry,
     RoleChanged,
 )
+from brokers.majority.quorum.handing_over import HandingOver
 from brokers.majority.quorum.handler import Handler
 from brokers.majority.quorum.leadership import Leadership
 from brokers.majority.quorum.member import Member
 from brokers.majority.quorum.standing import Role, Standing
-from brokers.majority.quorum.transfer import Handover, Taking
 from brokers.majority.wire.codes import Code, VoteResult
 from brokers.majority.wire.messages import (
     HeartBeatRequest,
@@ -40,7 +40,6 @@ from brokers.majority.wire.messages import (
     Request,
     Response,
     TransferRequest,
-    TransferResponse,
     VoteRequest,
     VoteResponse,
 )
@@ -67,12 +66,9 @@ class QuorumCore:
         self._handler: Handler | None = None
         self._candidacy: Candidacy | None = Candidacy(self._member, now_ms, saved.term)
         self._heard_ms = now_ms
-        self._handover: Handover | None = None
-        self._taking: Taking | None = None
+        self._handing = HandingOver(self._member, now_ms)
         self._flushing = False
         self._flushed_ms = now_ms
-        self._preferred_ms = now_ms + config.preferred_check_ms
-        self._preferred_pause_ms = config.preferred_check_ms
 
     # -- what others may know ---------------------------------------------------------------------
 
@@ -114,7 +110,7 @@ class QuorumCore:
         leading = self._leadership
         if leading is None or self.left is not None:
             return Code.NOT_LEADER
-        if self._handover is not None:
+        if self._handing.leads:
             return Code.LEADER_TRANSFERRING
         if len(leading.waiters) > self.config.pending_max:
             return Code.LEADER_PENDING_FULL
@@ -196,8 +192,7 @@ class QuorumCore:
                 self._become_candidate(now_ms, self.standing.term)
         if self._leadership is not None:
             self._tick_leader(self._leadership, now_ms)
-        if self._taking is not None:
-            self._tick_taking(self._taking, now_ms)
+        self._take_over_if_due(now_ms)
         if self._candidacy is not None:
             self._candidacy.tick(now_ms)
         return self._settle(now_ms)
@@ -324,124 +319,32 @@ class QuorumCore:
         own = self.config.self_id
         self._end_role()
         self._member.stand(Role.LEADER, self.standing.term, own, own)
-        self._preferred_ms = now_ms + self.config.preferred_check_ms
+        self._handing.begin_to_lead(now_ms)
         self._member.emit(RoleChanged(self.standing))
         self._leadership = Leadership(self._member, now_ms)
         self._leadership.tick(now_ms)
 
     def _tick_leader(self, leading: Leadership, now_ms: int) -> None:
         leading.tick(now_ms)
-        handover = self._handover
-        if handover is not None and now_ms >= handover.until_ms:
-            self._handed_over(Code.TIMEOUT)
         if not leading.pulse.has_majority(now_ms) or leading.pulse.contradicted or leading.failed:
             self._become_candidate(now_ms, self.standing.term)
-        elif now_ms >= self._preferred_ms:
-            self._preferred_ms = now_ms + self._preferred_pause_ms
-            self._prefer_another(leading, now_ms)
+        self._handing.tick_leader(leading, now_ms)
 
     # -- handing over --------------------------------------------------------------------------
 
     def _transfer(
         self, token: object, request: TransferRequest, wrong: Code | None, now_ms: int
     ) -> None:
-        own = self.config.self_id
-        if wrong is None and request.transfer_id == own:
-            wrong = self._hand_over(token, request.transferee_id or "", request.term, now_ms)
-        elif wrong is None and request.transferee_id == own:
-            wrong = self._take_over(token, request, now_ms)
-        elif wrong is None:
-            wrong = Code.UNEXPECTED_ARGUMENT
+        if wrong is None:
+            wrong = self._handing.request(token, request, self._leadership, now_ms)
         if wrong is not None:
-            self._answer_transfer(token, wrong)
+            self._handing.answer(token, wrong)
+        self._take_over_if_due(now_ms)
 
-    def _answer_transfer(self, token: object, code: Code) -> None:
-        answer = TransferResponse(
-            group=self.config.group, local_id=self.config.self_id, code=code,
-            leader_id=self.standing.leader_id, term=self.standing.term,
-        )  # fmt: skip
-        self._member.emit(Answer(token, answer))
-
-    def _hand_over(self, token: object, transferee: str, term: int, now_ms: int) -> Code | None:
-        member, leading = self._member, self._leadership
-        lag = None if leading is None else leading.lag_of(transferee)
-        refused = transfer.refusal(
-            self.config, self.standing, term, transferee, lag, self._handover
-        )
-        if refused is not None:
-            return refused
-        handover = Handover(token, transferee, term, now_ms + self.config.call_ms)
-        self._handover = handover
-        own = self.config.self_id
-        request = TransferRequest(
-            group=self.config.group, remote_id=transferee, local_id=own, leader_id=own, term=term,
-            transfer_id=own, transferee_id=transferee, ledger_index=member.log.last.index,
-        )  # fmt: skip
-
-        def hear(answer: Response | None, now_ms: int) -> None:
-            if self._handover is handover:
-                code = answer.code if isinstance(answer, TransferResponse) else Code.NETWORK_ERROR
-                self._handed_over(code)
-
-        member.ask(transferee, request, hear)
-        return None
-
-    def _handed_over(self, code: int) -> None:
-        """Done or undone: a leader that still leads takes appends again."""
-        handover, self._handover = self._handover, None
-        assert handover is not None
-        known = Code(code) if code in set(Code) else Code.UNKNOWN
-        if known is not Code.SUCCESS:
-            longest = self.config.preferred_pause_max_ms
-            self._preferred_pause_ms = min(2 * self._preferred_pause_ms, longest)
-            self._member.report("handover_failed", transferee=handover.transferee, code=code)
-        else:
-            self._preferred_pause_ms = self.config.preferred_check_ms
-        if handover.token is not None:
-            self._answer_transfer(handover.token, known)
-
-    def _prefer_another(self, leading: Leadership, now_ms: int) -> None:
-        if self._handover is not None:
-            return
-        alive = [one for one in self.config.peers if leading.pulse.is_alive(one, now_ms)]
-        best = transfer.best_preferred(self.config, alive, leading.lag_of)
-        if best is not None:
-            self._hand_over(None, best, self.standing.term, now_ms)
-
-    def _take_over(self, token: object, request: TransferRequest, now_ms: int) -> Code | None:
-        if request.term != self.standing.term:
-            return Code.INCONSISTENT_TERM
-        if self.standing.role is not Role.FOLLOWER or request.local_id != self.standing.leader_id:
-            return Code.INCONSISTENT_LEADER
-        if self._taking is not None:
-            return Code.LEADER_TRANSFERRING
-        until_ms = now_ms + self.config.transfer_wait_ms
-        self._taking = Taking(token, request, request.term + 1, request.ledger_index, until_ms)
-        self._tick_taking(self._taking, now_ms)
-        return None
-
-    def _tick_taking(self, taking: Taking, now_ms: int) -> None:
-        if taking.stands:
-            return
-        if self.standing.role is not Role.FOLLOWER or self.standing.term != taking.request.term:
-            self._taken_over(Code.TAKE_LEADERSHIP_FAILED)
-        elif self._member.log.last.index >= taking.index:
-            self._become_candidate(now_ms, taking.target_term, raises=True, taking=True)
-            self._taking = Taking(
-                taking.token,
-                taking.request,
-                taking.target_term,
-                taking.index,
-                taking.until_ms,
-                True,
-            )
-        elif now_ms >= taking.until_ms:
-            self._taken_over(Code.TAKE_LEADERSHIP_FAILED)
-
-    def _taken_over(self, code: Code) -> None:
-        taking, self._taking = self._taking, None
-        assert taking is not None
-        self._answer_transfer(taking.token, code)
+    def _take_over_if_due(self, now_ms: int) -> None:
+        term = self._handing.stands_now(now_ms)
+        if term is not None:
+            self._become_candidate(now_ms, term, raises=True, taking=True)
 
     # -- after every input ---------------------------------------------------------------------
 
@@ -458,11 +361,7 @@ class QuorumCore:
                 leading.settle(now_ms)
         if self._handler is not None:
             self._handler.flushed()
-        taking = self._taking
-        if taking is not None and taking.stands:
-            code = taking.answer(self.standing)
-            if code is not None:
-                self._taken_over(code)
+        self._handing.settle()
         self._flush_if_due(now_ms)
         self._leave_if_asked()
         return self._member.take_effects()
@@ -493,5 +392,5 @@ class QuorumCore:
         standing = self.standing
         self._member.stand(Role.CANDIDATE, standing.term, standing.voted_for, None)
         self._end_role()
-        self._taking = None
+        self._handing.leave()
         self._member.emit(RoleChanged(self.standing))

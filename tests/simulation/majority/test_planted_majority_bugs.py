@@ -18,6 +18,7 @@ from brokers.majority.quorum import candidacy, commit, handler, leadership
 from brokers.majority.quorum.core import QuorumCore
 from brokers.majority.quorum.dispatcher import Dispatcher, Mode
 from brokers.majority.quorum.effects import Commit, SaveTerm, TruncateFrom
+from brokers.majority.quorum.handing_over import HandingOver
 from brokers.majority.quorum.handler import Handler
 from brokers.majority.quorum.leadership import Leadership
 from brokers.majority.quorum.member import Member
@@ -473,7 +474,7 @@ def a_larger_term_is_passed_over(patch: Patch) -> None:
 
 
 def a_handover_is_never_undone(patch: Patch) -> None:
-    patch.setattr(QuorumCore, "_handed_over", nothing)
+    patch.setattr(HandingOver, "_handed_over", nothing)
 
 
 def a_vote_counts_twice(patch: Patch) -> None:

@@ -1,4 +1,6 @@
-"""Handing over and taking over, and rounds of a candidate (PROTOCOL 10.9)."""
+"""Handing over and taking over (`brokers.majority.quorum.handing_over`), and rounds of a candidate
+(PROTOCOL 10.9).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ import pytest
 from brokers.majority.entry import Place
 from brokers.majority.quorum.candidacy import Candidacy
 from brokers.majority.quorum.config import QuorumConfig
+from brokers.majority.quorum.handing_over import HandingOver
 from brokers.majority.quorum.member import Member
 from brokers.majority.quorum.standing import Role, Standing
 from brokers.majority.quorum.transfer import Handover, Taking, best_preferred, refusal
@@ -269,7 +272,7 @@ def test_answers_to_an_earlier_round_count_no_more() -> None:
     for sent in first:
         member.answer(sent, VoteResponse(group=GROUP, term=5, result=VoteResult.ACCEPT))
     assert member.core.standing.role is Role.CANDIDATE
-    assert Candidacy.__doc__ and Member.__doc__
+    assert Candidacy.__doc__ and Member.__doc__ and HandingOver.__doc__
 
 
 def test_who_has_a_priority_pauses_by_its_rank() -> None:
