@@ -193,6 +193,8 @@ class Promises:
         leader = leaders[0]
         term = leader.core.standing.term if leader.core is not None else NONE
         for one in group.replicas:
+            if group.world.now_ms < one.paused_until_ms:
+                return f"{one.name} stands still"
             if one.core is None or one.core.standing.term != term:
                 return f"{one.name} is not in term {term}"
             if one.log.last != leader.log.last:
