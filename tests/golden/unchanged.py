@@ -22,6 +22,7 @@ WORLDS = {
     "tests.simulation.run": (1, 2, 3, 4, 5, 6),
     "tests.simulation.control.run": (1, 2, 3),
     "tests.simulation.store.run": (1, 2, 3),
+    "tests.simulation.majority.run": (1, 2, 3),
 }
 NOT_DATA = frozenset({".py", ".pyc", ".md"})
 

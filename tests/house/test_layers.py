@@ -32,6 +32,8 @@ LEVELS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("brokers/ha",),
         ("brokers/replica",),
         ("brokers/replica/fixed",),
+        ("brokers/majority/wire",),
+        ("brokers/majority/quorum",),
         ("brokers/service/tables", "brokers/service/role", "brokers/service/filters"),
         ("brokers/service/statistics",),
         ("brokers/service/clients",),
@@ -75,11 +77,27 @@ LEVELS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("infra/doctor", "infra/demo"),
     ),
 }
+REPLICATION = frozenset(
+    {
+        "brokers",
+        "brokers/store",
+        "brokers/store/log",
+        "brokers/store/index",
+        "brokers/store/queues",
+        "brokers/store/recovery",
+        "brokers/ha",
+        "brokers/replica",
+        "brokers/replica/fixed",
+    }
+)
 # Within its package a folder may know less than what lies below it.
 NOT_FOR = {
     "processors/log": ("processors/liveness",),
     # A log has no role, and replication no clients.
     "brokers/ha": ("brokers", "brokers/store", "brokers/store/queues", "brokers/store/recovery"),
+    # What members say, and what follows from it: of all that lies below, only the errors of a disk.
+    "brokers/majority/wire": REPLICATION | {"brokers/store/files"},
+    "brokers/majority/quorum": REPLICATION | {"brokers/remoting", "brokers/majority/store"},
     "brokers/replica": ("brokers", "brokers/store/queues", "brokers/store/recovery"),
     "brokers/majority/store": (
         "brokers",

@@ -40,6 +40,8 @@ DRIVEN = {
     "brokers.membership.controller_messages": "role_notice",
     "brokers.process.broker": "BrokerProcess",
     "brokers.acting.core": "ActingCore",
+    "brokers.majority.quorum.core": "QuorumCore",
+    "brokers.majority.wire.json_bodies": "decode_request",
     "brokers.acting.escape": "Escape",
     "brokers.acting.lock_quorum": "LockQuorum",
     "brokers.acting.reverse_sync": "decide",
@@ -56,6 +58,8 @@ PLANTS = (
     "store/test_planted_bugs_around_the_log.py",
     "services/test_planted_service_bugs.py",
     "acting/test_planted_acting_bugs.py",
+    "majority/test_planted_majority_bugs.py",
+    "majority/test_planted_majority_scenarios.py",
 )
 
 
@@ -137,7 +141,13 @@ def _only_reads(name: str) -> None:
             assert node.func.attr not in MOVING, f"{name}:{node.lineno} calls {node.func.attr}"
 
 
-CHECKERS = ("checkers.py", "control/promises.py", "control/calls.py", "control/hearing.py")
+CHECKERS = (
+    "checkers.py",
+    "majority/promises.py",
+    "control/promises.py",
+    "control/calls.py",
+    "control/hearing.py",
+)
 MOVING = frozenset(
     {
         "step",
@@ -180,6 +190,7 @@ def test_the_simulation_reads_no_clock_and_no_chance_but_its_own() -> None:
         "services/member.py": {"asyncio"},
         "services/links.py": {"os"},
         "services/run.py": {"random"},
+        "majority/test_majority_worlds.py": {"os"},
         "acting/network.py": {"random"},
         "acting/world.py": {"random"},
         "services/test_service_worlds.py": {"os"},

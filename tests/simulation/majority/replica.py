@@ -1,0 +1,268 @@
+"""One replica: the product's core, a log and a file of terms in memory, and a shell between them.
+
+Responsible for: carrying out effects in their order, calls and answers, ticks, lives and deaths,
+the time that a flush takes. Refuses to know: rules.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from brokers.majority.log_port import Taken
+from brokers.majority.quorum.config import QuorumConfig
+from brokers.majority.quorum.core import QuorumCore
+from brokers.majority.quorum.effects import (
+    Answer,
+    AppendAsFollower,
+    AppendAsLeader,
+    AppendDone,
+    Commit,
+    Effect,
+    Flush,
+    LeaderReady,
+    LeaveGroup,
+    NewEntry,
+    Report,
+    RestartAt,
+    RoleChanged,
+    SaveTerm,
+    Send,
+    TruncateFrom,
+)
+from brokers.majority.wire import json_bodies
+from brokers.majority.wire.codes import Code
+from brokers.majority.wire.messages import Request, Response
+from brokers.store.files.errors import DiskFull
+from tests.simulation.majority.links import CALL_MS, request_over, response_over
+from tests.simulation.majority.sim_log import SimulatedLog, SimulatedTerms
+
+if TYPE_CHECKING:
+    from tests.simulation.majority.group import Group
+
+TICK_MS = 25
+Done = Callable[[Code, int], None]
+
+
+class PowerLost(Exception):
+    """In the middle of a list of effects."""
+
+
+class Replica:
+    """`plain`: others hear no more of it than of Java's, and it of them; `old`: nor how many
+    entries it took. `life` counts starts.
+    """
+
+    def __init__(
+        self, group: Group, config: QuorumConfig, log: SimulatedLog, plain: bool, old: bool
+    ) -> None:
+        self.group, self.config, self.plain = group, config, plain
+        self.name = config.self_id
+        self.old = old
+        self.log, self.terms = log, SimulatedTerms()
+        self.core: QuorumCore | None = None
+        self.life = 0
+        self.paused_until_ms = 0
+        self.flush_ms = 1
+        self.dies_in: int | None = None
+        self._queue: deque[tuple[int, Callable[[QuorumCore], list[Effect]]]] = deque()
+        self._busy = False
+        self._clients: dict[int, Done] = {}
+
+    @property
+    def up(self) -> bool:
+        return self.core is not None
+
+    @property
+    def leads(self) -> bool:
+        return self.core is not None and self.core.ready
+
+    # -- life ------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        world = self.group.world
+        self.life += 1
+        self._queue.clear()
+        self._clients.clear()
+        self.core = QuorumCore(
+            self.config, self.log, self.terms.state, world.now_ms, world.chance.random
+        )
+        self._tick(self.life)
+
+    def stop(self, power: bool) -> None:
+        """With a loss of power, what was not flushed is gone."""
+        self.core = None
+        self.life += 1
+        self.dies_in = None
+        if power:
+            self.log.lose_power()
+        self.group.promises.stopped(self)
+
+    def _tick(self, life: int) -> None:
+        if self.core is None or self.life != life:
+            return
+        world = self.group.world
+        self.hear(lambda core: core.tick(world.now_ms))
+        world.after(TICK_MS, lambda: self._tick(life))
+
+    def hear(self, what: Callable[[QuorumCore], list[Effect]]) -> None:
+        """One input, now, or when the process runs again."""
+        world, life = self.group.world, self.life
+        if world.now_ms < self.paused_until_ms:
+            wait_ms = self.paused_until_ms - world.now_ms
+            world.after(wait_ms, lambda: self.hear(what) if self.life == life else None)
+            return
+        self._queue.append((life, what))
+        if self._busy:
+            return
+        self._busy = True
+        try:
+            while self._queue:
+                of_life, step = self._queue.popleft()
+                if self.core is not None and of_life == self.life:
+                    self._carry_out(step(self.core))
+        except PowerLost:
+            self.stop(power=True)
+        finally:
+            self._busy = False
+
+    # -- effects ---------------------------------------------------------------------------------
+
+    def _carry_out(self, effects: Sequence[Effect]) -> None:
+        """In their order; what the core hears of one follows behind all of them."""
+        more: list[Callable[[QuorumCore], list[Effect]]] = []
+        for effect in effects:
+            if self.dies_in is not None:
+                self.dies_in -= 1
+                if self.dies_in < 0:
+                    raise PowerLost
+            next_step = self._do(effect)
+            if next_step is not None:
+                more.append(next_step)
+        for step in more:
+            assert self.core is not None
+            self._carry_out(step(self.core))
+
+    def _do(self, effect: Effect) -> Callable[[QuorumCore], list[Effect]] | None:
+        group, now_ms = self.group, self.group.world.now_ms
+        match effect:
+            case Send():
+                self._send(effect)
+            case Answer():
+                effect.token(effect.message)  # type: ignore[operator]
+            case SaveTerm():
+                self.terms.save(effect.state)
+            case AppendAsLeader():
+                failure = self._append(effect)
+                return lambda core: core.appended(failure, now_ms)
+            case AppendAsFollower():
+                taken, count = self._take(effect)
+                return lambda core: core.taken(taken, count, now_ms)
+            case RestartAt():
+                begun = self.log.restart_at(effect.entry)
+                group.world.count("log.restarted")
+                count = int(begun is Taken.APPENDED)
+                return lambda core: core.taken(begun, count, now_ms)
+            case TruncateFrom():
+                group.world.count("log.truncated")
+                self.log.truncate_from(effect.index)
+            case Flush():
+                self._flush()
+            case Commit():
+                self.log.commit(effect.index)
+                group.promises.committed(self, effect.index)
+            case AppendDone():
+                self._done(effect)
+            case RoleChanged():
+                group.promises.role(self, effect.standing)
+            case LeaderReady():
+                group.promises.leader_ready(self, effect.term)
+            case LeaveGroup():
+                group.promises.left(self, effect.reason)
+            case Report():
+                group.world.count(f"report.{effect.kind}")
+                group.promises.reported(self, effect)
+        return None
+
+    def _append(self, effect: AppendAsLeader) -> Code | None:
+        for entry in effect.entries:
+            try:
+                self.log.append_as_leader(effect.term, entry.size, entry.build)
+            except DiskFull:
+                return Code.DISK_FULL
+        return None
+
+    def _take(self, effect: AppendAsFollower) -> tuple[Taken, int]:
+        taken = Taken.HELD
+        for count, entry in enumerate(effect.entries):
+            taken = self.log.append_as_follower(entry)
+            if taken not in (Taken.APPENDED, Taken.HELD):
+                return taken, count
+        return taken, len(effect.entries)
+
+    def _flush(self) -> None:
+        world, life, end = self.group.world, self.life, self.log.last
+
+        def over() -> None:
+            if self.life == life:
+                self.log.flushed(end)
+                self.hear(lambda core: core.flushed(world.now_ms))
+
+        world.after(self.flush_ms, over)
+
+    # -- calls -----------------------------------------------------------------------------------
+
+    def _send(self, effect: Send) -> None:
+        group, life, token = self.group, self.life, effect.token
+        world, heard = group.world, [False]
+        world.count("message.sent")
+        target = group.replica(effect.peer)
+        plain = self.plain or target.plain
+        code = json_bodies.code_of(effect.message)
+        request = request_over(world, effect.message, plain, effect.binary)
+
+        def hear(answer: Response | None) -> None:
+            if not heard[0] and self.life == life:
+                heard[0] = True
+                self.hear(lambda core: core.answered(token, answer, world.now_ms))
+
+        def answer(response: Response) -> None:
+            over = response_over(world, code, response, plain, target.old)
+            group.links.carry(target.name, self.name, lambda: hear(over))
+
+        group.links.carry(self.name, target.name, lambda: target.asked(request, answer))
+        world.after(CALL_MS, lambda: hear(None))
+
+    def asked(self, request: Request, answer: Callable[[Response], None]) -> None:
+        """By another member."""
+        if self.core is not None:
+            world, life = self.group.world, self.life
+
+            def of_this_life(response: Response) -> None:
+                if self.life == life:
+                    answer(response)
+
+            self.hear(lambda core: core.request(of_this_life, request, world.now_ms))
+
+    # -- clients ---------------------------------------------------------------------------------
+
+    def append(self, bodies: Sequence[bytes], done: Done) -> None:
+        """For a client; `done` hears once what came of it, as long as this process lives."""
+        token = self.group.world.next_number()
+        self._clients[token] = done
+        self.group.promises.waits(self, token)
+        now_ms = self.group.world.now_ms
+        entries = [
+            NewEntry(token if at == len(bodies) - 1 else None, len(body), lambda _, body=body: body)
+            for at, body in enumerate(bodies)
+        ]
+        self.hear(lambda core: core.append(token, entries, now_ms))
+
+    def _done(self, effect: AppendDone) -> None:
+        token = effect.token
+        assert isinstance(token, int)
+        self.group.promises.answered(self, token, effect)
+        done = self._clients.pop(token, None)
+        if done is not None:
+            done(effect.code, effect.index)

@@ -1,0 +1,169 @@
+"""Runs worlds of groups that replicate by majority and prints what happened.
+
+    python -m tests.simulation.majority.run --seeds 100 --from 1             that many worlds
+    python -m tests.simulation.majority.run --budget-s 60 --counts           as many as fit, with
+    every count
+    python -m tests.simulation.majority.run --seeds 1 --from 4711 --trace    one world, readable
+
+Exit code 0: every promise held; 1: a seed failed (its trace and the command to repeat it are
+printed); 2: usage.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+if __package__ in (None, ""):  # started as a file: the root of the project comes first
+    sys.path[0] = str(Path(__file__).resolve().parents[3])
+
+from tests.simulation.majority.coverage import missing
+from tests.simulation.majority.faults import Faults
+from tests.simulation.majority.group import Group, Shape, shape_of
+from tests.simulation.majority.mixes import DISKS, LIVES, MIXES, Mix, mix_of
+from tests.simulation.seeds import Series, total
+from tests.simulation.world import InvariantBroken, World
+
+FAULTY_MS = (6_000, 16_000)
+WHOLE_MS = 25_000
+CALM_MS = 3_000
+LOOK_MS = 250
+IDLE_PER_S_MAX = 14
+"""Messages of a leader and one follower in a second without work: heartbeats and commits."""
+PROBES = 4
+
+
+def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None) -> World:
+    """One world: faults for a while, then none, and everything must be whole. Raises
+    InvariantBroken.
+    """
+    mix = mix or mix_of(world)
+    shape = shape or shape_of(world, loses_power=bool(set(mix.weights) & set(LIVES | DISKS)))
+    world.count("world.weak", shape.weak)
+    world.note(f"{shape} {mix}")
+    group = Group(world, shape)
+    try:
+        _run(world, group, mix)
+    except InvariantBroken:
+        raise
+    except Exception as error:
+        # A crash of the product's code is a failure of the seed, with its trace.
+        world.note("".join(traceback.format_exception(error))[-3000:])
+        raise InvariantBroken(f"{type(error).__name__}: {error}") from error
+    return world
+
+
+def _run(world: World, group: Group, mix: Mix) -> None:
+    faults = Faults(group)
+    group.start()
+    _until(world, group, world.now_ms + 2_000)
+    ends_ms = world.now_ms + world.between(*FAULTY_MS)
+    names, weights = list(mix.weights), list(mix.weights.values())
+    while world.now_ms < ends_ms:
+        name = world.chance.choices(names, weights)[0]
+        if faults.kinds[name]():
+            world.note(name)
+            world.count(f"fault.{name}")
+        _until(world, group, world.now_ms + world.between(20, mix.pause_ms))
+    world.note("no more faults")
+    faults.heal()
+    settle(world, group)
+
+
+def settle(world: World, group: Group) -> None:
+    """Without any client: whole, then quiet; then a few appends, each answered at once, with as
+    many away as a majority can do without.
+    """
+    group.settled = True
+    promises = group.promises
+    heal_ms = world.now_ms
+    _until(world, group, world.now_ms + WHOLE_MS, lambda: promises.whole() is None)
+    why = promises.whole()
+    if why is not None:
+        raise InvariantBroken(f"not whole after {WHOLE_MS} ms: {why}")
+    world.count("heal_ms", world.now_ms - heal_ms)
+    if world.one_in(3):
+        _come_back_empty(world, group)
+    _until(world, group, world.now_ms + 500)
+    promises.calm_since_ms = world.now_ms
+    sent, elections = world.counts["message.sent"], promises.elections
+    _until(world, group, world.now_ms + CALM_MS)
+    sent = world.counts["message.sent"] - sent
+    if sent > IDLE_PER_S_MAX * (len(group.replicas) - 1) * CALM_MS / 1_000:
+        raise InvariantBroken(f"restless: {sent} messages in {CALM_MS} ms without work")
+    acknowledged = world.counts["acknowledged"]
+    followers = [one for one in group.replicas if not one.leads]
+    away = world.chance.sample(followers, len(group.replicas) - group.majority)
+    for one in away:
+        one.stop(power=False)
+    for client in group.clients:
+        client.wanted = PROBES
+    _until(world, group, world.now_ms + CALM_MS)
+    probes = world.counts["acknowledged"] - acknowledged
+    if probes < PROBES * len(group.clients) or promises.elections != elections:
+        raise InvariantBroken(f"not whole: {probes} of {PROBES * len(group.clients)} appends")
+    for one in away:
+        one.start()
+    _until(world, group, world.now_ms + WHOLE_MS, lambda: promises.whole() is None)
+    why = promises.whole()
+    if why is not None:
+        raise InvariantBroken(f"not whole after the last appends: {why}")
+    promises.final()
+    world.count("world.settled")
+
+
+def _come_back_empty(world: World, group: Group) -> None:
+    """A follower loses everything while nobody writes: it gets it back without any traffic."""
+    followers = [one for one in group.replicas if not one.leads]
+    if not followers or any(one.log.owed for one in group.replicas):
+        return
+    one = world.chance.choice(followers)
+    one.stop(power=True)
+    one.log.wipe()
+    one.start()
+    world.count("world.wiped_idle")
+    _until(world, group, world.now_ms + WHOLE_MS, lambda: group.promises.whole() is None)
+    why = group.promises.whole()
+    if why is not None:
+        raise InvariantBroken(f"not whole after {one.name} came back empty: {why}")
+
+
+def _until(
+    world: World, group: Group, end_ms: int, done: Callable[[], bool] = lambda: False
+) -> None:
+    looked_ms = world.now_ms
+    while (due := world.next_due_ms()) is not None and due <= end_ms:
+        world.step()
+        if world.now_ms - looked_ms >= LOOK_MS:
+            looked_ms = world.now_ms
+            group.promises.look()
+            if done():
+                return
+    world.now_ms = max(world.now_ms, end_ms)
+
+
+def summary(first: int, counts: Counter[str]) -> str:
+    """One line for people."""
+    return (
+        f"majority: seeds {counts['seeds']} from {first}, steps {counts['steps']}, acknowledged "
+        f"{counts['acknowledged']}, elected {counts['elected']}, truncated "
+        f"{counts['log.truncated']}, messages {counts['message.sent']}, faults "
+        f"{total(counts, 'fault.')}"
+    )
+
+
+SERIES = Series(
+    "majority",
+    run_world,
+    missing,
+    summary,
+    {name: partial(run_world, mix=mix) for name, mix in MIXES.items()},
+)
+
+
+if __name__ == "__main__":
+    sys.exit(SERIES.main(__doc__))
