@@ -32,14 +32,15 @@ from brokers.store.files.durable import replace_file
 
 RECORD_NAME = "placeInSet"
 EPOCH_NAME = "epochFileCheckpoint"
-OF_CONTROLLERS = (
+OF_A_PLACE = (
     EPOCH_NAME,
     f"{EPOCH_NAME}.bak",
     f"{EPOCH_NAME}Seen",
     "brokerIdentity",
     "brokerIdentity-temp",
+    "refusedEnds",
 )
-"""Files of a place among controllers."""
+"""Files that say something of one place only. A log that was refused before is equal now."""
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -105,7 +106,7 @@ def placed(written: Model, store_dir: Path, forget_epoch: Callable[[Path], None]
 
 def settle(store_dir: Path, order: Order) -> None:
     """Identity and epochs as the order wants them, of a store that is not open. OSError."""
-    for name in OF_CONTROLLERS:
+    for name in OF_A_PLACE:
         (store_dir / name).unlink(missing_ok=True)
     sync_directory(store_dir)
     if order.kind is Kind.FIXED:
