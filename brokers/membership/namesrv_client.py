@@ -227,11 +227,15 @@ class NameServers:
         except RemotingError as error:
             _log.info("telling %s: %s", address, error)
 
-    async def close(self, last: RouteEntry | None) -> None:
-        """Stop; with `last`, leave the routes of every name server that is connected."""
+    async def stop(self) -> None:
+        """Tell nothing more. The place in the routes stays as long as the connections do."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def close(self, last: RouteEntry | None = None) -> None:
+        """Stop; with `last`, leave the routes of every name server that is connected."""
+        await self.stop()
         if last is not None:
             await asyncio.gather(*(self._unregister(address, last) for address in self._sessions))
         await self._client.close()

@@ -22,36 +22,26 @@ from typing import Any
 
 from brokers.clock import Clock
 from brokers.configuration.live import with_kept_changes
-from brokers.ha.epoch_file import EpochFileError
 from brokers.membership import ha_announce
 from brokers.membership.ha_lookup import HaLookup
-from brokers.membership.identity_file import IdentityFileError
-from brokers.membership.membership import RegistrationRefused
 from brokers.membership.namesrv_client import NameServers
 from brokers.membership.place import PlaceInSet
 from brokers.process.acting_parts import Acting, make_acting
 from brokers.process.beats import Beats
+from brokers.process.changeover.change_over import ChangeOver
 from brokers.process.config import BrokerConfig
 from brokers.process.disk_watch import DiskHandOver, DiskWatch
 from brokers.process.escape import make_escape
 from brokers.process.event_reporter import EventReporter
-from brokers.process.hand_over import MasterHandOver, StopLimits, longest_stop_ms
+from brokers.process.hand_over import MasterHandOver, StopLimits
 from brokers.process.in_force import live_config
-from brokers.process.memberships import make_membership
-from brokers.process.opening import Opening
-from brokers.process.predecessor import (
-    StartRefused,
-    forget_leaving,
-    leaves_in_ms,
-    note_leaving,
-    once_free,
-    port_refused,
-)
+from brokers.process.memberships import make_change_over, make_membership
+from brokers.process.opening import Opening, port_refused
+from brokers.process.predecessor import once_free
 from brokers.process.replica import LocalReplica
 from brokers.process.retention import make_retention
 from brokers.process.role_switch import RoleSwitch
 from brokers.process.send_terms import pop_settings, send_terms, transaction_terms
-from brokers.process.set_hosts import SetHosts
 from brokers.process.status import config_facts, make_pages, read_runtime, read_status
 from brokers.process.upkeep import Upkeep, store_care
 from brokers.remoting.addresses import split_address
@@ -67,78 +57,19 @@ from brokers.service.clients.wanted import Filters
 from brokers.service.housekeeping import Housekeeping
 from brokers.service.left_out import LeftOut
 from brokers.service.metadata.shared_tables import SharedTables
+from brokers.service.metadata.table_pieces import TEXT_BYTES_MAX
 from brokers.service.reading.repair import Repairs
 from brokers.service.role.forward import Forwarder
 from brokers.service.role.hand_over_requests import HandOverRequests
 from brokers.service.role.services import declared, handlers_of, never_old
+from brokers.service.role.set_hosts import SetHosts
 from brokers.service.tables.table_files import TableFiles
 from brokers.service.tables.topics import system_topics
-from brokers.store.files.errors import LogError
-from brokers.store.log.delay_levels import delay_levels, use_delay_levels
 from brokers.store.store import MessageStore
-from events.last_resort import LastResort, on_stop_signals
 
-EXIT_OK, EXIT_REFUSED = 0, 2
-MAKE_GOOD_MS = 1_000
+MAKE_GOOD_MS = LOOK_AGAIN_MS = 1_000
 
 _log = logging.getLogger("regent.broker")
-
-
-async def run(config: BrokerConfig) -> int:
-    """Run until SIGTERM or SIGINT; a second one ends the wait for clients to go. The exit code: 71
-    when the stop hangs. A start that cannot be is logged in one line, code 2.
-    """
-    written, config = config, with_kept_changes(config, config.store_dir)
-    use_delay_levels(delay_levels(config.message_delay_level))
-    stopping, hurry = asyncio.Event(), asyncio.Event()
-    at_the_latest = LastResort(config.broker_name)
-    on_stop_signals(lambda: (hurry if stopping.is_set() else stopping).set(), at_the_latest)
-    broker, opening = None, Opening(config)
-    try:
-        opening.begin()
-        replica = await once_free(
-            partial(_opened, config), stays_ms=partial(leaves_in_ms, config.store_dir)
-        )
-        forget_leaving(config.store_dir)
-        broker = BrokerProcess(config, replica, opening, written=written)
-        await broker.start()
-        await broker.run_until(stopping)
-    except (
-        StartRefused,
-        RegistrationRefused,
-        IdentityFileError,
-        EpochFileError,
-        LogError,
-    ) as error:
-        _log.error("%s", error)
-        return EXIT_REFUSED
-    finally:
-        # A flush that waits for a disk, and the store's last one, hold up the loop: for ever when
-        # the disk hangs.
-        at_the_latest.arm()
-        if broker is None:
-            await opening.close()
-        else:
-            try:
-                if stopping.is_set():
-                    note_leaving(config.store_dir, longest_stop_ms(config.drain_ms))
-                    await broker.hand_over.before_stop(at_the_latest.put_off, hurry.is_set)
-            finally:
-                await broker.stop("asked to" if stopping.is_set() else "failed")
-                forget_leaving(config.store_dir)
-        if not stopping.is_set():
-            at_the_latest.disarm()
-    return EXIT_OK
-
-
-async def _opened(config: BrokerConfig) -> LocalReplica:
-    """In a thread: a disk that does not answer must not hold up the loop, which has clients."""
-    try:
-        return await asyncio.to_thread(LocalReplica, config)
-    except OSError as error:
-        raise StartRefused(
-            f"the store folder {config.store_dir} cannot be used: {error.strerror or error}"
-        ) from error
 
 
 class BrokerProcess:
@@ -146,7 +77,8 @@ class BrokerProcess:
 
     Without `replica` it opens the store at once, in the constructor: LogError, EpochFileError.
     `opening`: what has had the address until now; `membership`: who tells its id and its role;
-    `written`: the configuration without what was changed at run time.
+    `written`: the configuration without what was changed at run time; `file`: without what a
+    changeover made of it.
     """
 
     def __init__(
@@ -157,6 +89,7 @@ class BrokerProcess:
         clock: Clock | None = None,
         membership: PlaceInSet | None = None,
         written: BrokerConfig | None = None,
+        file: BrokerConfig | None = None,
     ) -> None:
         written, config = written or config, with_kept_changes(config, config.store_dir)
         self.config = config
@@ -169,10 +102,7 @@ class BrokerProcess:
         self.client = self.opening.client
         self.disk = DiskWatch(config.store_dir)
         self.beats = Beats()
-        boot = self.replica.boot
-        self.reporter = EventReporter(
-            config.kafka, config.cluster_name, config.broker_name, boot.incarnation, self.clock
-        )
+        self.reporter = self._reporter()
         self._tasks: list[asyncio.Future[None]] = []
         self._servers: list[RemotingServer] = []
         self._dispatcher = self.opening.dispatcher
@@ -182,6 +112,7 @@ class BrokerProcess:
         self._make_service()
         self.acting = self._acting()
         self.hand_over = self._hand_over()
+        self.change_over = self._change_over(file or written)
         self.disk_care = DiskHandOver(
             self.disk, config.disk_timeout_ms, lambda: self.roles.serving, self.hand_over.once
         )
@@ -272,6 +203,8 @@ class BrokerProcess:
             self.disk.asks,
         )
         self.retention = make_retention(config, self.replica, self.clock, self.reporter.report)
+        if self.opening.greeted:
+            self.service.groups.known.adopt(self.opening.greeted, TEXT_BYTES_MAX)
 
     def _membership(self) -> PlaceInSet:
         return make_membership(
@@ -291,6 +224,26 @@ class BrokerProcess:
         return make_acting(
             self.config, self.clock, self.replica, others, self.service, switch, report
         )
+
+    def _reporter(self) -> EventReporter:
+        config, start = self.config, self.replica.boot.incarnation
+        return EventReporter(
+            config.kafka, config.cluster_name, config.broker_name, start, self.clock
+        )
+
+    def _change_over(self, file: BrokerConfig) -> ChangeOver:
+        made = make_change_over(
+            self.config,
+            file,
+            self.replica,
+            self.roles,
+            self.client,
+            self.clock,
+            self.hosts.is_ours,
+            self.service.unfinished,
+        )
+        self._dispatcher.register(RequestCode.REGENT_CHANGE_OVER, made.serve)
+        return made
 
     def _hand_over(self) -> MasterHandOver:
         config = self.config
@@ -337,11 +290,13 @@ class BrokerProcess:
         self.reporter.start()
         self.membership.start()
         self.name_servers.start()
-        self._tasks += [self.replica.failed(), self.membership.failed()]
+        self._tasks += [self.replica.failed(), self.membership.failed(), self.change_over.over()]
         self._spawn(self.membership.register())
         if self.config.disk_timeout_ms:
             self.disk.start()
         self._spawn(self.beats.run(lambda: not self.disk_care.stuck))
+        self._spawn(self.change_over.gather())
+        self._spawn(self._replace_earlier_life())
 
     def take_requests(self) -> None:
         """From the first moment on: without a role yet, requests wait for one, or are passed on."""
@@ -363,6 +318,13 @@ class BrokerProcess:
         )
         await once_free(server.start)
         self._servers.append(server)
+
+    async def _replace_earlier_life(self) -> None:
+        """Its place at name servers goes when this one's is there: no route lacks this broker."""
+        while self.roles.role == "FENCED":
+            await self.roles.wait_change(LOOK_AGAIN_MS)
+        await self.name_servers.register()
+        await self.opening.let_go()
 
     def identity_known(self, broker_id: int) -> None:
         """The replica runs once its id is known: FENCED, so that requests wait for what the
@@ -464,8 +426,20 @@ class BrokerProcess:
         finally:
             stop.cancel()
 
-    async def stop(self, reason: str) -> None:
-        """In order (see the module); harmless after a start that failed half way."""
+    async def move_on(self) -> None:
+        """This life ends, the process and its connections stay: what waits goes to the next one,
+        and who greeted this one is known there.
+        """
+        groups = self.service.groups
+        self.opening.greeted = groups.text if self.roles.role == "MASTER" else groups.known.copied
+        self.roles.over(self.opening.again())
+        self.service.mastership_over()
+        await self.stop("its place in the set changed", stays=True)
+
+    async def stop(self, reason: str, *, stays: bool = False) -> None:
+        """In order (see the module); harmless after a start that failed half way. `stays`: the
+        process does, with its address.
+        """
         self.beats.close()
         self.disk.stop()
         if self.acting is not None:
@@ -474,7 +448,11 @@ class BrokerProcess:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.lookup.close()
-        await self.name_servers.close(self.switch.route_entry())
+        if stays:
+            await self.name_servers.stop()
+            self.opening.keep(self.name_servers.close)
+        else:
+            await self.name_servers.close(self.switch.route_entry())
         self.reporter.report("BrokerStopped", {"reason": reason})
         if self.replica.driver is not None:
             await self.replica.driver.stop()
@@ -482,14 +460,18 @@ class BrokerProcess:
             # are connections.
             await asyncio.sleep(0)
         await self.pages.close()
-        await self.opening.close()
+        if not stays:
+            await self.opening.close()
         for server in self._servers:
             await server.close()
         await asyncio.gather(
             self.membership.close(), self.repairs.close(), self.shared.joiners.close()
         )
         await self.client.close()
-        await self.reporter.close()
+        if stays:
+            self.opening.keep(self.reporter.close)  # Kafka may take its time, and clients wait
+        else:
+            await self.reporter.close()
         try:
             await self.tables.close()
         except Exception as error:  # the store is closed in order whatever a table holds

@@ -85,6 +85,13 @@ class HeldPosition:
         self._held = held
 
 
+def forget_epoch(store_dir: Path) -> None:
+    """The epochs of this folder are others from now on; how far it held its log stays. OSError."""
+    position = HeldPosition(store_dir)
+    if position.held is not None:
+        position.keep(Held(-1, position.held.offset))
+
+
 def read_held(path: Path) -> Held | None:
     """None when it is missing or makes no sense: nothing is known then."""
     try:

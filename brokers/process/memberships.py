@@ -1,4 +1,5 @@
-"""Who gives a broker its place in its set: controllers, or its configuration.
+"""Who gives a broker its place in its set: controllers, or its configuration; and how it changes
+from one to the other.
 
 Refuses to know: what either does.
 """
@@ -7,16 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from brokers.changeover.giving_up import Quiet
+from brokers.changeover.order import Kind
 from brokers.clock import Clock
 from brokers.membership.controller_messages import Introduction
 from brokers.membership.fixed_membership import FixedHooks, FixedMembership, FixedPlace
 from brokers.membership.identity_file import IdentityFiles
 from brokers.membership.membership import Membership, MembershipHooks, MembershipTimers
 from brokers.membership.place import PlaceInSet
+from brokers.process.changeover.change_over import ChangeOver, Here
+from brokers.process.changeover.folder import lines_of, read_record
 from brokers.process.config import BrokerConfig
 from brokers.process.replica import LocalReplica
+from brokers.remoting.addresses import host_of, is_loopback
 from brokers.remoting.client import RemotingClient
 from brokers.replica.roles import RoleNotice
+from brokers.service.role.role_view import RoleView
 
 
 def make_membership(
@@ -60,3 +67,50 @@ def make_membership(
     hooks = MembershipHooks(on_identity, on_notice, replica.position, replica.clean, report)
     files = IdentityFiles(config.store_dir)
     return Membership(me, config.controllers, files, timers, hooks, clock)
+
+
+def make_change_over(
+    config: BrokerConfig,
+    file: BrokerConfig,
+    replica: LocalReplica,
+    roles: RoleView,
+    client: RemotingClient,
+    clock: Clock,
+    is_ours: Callable[[str], bool],
+    unfinished: Callable[[], int],
+) -> ChangeOver:
+    """`file`: what the broker's own file says; `is_ours(peer)`: it speaks from another host of the
+    set; `unfinished()`: requests that are not answered.
+    """
+    fixed = config.broker_id is not None
+    here = Here(
+        config.cluster_name,
+        config.broker_name,
+        config.advertised,
+        config.store_dir,
+        Kind.FIXED if fixed else Kind.CONTROLLERS,
+        lambda: config.broker_id if fixed else replica.broker_id,
+        config.copies_wanted if fixed or not config.all_ack else config.min_in_sync_replicas,
+        config.enable_slave_acting_master,
+        tuple(config.name_servers),
+        lines_of(file),
+        read_record(config.store_dir),
+    )
+
+    def quiet(others: int) -> Quiet:
+        core = replica.core
+        acked = [one.acked for one in replica.ha_status().slaves]
+        end = replica.store.log_end
+        return Quiet(end, core.confirm_offset if core else -1, acked, others, unfinished())
+
+    def may_order(peer: str) -> bool:
+        is_here = is_loopback(peer) or host_of(peer) == host_of(config.advertised)
+        return is_here or is_ours(peer)
+
+    def is_whole() -> bool:
+        linked = sum(one.acked >= 0 for one in replica.ha_status().slaves)
+        enough = linked >= here.copies - 1 or not fixed  # controllers count members
+        return enough and replica.write_refusal() is None
+
+    hold_ms = config.hold_without_master_ms
+    return ChangeOver(here, roles, client, clock, may_order, quiet, is_whole, hold_ms)

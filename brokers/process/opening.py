@@ -51,6 +51,17 @@ OPENING_REMARK = "this broker is opening its store"
 _log = logging.getLogger("regent.broker")
 
 
+class StartRefused(Exception):
+    """The broker cannot start; the text is one line with the way out."""
+
+
+def port_refused(address: str, error: OSError) -> StartRefused:
+    return StartRefused(
+        f"cannot listen on {address}: {error.strerror or error}; stop the process that does, or "
+        "choose another port"
+    )
+
+
 class Opening:
     """`roles`, `client`, `dispatcher` and `server` are the broker's own afterwards: its handlers
     take the place of what is answered here, connections stay.
@@ -81,14 +92,43 @@ class Opening:
         self._listens = False
         self._seeking: asyncio.Task[None] | None = None
         self._waiting = self._waiting_bytes = 0
+        self._earlier: list[Callable[[], Awaitable[None]]] = []
+        self.greeted = b""  # who greeted an earlier life, as replicas copy it
 
-    def begin(self) -> None:
+    def begin(self, config: BrokerConfig) -> None:
         """Look for another master, and listen once there is one. Without controllers nobody else
         leads where this broker did.
         """
-        if not self._config.controllers:
+        self._config = config
+        if not config.controllers:
             return
         self._seeking = asyncio.ensure_future(self._seek())
+
+    def again(self) -> Dispatcher:
+        """One life of the broker is over: connections stay, and what comes is taken as before its
+        first one. What takes it.
+        """
+        self.roles, self.client = RoleView(), RemotingClient()
+        self.roles.gather(True)
+        self._forwarder = Forwarder(
+            self.roles, self.client, self._config.hold_without_master_ms, lambda _peer: False
+        )
+        self.on_close = lambda _connection: None
+        self.has_place = lambda _peer: False
+        self._begun = asyncio.Event()
+        self.dispatcher.clear(self._before)
+        self.dispatcher.never_old |= SENDS
+        return self.dispatcher
+
+    def keep(self, close: Callable[[], Awaitable[None]]) -> None:
+        """What `let_go` ends: an earlier life's, which this one's has to replace first."""
+        self._earlier.append(close)
+
+    async def let_go(self) -> None:
+        """This life has its own of everything."""
+        earlier, self._earlier = self._earlier, []
+        for close in earlier:
+            await close()
 
     async def over(self) -> None:
         """The handlers are in the dispatcher, and the address is this process's: those who wait go
@@ -102,6 +142,7 @@ class Opening:
     async def close(self) -> None:
         """The broker ends, or never began."""
         await self._seek_no_more()
+        await self.let_go()
         async with self._bound:
             await self.server.close()
 

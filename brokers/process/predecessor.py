@@ -4,8 +4,7 @@ A process that was killed while a thread of it waited for the disk keeps its soc
 until that wait ends; its successor comes at once. One that was asked to stop may stay for a minute,
 for clients with an old route, and leaves word of it in the folder.
 
-Responsible for: trying again for a bounded time, that word, what a start says that is refused.
-Refuses to know: what is tried.
+Responsible for: trying again for a bounded time, that word. Refuses to know: what is tried.
 """
 
 from __future__ import annotations
@@ -30,18 +29,6 @@ LEAVING_BYTES_MAX = 32
 _log = logging.getLogger("regent.broker")
 
 Made = TypeVar("Made")
-
-
-class StartRefused(Exception):
-    """The broker cannot start; the text is one line with the way out."""
-
-
-def port_refused(address: str, error: OSError) -> StartRefused:
-    """Nothing can listen there."""
-    return StartRefused(
-        f"cannot listen on {address}: {error.strerror or error}; stop the process that does, or "
-        "choose another port"
-    )
 
 
 def is_taken(error: BaseException) -> bool:

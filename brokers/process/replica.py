@@ -320,6 +320,10 @@ class LocalReplica:
         return self.driver.core if self.driver else None
 
     @property
+    def broker_id(self) -> int | None:
+        return None if self.core is None else self.core.broker_id
+
+    @property
     def epochs(self) -> EpochHistory:
         return self.driver.core.epochs if self.driver else self._epochs
 

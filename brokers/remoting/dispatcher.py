@@ -38,6 +38,12 @@ class Dispatcher:
         if isinstance(handler, Express):
             self.express[int(code)] = handler.take
 
+    def clear(self, otherwise: Handler) -> None:
+        """As before the first handler: `otherwise` takes everything."""
+        self._handlers.clear()
+        self.express.clear()
+        self.otherwise = otherwise
+
     def __call__(self, connection: Connection, request: RemotingCommand) -> Answer:
         handler = self._handlers.get(request.code) or self.otherwise or not_supported
         return handler(connection, request)

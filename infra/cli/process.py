@@ -53,7 +53,7 @@ RUNNABLE = {
     "namesrv": Runnable(
         "processors.nameserver.config", "NameServerConfig", "processors.nameserver.process"
     ),
-    "broker": Runnable("brokers.process.config", "BrokerConfig", "brokers.process.broker"),
+    "broker": Runnable("brokers.process.config", "BrokerConfig", "brokers.process.program"),
     "land": Runnable("lakehouse.landing.config", "LandConfig", "lakehouse.landing.job"),
 }
 

@@ -142,9 +142,9 @@ def install(control: str) -> None:
     """The broker of this process, once it begins, runs with all of it. `control`: the folder above
     those of the brokers.
     """
-    from brokers.process import broker, scrubber
+    from brokers.process import program, scrubber
 
-    begin = broker.run
+    begin = program.run
     scrubber.Scrubber.__init__.__defaults__ = (SCRUB_FIRST_AFTER_S,)
 
     async def run(config: Any) -> int:
@@ -160,4 +160,4 @@ def install(control: str) -> None:
         Recorder(config.store_dir, folder / JOURNAL).install()
         return await begin(config)
 
-    broker.run = run
+    program.run = run

@@ -21,7 +21,7 @@ LEVELS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("processors/nameserver",),
     ),
     "brokers": (
-        ("brokers/remoting", "brokers", "brokers/majority"),
+        ("brokers/remoting", "brokers", "brokers/majority", "brokers/changeover"),
         ("brokers/store/files",),
         ("brokers/store/log",),
         ("brokers/store/index",),
@@ -51,7 +51,7 @@ LEVELS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("brokers/service/popping",),
         ("brokers/service",),
         ("brokers/membership", "brokers/configuration", "brokers/pages"),
-        ("brokers/process/acting",),
+        ("brokers/process/acting", "brokers/process/changeover"),
         ("brokers/process",),
     ),
     "lakehouse": (
@@ -72,6 +72,7 @@ LEVELS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("infra/cluster",),
         ("infra/controllers",),
         ("infra/migration",),
+        ("infra/changeover",),
         ("infra/cli",),
         ("infra/cli/lake", "infra/cli/controller"),
         ("infra/doctor", "infra/demo"),

@@ -44,6 +44,7 @@ SHELL_FOLDERS = (
     "brokers/membership",
     "brokers/process",
     "brokers/process/acting",
+    "brokers/process/changeover",
     "brokers/store/files",
     "lakehouse/landing",
 )

@@ -20,7 +20,6 @@ SMALL_FOR_A_REASON = {
     "brokers/replica/alter_codes.py": "which answers are definite is a rule of its own (S3)",
     "brokers/service/metadata/kept_requests.py": "a service, as its neighbours",
     "brokers/store/trimming.py": "what the simulation's store calls, too",
-    "infra/cli/confirmation.py": "the one place that asks a person",
     "infra/cli/light_start.py": "the one place that keeps a library from being loaded",
     "lakehouse/answers/picture_png.py": "the one place that knows the library and its font",
 }

@@ -186,13 +186,10 @@ class Forwarder:
         give_up = loop.time() + timeout_ms / 1000
         # Behind `give_up` nobody waits: this process may have stood still.
         while not connection.closed and loop.time() <= give_up:
+            if self._roles.successor is not None:
+                return await _answer_of(self._roles.successor(connection, request))
             if self._roles.serves(writes=writes):
-                answer = serve(connection, request)
-                return (
-                    answer
-                    if answer is None or isinstance(answer, RemotingCommand)
-                    else await answer
-                )
+                return await _answer_of(serve(connection, request))
             left_ms = (deadline - loop.time()) * 1000
             if left_ms <= 0 or self._roles.acting:
                 break
@@ -248,6 +245,10 @@ class Forwarder:
             raise _NotDone
         self.forwarded += 1
         return request.reply(answer.code, answer.ext, answer.body, answer.remark)
+
+
+async def _answer_of(answer: Answer) -> RemotingCommand | None:
+    return answer if answer is None or isinstance(answer, RemotingCommand) else await answer
 
 
 def _as_its_own(request: RemotingCommand) -> RemotingCommand:

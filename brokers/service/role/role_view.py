@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 
+from brokers.remoting.connection import Handler
 from brokers.replica.effects import RoleChanged
 
 
@@ -18,7 +19,9 @@ class RoleView:
 
     `draining`: the mastership is being handed over; reads go on, writes wait for its end or for the
     next master. `leaving`: this broker is asked to stop, and takes over from nobody. `acting`: a
-    slave that acts for a master that is gone (PROTOCOL 7.2), and follows nobody.
+    slave that acts for a master that is gone (PROTOCOL 7.2), and follows nobody. `gathering`: the
+    set has just changed over, and writes wait for its replicas. `successor`: what takes requests
+    that still wait, once this life of the broker is over.
     """
 
     def __init__(self) -> None:
@@ -27,6 +30,8 @@ class RoleView:
         self.draining = False
         self.leaving = False
         self.acting = False
+        self.gathering = False
+        self.successor: Handler | None = None
         self._named: str | None = None
         self._waiters: dict[asyncio.Future[None], None] = {}  # who waited first goes on first
 
@@ -43,7 +48,7 @@ class RoleView:
 
     def serves(self, *, writes: bool) -> bool:
         """Whether a request may be served here now."""
-        return self.serving and not (writes and self.draining)
+        return self.serving and not (writes and (self.draining or self.gathering))
 
     def changed(self, current: RoleChanged) -> None:
         """Take the new role; everyone who waits looks again."""
@@ -59,6 +64,11 @@ class RoleView:
             self._named = address
             self._wake()
 
+    def over(self, successor: Handler) -> None:
+        """This broker has no role any more: who waits goes to its next life."""
+        self.successor = successor
+        self.changed(RoleChanged("FENCED", 0, None, None, (), 0, source="its place changed"))
+
     def act(self, on: bool) -> None:
         """Act for the master, or no more."""
         if self.acting != on:
@@ -69,6 +79,12 @@ class RoleView:
         """Hold writes, or go on with them."""
         if self.draining != on:
             self.draining = on
+            self._wake()
+
+    def gather(self, on: bool) -> None:
+        """Hold writes, whatever the role, or go on with them."""
+        if self.gathering != on:
+            self.gathering = on
             self._wake()
 
     def _wake(self) -> None:

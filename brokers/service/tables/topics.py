@@ -269,10 +269,10 @@ class TopicTable:
 
     def mastership_began(self, master_epoch: int, wall_ms: int) -> None:
         """The state version is the master epoch: name servers keep the registration with the larger
-        one.
+        one. It never goes down, also where a set left its controllers and has no epochs.
         """
-        self.state_version = master_epoch
-        self.version = self.version.changed(wall_ms, master_epoch)
+        self.state_version = max(master_epoch, self.version.state_version)
+        self.version = self.version.changed(wall_ms, self.state_version)
 
     def pass_counter(self, counter: int) -> None:
         """A replica of the same line holds a version that this table never had: the next one is

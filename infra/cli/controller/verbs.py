@@ -93,6 +93,22 @@ SUBVERBS: dict[str, Verb] = {
             "regent controller export --to 10.0.0.5:9878 --sets broker-a",
         ),
     ),
+    "adopt": Verb(
+        "infra.cli.controller.changeover",
+        "a broker set with fixed ids joins the controllers while it runs: sends wait, none fails",
+        (
+            "regent controller adopt broker-a --namesrv 10.0.0.4:9876 --dry-run",
+            "regent controller adopt broker-a --namesrv 10.0.0.4:9876 --yes",
+        ),
+    ),
+    "release": Verb(
+        "infra.cli.controller.changeover",
+        "the way back: a broker set gets fixed ids and leaves the controllers while it runs",
+        (
+            "regent controller release broker-a --dry-run",
+            "regent controller release broker-a --yes --json",
+        ),
+    ),
     "rebuild": Verb(
         "infra.cli.controller.rebuild",
         "make a lost command log anew from the landed tables, and prove it by digest",

@@ -12,9 +12,10 @@ import pytest
 
 from brokers.membership.identity_file import IdentityFiles
 from brokers.membership.registration import Identity
-from brokers.process import broker as broker_process
-from brokers.process.broker import BrokerProcess, run
-from brokers.process.predecessor import StartRefused
+from brokers.process import program
+from brokers.process.broker import BrokerProcess
+from brokers.process.opening import StartRefused
+from brokers.process.program import run
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
@@ -179,10 +180,10 @@ HUNG_DISK = """
 import asyncio, os, sys, threading
 from functools import partial
 from pathlib import Path
-from brokers.process import broker
+from brokers.process import program
 from tests.support.brokers import broker_config
 
-opened = broker.BrokerProcess
+opened = program.BrokerProcess
 
 def opened_before_the_disk_hangs(*parts, **others):
     made = opened(*parts, **others)
@@ -190,9 +191,9 @@ def opened_before_the_disk_hangs(*parts, **others):
     print("up", flush=True)
     return made
 
-broker.BrokerProcess = opened_before_the_disk_hangs
-broker.LastResort = partial(broker.LastResort, limit_s=1.0)
-sys.exit(asyncio.run(broker.run(broker_config(Path(sys.argv[1]), [sys.argv[2]]))))
+program.BrokerProcess = opened_before_the_disk_hangs
+program.LastResort = partial(program.LastResort, limit_s=1.0)
+sys.exit(asyncio.run(program.run(broker_config(Path(sys.argv[1]), [sys.argv[2]]))))
 """
 
 
@@ -222,7 +223,7 @@ async def test_a_master_that_is_told_to_end_hands_over_first(
 ) -> None:
     limits: list[LastResort] = []
     monkeypatch.setattr(
-        broker_process, "LastResort", lambda who: limits.append(LastResort(who)) or limits[-1]
+        program, "LastResort", lambda who: limits.append(LastResort(who)) or limits[-1]
     )
     config, client = broker_config(tmp_path / "1", [controller.address]), RemotingClient()
     ending = asyncio.ensure_future(run(config))

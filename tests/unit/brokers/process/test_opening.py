@@ -49,7 +49,7 @@ async def opening_beside_a_master(
     await until(lambda: master.roles.serving, "the first broker serves")
     config = broker_config(folder / "b", [controller.address], **PATIENT | changes)
     opening, client = Opening(config), RemotingClient()
-    opening.begin()
+    opening.begin(config)
     try:
         await until(lambda: opening.roles.master_address is not None, "it knows the master")
         await until(lambda: opening._listens, "it listens")
@@ -153,7 +153,7 @@ async def test_while_nobody_else_leads_the_port_is_closed(
     config = broker_config(tmp_path, [controller.address])
     controller.addresses[1], controller.master = (config.listen, config.ha_listen), 1
     opening, client = Opening(config), RemotingClient()
-    opening.begin()
+    opening.begin(config)
     try:
         await until(lambda: controller.heard_codes().count(1004) > 2, "it asked who leads")
         with pytest.raises(ConnectFailed):
@@ -172,7 +172,7 @@ async def test_an_address_that_is_still_its_predecessors_is_taken_when_it_is_fre
     config = broker_config(tmp_path / "b", [controller.address])
     before, opening = Opening(config), Opening(config)
     await before._listen()
-    opening.begin()
+    opening.begin(config)
     try:
         asked = controller.heard_codes().count(1004)
         await until(lambda: controller.heard_codes().count(1004) > asked + 1, "it tried")

@@ -46,6 +46,14 @@ async def test_who_becomes_master_serves_what_it_held(tmp_path: Path) -> None:
         assert (await waiting).code == 0 and desk.forwarder.forwarded == 0
 
 
+async def test_what_waits_goes_to_the_next_life_of_the_broker(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        waiting = asyncio.ensure_future(desk.ask(send_request("T", b"x")))
+        await until(lambda: desk.forwarder.waiting, "the request is held")
+        desk.roles.over(lambda _connection, request: request.reply(77))
+        assert (await waiting).code == 77 and desk.forwarder.waiting == 0
+
+
 async def test_the_wait_has_an_end(tmp_path: Path) -> None:
     async with Desk(tmp_path, hold_ms=20) as desk:
         answer = await desk.ask(send_request("T", b"x"))

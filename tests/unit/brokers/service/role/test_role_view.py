@@ -37,3 +37,25 @@ async def test_while_draining_only_writes_wait_and_its_end_wakes_them() -> None:
     roles.drain(False)
     await waiting
     assert roles.serves(writes=True)
+
+
+async def test_behind_a_changeover_writes_wait_whatever_the_role_until_the_set_is_there() -> None:
+    roles = RoleView()
+    roles.gather(True)
+    roles.changed(RoleChanged("MASTER", 2, 1, "me:1", (1,), 1))
+    assert roles.serves(writes=False) and not roles.serves(writes=True)
+    waiting = asyncio.ensure_future(roles.wait_change(60_000))
+    await asyncio.sleep(0)
+    roles.gather(False)
+    await waiting
+    assert roles.serves(writes=True)
+
+
+async def test_a_life_that_is_over_has_no_role_and_who_waits_hears_who_takes_it() -> None:
+    roles = RoleView()
+    roles.changed(RoleChanged("MASTER", 1, 1, "me:1", (1,), 1))
+    waiting = asyncio.ensure_future(roles.wait_change(60_000))
+    await asyncio.sleep(0)
+    roles.over(lambda _connection, request: request.reply())
+    await waiting
+    assert roles.role == "FENCED" and not roles.serves(writes=False) and roles.successor is not None

@@ -74,6 +74,14 @@ def test_a_mastership_shows_in_the_state_version_of_this_and_later_changes() -> 
     assert topics.version == DataVersion(3, 11, 2)
 
 
+def test_the_state_version_stays_when_a_set_leaves_its_controllers() -> None:
+    """Replicas and name servers keep what has the larger one."""
+    topics = table()
+    topics.mastership_began(3, 10)
+    topics.mastership_began(0, 11)
+    assert topics.version.state_version == topics.state_version == 3
+
+
 def test_topics_that_only_the_log_holds_are_restored_with_all_their_queues() -> None:
     topics = TopicTable([TopicConfig("A", 2, 2), TopicConfig("B", 4, 4)])
     restored = topics.missing_for([("A", 5), ("B", 3), ("C", 0), ("C", 2)])

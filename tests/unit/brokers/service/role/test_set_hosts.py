@@ -1,8 +1,8 @@
 """Who speaks from a host of the set, or of its controllers."""
 
-from brokers.process.set_hosts import SetHosts
 from brokers.replica.ha_status import HaStatus, SlaveSeen
 from brokers.service.role.role_view import RoleView
+from brokers.service.role.set_hosts import SetHosts
 
 
 def test_a_replica_is_known_by_its_registered_host_or_its_link() -> None:

@@ -1,0 +1,312 @@
+"""A set with fixed ids joins controllers and goes back, under a load of sends: whole brokers, each
+with its lives one after the other.
+
+The controller's part is scripted; `test_changeover_set` has real ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brokers.changeover.order import Kind, Lines, Order, Record
+from brokers.process import program
+from brokers.process.changeover.folder import read_record, write_record
+from brokers.process.config import BrokerConfig
+from brokers.remoting import fastjson
+from brokers.remoting.calls import RemotingError
+from brokers.remoting.client import RemotingClient
+from brokers.remoting.command import RemotingCommand
+from brokers.store.log.records import decode_messages
+from events.last_resort import LastResort
+from infra.workload.client import WorkloadClient
+from infra.workload.ledger import read_ledger
+from infra.workload.producer import Producer
+from processors.nameserver.config import NameServerConfig
+from processors.nameserver.process import NameServer
+from tests.support.brokers import broker_config, pull_request, send_request
+from tests.support.noted_sends import NotedLedger, stored
+from tests.support.scripted_controller import ScriptedController
+
+QUEUES, RATE, CALL_MS, WAIT_S = 4, 100.0, 60_000, 240
+PATIENT = {
+    "ack_timeout_ms": 60_000,
+    "ack_wait_shrink_ms": 60_000,
+    "relink_grace_ms": 60_000,
+    "hold_without_master_ms": 60_000,
+    "send_queue_wait_ms": 60_000,
+    "page_cache_busy_ms": 60_000,
+    "name_server_register_ms": 1_000,
+    "route_poll_ms": 0,
+    "in_sync_replicas": 2,
+}
+
+ACTING = {
+    "enable_slave_acting_master": True,
+    "slave_read_enable": True,
+    "total_replicas": 3,
+    "compatible_with_old_name_servers": False,
+    "min_in_sync_replicas": 1,
+}
+"""Slaves that act for a master that is away."""
+
+
+@pytest.fixture
+async def name_server() -> AsyncIterator[str]:
+    server = NameServer(NameServerConfig(listen="127.0.0.1:0"))
+    await server.start()
+    yield f"127.0.0.1:{server.port}"
+    await server.close()
+
+
+@dataclass
+class Lives:
+    """One broker of a set, from its start to its stop."""
+
+    config: BrokerConfig
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    hurry: asyncio.Event = field(default_factory=asyncio.Event)
+    running: asyncio.Future[int] | None = None
+
+    def begin(self) -> None:
+        self.stopping.clear()
+        self.last = LastResort(self.config.broker_name, limit_s=3_600)
+        self.running = asyncio.ensure_future(
+            program.lives(self.config, self.stopping, self.hurry, self.last)
+        )
+
+    async def end(self) -> int | None:
+        self.stopping.set()
+        self.hurry.set()
+        code = None if self.running is None else await self.running
+        self.last.disarm()
+        return code
+
+    @property
+    def address(self) -> str:
+        return self.config.advertised
+
+
+class MovedSet:
+    """Three of them, and questions to them. `more`: further settings of all."""
+
+    def __init__(
+        self, folder: Path, name_server: str, client: RemotingClient, **more: object
+    ) -> None:
+        self._client = client
+        settings = {**PATIENT, **more}
+        self.brokers = [
+            Lives(broker_config(folder / f"b{key}", [], [name_server], broker_id=key, **settings))
+            for key in range(3)
+        ]
+
+    async def ask(self, address: str, word: str, body: Any = None) -> dict[str, Any] | None:
+        """The document of a look, the fields of another answer; None when there is none yet."""
+        data = b"" if body is None else fastjson.dumps(body)
+        request = RemotingCommand.request(19018, {"word": word}, data)
+        try:
+            answer = await self._client.call(address, request, CALL_MS)
+        except RemotingError:
+            return None
+        assert answer.code in (0, 14), answer.remark
+        if answer.code:
+            return None
+        document: Any = fastjson.loads(answer.body) if word == "look" else answer.ext
+        return dict(document)
+
+    async def begin(self, orders: list[Order]) -> dict[str, Any]:
+        """Again where the master serves on: a replica that has just begun knows no hosts yet."""
+        body = fastjson.dumps([one.document() for one in orders])
+        request = RemotingCommand.request(19018, {"word": "begin"}, body)
+        answers: list[RemotingCommand] = []
+
+        async def begun() -> bool:
+            answers.append(await self._client.call(orders[0].leader, request, CALL_MS))
+            return answers[-1].code == 0
+
+        await until(begun, "the master gives up")
+        return dict(answers[-1].ext)
+
+    async def looks(self) -> list[dict[str, Any]]:
+        found = [await self.ask(one.address, "look") for one in self.brokers]
+        return [one for one in found if one is not None]
+
+    async def stands(self, kind: str) -> bool:
+        """One leads and two follow it, each in that place."""
+        looks = await self.looks()
+        assert sum(one["serving"] for one in looks) <= 1, "two lead"
+        roles = sorted(one["role"] for one in looks)
+        return roles == ["MASTER", "SLAVE", "SLAVE"] and {one["kind"] for one in looks} == {kind}
+
+    async def leader(self) -> str:
+        return next(str(one["address"]) for one in await self.looks() if one["serving"])
+
+    async def linked(self) -> bool:
+        request = RemotingCommand.request(907)
+        answer = await self._client.call(await self.leader(), request, CALL_MS)
+        body: Any = fastjson.loads(answer.body)
+        return sum(one["slaveAckOffset"] >= 0 for one in body["haConnectionInfo"]) == 2
+
+
+@pytest.fixture(params=[{}, ACTING], ids=["plain", "acting"])
+async def moved(
+    tmp_path: Path, name_server: str, client: RemotingClient, request: pytest.FixtureRequest
+) -> AsyncIterator[MovedSet]:
+    made = MovedSet(tmp_path, name_server, client, **request.param)
+    for one in made.brokers:
+        one.begin()
+    await until(lambda: made.stands("fixed"), "the set stands")
+    await until(made.linked, "both slaves are linked")
+    yield made
+    for one in made.brokers:
+        await one.end()
+
+
+async def until(condition: Any, what: str) -> None:
+    """Until it holds, also a coroutine's."""
+    deadline = asyncio.get_running_loop().time() + WAIT_S
+    while True:
+        found = condition()
+        if await found if asyncio.iscoroutine(found) else found:
+            return
+        assert asyncio.get_running_loop().time() < deadline, f"waited in vain until {what}"
+        await asyncio.sleep(0.02)
+
+
+def orders(
+    moved: MovedSet, leader: str, kind: Kind, controllers: tuple[str, ...], attempt: str = "first"
+) -> list[Order]:
+    addresses = sorted((one.address for one in moved.brokers), key=lambda at: at != leader)
+    adopts = kind is Kind.CONTROLLERS
+    return [
+        Order(
+            *(f"{attempt} to {kind.value}", kind, "regent", "broker-a", address, leader),
+            *(number + adopts, 2, controllers, f"{address};code" if adopts else "", int(adopts)),
+        )
+        for number, address in enumerate(addresses)
+    ]
+
+
+async def test_it_joins_controllers_and_goes_back_and_no_send_fails(
+    moved: MovedSet,
+    controller: ScriptedController,
+    client: RemotingClient,
+    name_server: str,
+    tmp_path: Path,
+) -> None:
+    controller.epoch = controller.set_epoch = 1  # as the set was recorded before
+    ledger, stop = NotedLedger(tmp_path / "ledger"), asyncio.Event()
+    async with WorkloadClient(
+        [name_server], "T", "pg", queues=QUEUES, timeout_ms=CALL_MS
+    ) as workload:
+        producer = Producer(workload, ledger, QUEUES, RATE, 256)
+        running = asyncio.ensure_future(producer.run(stop))
+
+        async def goes_on() -> None:
+            done = producer.done
+            await until(lambda: producer.done > done + 50, "the load goes on")
+
+        await goes_on()
+        first = await moved.leader()
+        assert (await client.call(first, send_request("Q", b"only"), CALL_MS)).code == 0
+        waits = pull_request("Q", 0, 1, suspend_ms=CALL_MS)
+        pulling = asyncio.ensure_future(client.call(first, waits, CALL_MS))
+        adopting = orders(moved, first, Kind.CONTROLLERS, (controller.address,))
+        assert (await moved.begin(adopting))["left"] == ""
+        await until(lambda: moved.stands("controllers"), "the set is with controllers")
+        await until(lambda: controller.members == [1, 2, 3], "all are members")
+        assert not ledger.failures(producer), producer.figures()
+        assert (await pulling).code in (19, 20, 21), "a pull that waited is answered"
+        await goes_on()
+
+        led = await moved.leader()
+        releasing = orders(moved, led, Kind.FIXED, ())
+        assert (await moved.begin(releasing))["left"] == ""
+        await until(lambda: moved.stands("fixed"), "the set has fixed ids again")
+        assert await moved.leader() == led
+        await until(moved.linked, "both slaves are linked")
+        await goes_on()
+        assert not ledger.failures(producer), producer.figures()
+        stop.set()
+        await running
+    found = await stored(client, led, "T", QUEUES)
+    acknowledged = read_ledger(tmp_path / "ledger").acknowledged
+    assert len(acknowledged) > 150 and not set(acknowledged) - found
+    for one in moved.brokers:
+        record = read_record(one.config.store_dir)
+        assert record is not None and record.settled
+        assert not (one.config.store_dir / "epochFileCheckpoint").exists()
+    assert await moved.brokers[0].end() == 0
+    moved.brokers[0].begin()
+    await until(lambda: moved.stands("fixed"), "the old master's old file brings it back as it is")
+    assert await moved.leader() == led
+
+
+async def test_a_master_that_died_when_it_had_given_up_is_followed_when_the_others_are_told(
+    moved: MovedSet, controller: ScriptedController, client: RemotingClient
+) -> None:
+    controller.epoch = controller.set_epoch = 1
+    master = moved.brokers[0]
+    assert (await client.call(master.address, send_request("T", b"one"), CALL_MS)).code == 0
+    adopting = orders(moved, master.address, Kind.CONTROLLERS, (controller.address,))
+    assert await master.end() == 0
+    record = Record(adopting[0], Lines(0), orders=tuple(adopting))
+    write_record(master.config.store_dir, record)
+    for order in adopting[1:]:
+        request = RemotingCommand.request(
+            19018, {"word": "follow"}, fastjson.dumps(order.document())
+        )
+        refused = await client.call(order.address, request, CALL_MS)
+        assert refused.code == 1, "the master does not say that it gave up"
+    master.begin()
+    await until(lambda: controller.master == 1, "it is the controllers', by its record")
+    for order in adopting[1:]:
+
+        async def followed(order: Order = order) -> bool:
+            return await moved.ask(order.address, "follow", order.document()) is not None
+
+        await until(followed, "the others follow")
+    await until(lambda: moved.stands("controllers"), "the set is with controllers")
+    await until(lambda: controller.members == [1, 2, 3], "all are members")
+    assert (await client.call(master.address, send_request("T", b"two"), CALL_MS)).code == 0
+    answer = await client.call(master.address, pull_request("T", 0, 0), CALL_MS)
+    assert [one.fields.body for one in decode_messages(answer.body)] == [b"one", b"two"]
+
+
+async def test_a_replica_that_cannot_leave_the_controllers_keeps_all_there(
+    moved: MovedSet, controller: ScriptedController, client: RemotingClient
+) -> None:
+    controller.epoch = controller.set_epoch = 1
+    first = moved.brokers[0].address
+    adopting = orders(moved, first, Kind.CONTROLLERS, (controller.address,))
+    await moved.begin(adopting)
+    await until(lambda: moved.stands("controllers"), "the set is with controllers")
+    await until(lambda: controller.members == [1, 2, 3], "all are members")
+    led = await moved.leader()
+    releasing = orders(moved, led, Kind.FIXED, ())
+    stuck = next(one for one in moved.brokers if one.address == releasing[2].address)
+    record = stuck.config.store_dir / "placeInSet"
+    record.rename(record.with_name("kept"))
+    record.mkdir()  # nothing can be written there
+    request = RemotingCommand.request(
+        19018, {"word": "begin"}, fastjson.dumps([one.document() for one in releasing])
+    )
+
+    async def stays() -> bool:
+        refused = await client.call(led, request, CALL_MS)
+        assert refused.code == 1
+        return f"did not follow: {stuck.address}" in str(refused.remark)
+
+    await until(stays, "one cannot follow")
+    assert await moved.leader() == led, "it serves on"
+    record.rmdir()
+    again = orders(moved, led, Kind.FIXED, (), "second")
+    await moved.begin(again)
+    await until(lambda: moved.stands("fixed"), "the set has fixed ids again")
+    await until(moved.linked, "both slaves are linked")
+    assert (await client.call(led, send_request("T", b"one"), CALL_MS)).code == 0
