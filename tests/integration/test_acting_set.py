@@ -163,9 +163,10 @@ async def test_a_slave_acts_for_a_killed_master_which_takes_over_what_was_read_m
     await stage.master.start()
     await stage.master_leads_with_what_the_slave_knew()
     assert stage.master.said("PreOnlineOver") == 2, "at each of its two starts"
+    assert stage.slave.said("special services off: another one delivers"), "before it was online"
 
     async def over() -> bool:
-        return stage.slave.said("broker 0 is the smallest of the set") > 0
+        return stage.slave.said("ActingOver") > 0
 
     await eventually(over, "the slave acts no more")
 
