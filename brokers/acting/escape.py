@@ -54,6 +54,7 @@ class _Item:
     token: int = 0
     target: Target | None = None
     why: str = ""
+    failed: str = ""  # the last time; it stays while it is on its way again
     told: Callable[[bool], None] | None = None
 
 
@@ -136,9 +137,12 @@ class Escape:
         return True
 
     def why(self, source: str) -> str:
-        """What the first message of a source waits for; empty: for an answer."""
+        """Why the first message of a source is not done; empty: no answer came yet."""
         known = self._sources.get(source)
-        return "" if known is None else next(iter(known.items.values())).why
+        if known is None:
+            return ""
+        first = next(iter(known.items.values()))
+        return first.why or first.failed
 
     def withdraw(self, source: str) -> None:
         """Nobody needs what is left of a source any more; what is under way may be taken all the
@@ -301,7 +305,7 @@ class Escape:
 
     def _waits(self, item: _Item, why: str, now_ms: int, chance: float) -> list[fx.Effect]:
         item.failures += 1
-        item.why = why
+        item.why = item.failed = why
         item.due_ms = now_ms + AGAIN.pause_ms(item.failures, chance)
         return []
 
