@@ -135,6 +135,8 @@ def make_plan(
         else {}
     )
     advertised = tuple(advertise for _, advertise in controllers)
+    if options.acts and kafka:
+        name_server.config["kafka"] = kafka
     plan = [
         *kafka_specs,
         *_controllers(folder, cluster_id, options, names, controllers, http, kafka),

@@ -21,7 +21,6 @@ from infra.demo.console import Console
 from infra.demo.run import DemoRun
 from infra.features.counts import Blow, Counts
 from infra.features.use import FeatureUse
-from lakehouse.gold.specs import GOLD_TABLES
 
 ASKED_SOON = {
     "transaction_timeout_ms": ASKED_AFTER_MS,
@@ -151,10 +150,10 @@ class ActingDemo(DemoRun):
     def _ask(self) -> None:
         seconds = asked.wait_landed(self.folder)
         self.console.say(f"    all of the log stands in the tables after {seconds:.1f} s")
-        found = acting_history.periods(acting_history.read_events(self.folder))
+        found = acting_history.read_periods(self.folder)
         for one in found:
             self.console.say(f"    {acting_report.period_line(one)}")
-        answers = [asked.ask(self.folder, *words) for words in questions()]
+        answers = [asked.ask(self.folder, *words) for words in QUESTIONS]
         for answer in answers:
             self.console.say(f"\n$ {answer.command}   ({answer.seconds:.1f} s)")
             for line in answer.text.splitlines():
@@ -167,16 +166,12 @@ class ActingDemo(DemoRun):
         }
 
 
-QUESTIONS: tuple[tuple[str, ...], ...] = (
+QUESTIONS = (
+    ("explain", acting_blows.SET),
+    ("timeline", acting_blows.SET),
+    ("availability", acting_blows.SET),
     ("lake", "check"),
-    ("sql", "SELECT broker_name, broker_id, at_time FROM silver.acting_began ORDER BY at_ms"),
 )
-
-
-def questions() -> tuple[tuple[str, ...], ...]:
-    """What is asked of the tables: of acting periods as soon as there is a table of them."""
-    told = any(spec.name.endswith("acting_periods") for spec in GOLD_TABLES)
-    return (*((("explain", acting_blows.SET),) if told else ()), *QUESTIONS)
 
 
 def changes(*steps: dict[str, Any]) -> list[Blow]:

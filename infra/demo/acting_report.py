@@ -151,10 +151,14 @@ def application_line(one: Document) -> str:
 
 def period_line(one: Document) -> str:
     """One time that a slave acted."""
-    over = "still acts" if one["for_ms"] is None else f"for {one['for_ms'] / 1000:.1f} s"
+    since_ms, until_ms, back_ms = one["since_ms"], one["until_ms"], one["master_back_ms"]
+    over = "and still does" if until_ms is None else f"for {(until_ms - since_ms) / 1000:.1f} s"
     back = (
         ""
-        if one["online_ms"] is None
-        else f", its master was online {one['online_ms'] / 1000:.1f} s after it began"
+        if back_ms is None
+        else f", its master was online {(back_ms - since_ms) / 1000:.1f} s after it began"
     )
-    return f"broker {one['broker_id']} of {one['broker_name']} acted {over}{back}"
+    return (
+        f"broker {one['broker_id']} of {one['broker_name']} acted {over}{back}; {one['messages']} "
+        "messages left the set"
+    )

@@ -33,6 +33,7 @@ from tests.support.brokers import broker_config, pull_request, send_request
 from tests.support.noted_sends import NotedLedger, stored
 from tests.support.scripted_controller import ScriptedController
 
+pytestmark = pytest.mark.timeout(900)  # a busy machine lets three brokers begin anew in its time
 QUEUES, RATE, CALL_MS, WAIT_S = 4, 100.0, 60_000, 240
 PATIENT = {
     "ack_timeout_ms": 60_000,

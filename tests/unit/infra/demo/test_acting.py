@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from infra.demo.acting import changes, questions
+from infra.demo.acting import QUESTIONS, changes
 from infra.demo.acting_load import ActingLoad
 from infra.features.counts import Blow
 
@@ -23,5 +23,5 @@ def test_all_that_leaves_a_set_is_under_way_besides_orders() -> None:
     assert not load.has_grown(load.progress(), 1)
 
 
-def test_the_tables_are_asked_whether_they_are_sound() -> None:
-    assert ("lake", "check") in questions()
+def test_the_tables_explain_the_set_and_are_asked_whether_they_are_sound() -> None:
+    assert {("explain", "broker-a"), ("lake", "check")} <= set(QUESTIONS)

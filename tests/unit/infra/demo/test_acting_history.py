@@ -1,4 +1,4 @@
-"""Acting periods out of what brokers reported."""
+"""What of the demo's steps the tables have to know."""
 
 from __future__ import annotations
 
@@ -6,42 +6,33 @@ from typing import Any
 
 import pytest
 
-from infra.demo.acting_history import KINDS, missing, periods
+from infra.demo.acting_history import missing
 
-STEPS = [{"kind": "away", "set": "a", "at_ms": 900}]
+STEPS = [{"kind": "away", "set": "a", "at_ms": 900}, {"kind": "returned", "set": "a"}]
+PERIOD = {
+    "broker_name": "a",
+    "broker_id": 1,
+    "since_ms": 1_000,
+    "until_ms": 4_000,
+    "master_back_ms": 3_500,
+    "messages": 7,
+}
 
 
-def row(at_ms: int, broker_id: int, name: str = "a") -> dict[str, Any]:
-    return {"broker_name": name, "broker_id": broker_id, "at_ms": at_ms}
-
-
-def events(**told: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    return {**{kind: [] for kind in KINDS}, **told}
-
-
-def test_a_begin_gets_the_next_end_of_the_same_broker_and_the_masters_return() -> None:
-    told = events(
-        acting_began=[row(1_000, 1)],
-        acting_over=[row(500, 1), row(3_000, 2), row(4_000, 1), row(9_000, 1)],
-        pre_online_over=[row(600, 0), row(3_500, 0), row(2_000, 0, "b")],
-    )
-    assert periods(told) == [
-        {"broker_name": "a", "broker_id": 1, "began_ms": 1_000, "for_ms": 3_000, "online_ms": 2_500}
-    ]
-    assert missing(periods(told), STEPS) == []
+def test_a_period_with_its_end_the_return_and_what_left_is_whole() -> None:
+    assert missing([PERIOD], STEPS) == []
 
 
 @pytest.mark.parametrize(
-    ("told", "why"),
+    ("change", "why"),
     [
-        (events(), "no slave of a is known to have acted"),
-        (events(acting_began=[row(800, 1)]), "no slave of a is known to have acted"),
-        (events(acting_began=[row(1_000, 1)]), "nothing says that the slave of a acts no more"),
-        (
-            events(acting_began=[row(1_000, 1)], acting_over=[row(2_000, 1)]),
-            "nothing says that the master of a went online again",
-        ),
+        ({"broker_name": "b"}, "no slave of a is known to have acted"),
+        ({"since_ms": 800}, "no slave of a is known to have acted"),
+        ({"since_ms": 60_000}, "no slave of a is known to have acted"),
+        ({"until_ms": None}, "nothing says that the slave of a acts no more"),
+        ({"master_back_ms": None}, "nothing says that the master of a went online again"),
+        ({"messages": 0}, "nothing says that messages left a"),
     ],
 )
-def test_what_the_tables_do_not_know_is_named(told: Any, why: str) -> None:
-    assert missing(periods(told), STEPS) == [why]
+def test_what_the_tables_do_not_know_is_named(change: dict[str, Any], why: str) -> None:
+    assert missing([{**PERIOD, **change}], STEPS) == [why]

@@ -46,7 +46,14 @@ STEPS = [
     },
     {"kind": "restarted", "step": "kill", "killed": "b-0", "writable_s": 2.0},
 ]
-PERIOD = {"broker_name": "a", "broker_id": 1, "for_ms": 20_000, "online_ms": 19_000}
+PERIOD = {
+    "broker_name": "a",
+    "broker_id": 1,
+    "since_ms": 1_000,
+    "until_ms": 21_000,
+    "master_back_ms": 20_000,
+    "messages": 9,
+}
 LOGS = {"set": "a", "equal": True, "bytes": 10, "first_difference": None}
 
 
