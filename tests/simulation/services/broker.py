@@ -47,6 +47,7 @@ class Address:
         self.dispatcher = Dispatcher()
         self.on_close: Callable[[Connection], None] = lambda connection: None
         self.has_place: Callable[[str], bool] = lambda peer: True
+        self.greeted = b""  # every broker here is a first life
 
 
 class Told:
