@@ -117,9 +117,9 @@ def what_is_left_comes_back_without_waiting_for_acknowledgements(patch: Patch) -
 
 
 def check_points_do_not_wait_for_the_members(patch: Patch) -> None:
-    whole = Collector._check_points
+    whole = Collector._hand_out
 
-    async def check_points(self: Any, pop: Any, got: Any) -> None:
+    async def hand_out(self: Any, pop: Any, got: Any) -> None:
         async def put_all(records: Any) -> PutStatus:
             puts.append(records)
             return PutStatus.PUT_OK
@@ -131,7 +131,7 @@ def check_points_do_not_wait_for_the_members(patch: Patch) -> None:
         finally:
             puts.put_all = before
 
-    patch.setattr(Collector, "_check_points", check_points)
+    patch.setattr(Collector, "_hand_out", hand_out)
 
 
 def check_points_that_wait_are_told_to_be_decided(patch: Patch) -> None:
