@@ -26,6 +26,10 @@ MOMENTS = frozenset(
         "last_message_ms",
         "first_acknowledged_ms",
         "last_store_ms",
+        "since_ms",
+        "until_ms",
+        "master_left_ms",
+        "master_back_ms",
     }
 )
 """Columns that hold a moment. All others that end in `_ms` are lengths of time."""
