@@ -116,7 +116,6 @@ class Promises:
         self.realm, self.world = realm, realm.world
         self.sent: dict[str, Sent] = {}
         self.acked_keys: set[str] = set()
-        self._bodies: dict[Place, tuple[int, str]] = {}  # with the epoch of who put it there
         self._points: dict[PointKey, Point] = {}
         self._of_key: dict[str, list[tuple[Point, int]]] = {}
         self._promoted_ms = 0
@@ -188,9 +187,6 @@ class Promises:
 
     def _came(self, member: Member, fields: MessageFields, result: PutResult, key: str) -> None:
         """A message under a topic that clients read."""
-        place = fields.topic, fields.queue_id, result.queue_offset
-        if member.epoch >= self._bodies.get(place, (0, ""))[0]:
-            self._bodies[place] = member.epoch, key
         sent = self.sent.get(key)
         if sent is None:
             return
@@ -294,9 +290,18 @@ class Promises:
         point = Point(member.epoch, self.world.now_ms, int(said["it"]), offsets)
         self._points[key] = point
         for offset in offsets:
-            message = self._bodies.get((key[0], key[1], offset))
-            if message is not None:
-                self._of_key.setdefault(message[1], []).append((point, offset))
+            # As its own log has it: another member may have had another message at this place, of
+            # a tail that is lost.
+            body = self._body_at(member, key[0], key[1], offset)
+            if body is not None:
+                self._of_key.setdefault(body, []).append((point, offset))
+
+    @staticmethod
+    def _body_at(member: Member, topic: str, queue_id: int, offset: int) -> str | None:
+        """What a member gives there to a client; None: nothing."""
+        got = member.serving.store.query(topic, queue_id, offset, 1)
+        found = decode_messages(got.body)
+        return bytes(found[0].fields.body).decode() if found else None
 
     def _came_back(self, key: str) -> None:
         """A copy for the group that did not acknowledge it."""
