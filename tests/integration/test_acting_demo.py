@@ -28,6 +28,7 @@ def run_demo(folder: Path) -> tuple[int, dict[str, Any], str]:
 
 
 @pytest.mark.processes
+@pytest.mark.long
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.timeout(DEMO_LIMIT_S + 60)
