@@ -190,10 +190,7 @@ def test_a_forecast_of_a_set_that_controllers_released_is_that_of_one_without(la
     released = ActingHistory(NAME)
     released.at(60).online(0)
     released.members(0, 1)
-    land(
-        lake,
-        command_records(past.records) + outcome_records(past.records) + released.records(),
-    )
+    land(lake, command_records(past.records) + outcome_records(past.records) + released.records())
     model = forecast_answer.forecast_of(lake, NAME)
     assert model["succession"] == [{"died": [0], "acts": 1}]
 
