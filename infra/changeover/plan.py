@@ -174,6 +174,7 @@ def _fixed_checks(name: str, members: Mapping[int, str], seen: Sequence[Look]) -
         if one is not master and (one.role != "SLAVE" or one.broker_id == MASTER_ID)
     ]
     copies = 0 if master is None else master.copies
+    total = 0 if master is None else master.total_replicas
     return [
         Check(
             "master",
@@ -199,6 +200,14 @@ def _fixed_checks(name: str, members: Mapping[int, str], seen: Sequence[Look]) -
             1 <= copies <= max(1, len(seen)),
             f"{name}: an answer stands for {copies} copies, there are {len(seen)} replicas",
             "Start more replicas, or lower in_sync_replicas.",
+        ),
+        Check(
+            "all there",
+            len(members) >= total,
+            f"{name}: {len(members)} of {total or len(members)} replicas are there",
+            "Start those that are missing: left out, one would come back as the slave that it was, "
+            "act, and deliver again what is long done. One that is gone for good: lower "
+            "total_replicas on the others, and start them anew.",
         ),
     ]
 

@@ -37,7 +37,7 @@ POLL_S = 0.2
 AGAIN_S = 1.0
 BEGIN_MS = 30_000
 CODE_BYTES = 16
-ARRIVE_WITHIN_S = 5.0
+ARRIVE_WITHIN_S = 2.0
 """Brokers that begin anew speak to the controllers sooner, if they are believed."""
 
 ADOPTS = """
