@@ -43,10 +43,15 @@ def members_of(name_servers: Sequence[str], name: str, timeout_ms: int) -> dict[
 
 
 def look(address: str, timeout_ms: int) -> Found:
-    """What one broker says of itself."""
+    """What one broker says of itself. One that only begins, or passes on what comes, says nothing
+    yet; who does not know the question is none of ours.
+    """
     try:
         answer = call(address, _word(LOOK), timeout_ms)
-        return look_of(fastjson.loads(answer.body)) if answer.code == 0 else NOT_OURS
+        if answer.code == ResponseCode.SUCCESS:
+            return look_of(fastjson.loads(answer.body))
+        unknown = answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+        return NOT_OURS if unknown else NO_ANSWER
     except NoAnswer:
         return NO_ANSWER
     except ValueError:

@@ -80,6 +80,9 @@ async def test_who_does_not_answer_and_who_is_another_one_are_told_apart(peer: A
     assert found == {peer.address: LOOK, nobody: NO_ANSWER}
     peer.code = 3
     assert await asyncio.to_thread(calls.look, peer.address, 5_000) == NOT_OURS
+    peer.code = 14
+    begins = await asyncio.to_thread(calls.look, peer.address, 5_000)
+    assert begins == NO_ANSWER, "a process that has only started is no broker of RocketMQ's"
     peer.code, peer.body = 0, b"{}"
     assert await asyncio.to_thread(calls.look, peer.address, 5_000) == NOT_OURS
 
