@@ -36,6 +36,9 @@ class Quiet:
         """Why it must not give up yet; None when it may."""
         if self.unfinished:
             return f"{self.unfinished} requests are under way"
+        linked = sum(end >= 0 for end in self.acked)
+        if linked > self.others:
+            return f"{linked} replicas are linked, the orders name {self.others} of them"
         whole = sum(end >= self.log_end for end in self.acked)
         if whole < self.others:
             return f"{whole} of {self.others} other replicas have everything"

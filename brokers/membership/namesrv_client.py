@@ -135,6 +135,7 @@ class NameServers:
         self._sessions = {address: _Session(address) for address in addresses}
         self._client = RemotingClient(on_close=self._connection_closed)
         self._tasks: list[asyncio.Task[None]] = []
+        self._silent: dict[str, str] = {}
 
     def tell_of_masters(self, on_master: Callable[[str, str], None]) -> None:
         """`on_master(address, HA address)` hears of the master that a slave's answer names."""
@@ -225,7 +226,7 @@ class NameServers:
         try:
             await self._client.send_oneway(address, request)
         except RemotingError as error:
-            _log.info("telling %s: %s", address, error)
+            self._note_silent(address, str(error))
 
     async def stop(self) -> None:
         """Tell nothing more. The place in the routes stays as long as the connections do."""
@@ -337,8 +338,10 @@ class NameServers:
             connection.attributes["name_server"] = address
             answer = await connection.call(register_request(entry), CALL_TIMEOUT_MS)
         except (RemotingError, ValueError) as error:  # ValueError: more than one frame holds
-            _log.info("registering at %s: %s", address, error)
+            self._note_silent(address, str(error))
             return False
+        if self._silent.pop(address, None) is not None:
+            _log.info("name server %s is reached again", address)
         if answer.code != ResponseCode.SUCCESS:
             _log.warning(
                 "name server %s refused the registration: %s %s",
@@ -351,6 +354,12 @@ class NameServers:
         if master and ha_address:
             self._on_master(master, ha_address)
         return True
+
+    def _note_silent(self, address: str, why: str) -> None:
+        """Once for each reason: it is asked several times a second for as long as it is away."""
+        if self._silent.get(address) != why:
+            self._silent[address] = why
+            _log.info("name server %s is not reached, and is tried again: %s", address, why)
 
     def _connection_closed(self, connection: Connection) -> None:
         session = self._sessions.get(str(connection.attributes.get("name_server")))

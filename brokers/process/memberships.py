@@ -95,6 +95,7 @@ def make_change_over(
         tuple(config.name_servers),
         lines_of(file),
         read_record(config.store_dir),
+        config.total_replicas if config.enable_slave_acting_master else 0,
     )
 
     def quiet(others: int) -> Quiet:

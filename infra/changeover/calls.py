@@ -5,7 +5,7 @@ Refuses to know: what is asked for, what follows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from brokers.changeover.order import Order
@@ -26,21 +26,32 @@ class NotNow(Problem):
 
 
 def members_of(name_servers: Sequence[str], name: str, timeout_ms: int) -> dict[int, str]:
-    """Broker id to address, of the first name server that answers. Problem."""
-    said = "none is named"
+    """Broker id to address, by all name servers that answer: one that has just started knows some
+    of them only. Problem when none does.
+    """
+    said, found = "none is named", list[Mapping[int, str]]()
     for address in name_servers:
         try:
-            return read_member_group(call(address, member_group_question("", name), timeout_ms))
+            found.append(
+                read_member_group(call(address, member_group_question("", name), timeout_ms))
+            )
         except (NoAnswer, ValueError) as error:
             said = f"{address}: {error}"
-    raise Problem(f"no name server tells who is in {name} ({said})", "Is --namesrv right?")
+    if not found:
+        raise Problem(f"no name server tells who is in {name} ({said})", "Is --namesrv right?")
+    return {key: at for one in reversed(found) for key, at in one.items()}
 
 
 def look(address: str, timeout_ms: int) -> Found:
-    """What one broker says of itself."""
+    """What one broker says of itself. One that only begins, or passes on what comes, says nothing
+    yet; who does not know the question is none of ours.
+    """
     try:
         answer = call(address, _word(LOOK), timeout_ms)
-        return look_of(fastjson.loads(answer.body)) if answer.code == 0 else NOT_OURS
+        if answer.code == ResponseCode.SUCCESS:
+            return look_of(fastjson.loads(answer.body))
+        unknown = answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+        return NOT_OURS if unknown else NO_ANSWER
     except NoAnswer:
         return NO_ANSWER
     except ValueError:

@@ -19,7 +19,8 @@ NOT_OURS = "no broker of this release"
 class Look:
     """One broker. `change`: the changeover that gave it its place, empty for none; `copies`: how
     many replicas hold what it acknowledges; `acts`: slaves of its set act for the master; `lines`:
-    what its own file says; `orders`: everybody's, on the one that gave up.
+    what its own file says; `orders`: everybody's, on the one that gave up; `total_replicas`: how
+    many its file says there are, 0 where it does not say.
     """
 
     cluster_name: str
@@ -36,6 +37,7 @@ class Look:
     store_dir: str
     lines: Lines
     orders: tuple[Order, ...] = ()
+    total_replicas: int = 0
 
 
 Found = Look | str
@@ -64,6 +66,7 @@ def look_of(document: object) -> Look:
             str(document["store_dir"]),
             Lines(lines["broker_id"], tuple(map(str, lines["controllers"]))),
             orders_of(orders) if orders else (),
+            int(document.get("total_replicas", 0)),
         )
     except (KeyError, TypeError) as error:
         raise ValueError(f"{error} is missing or odd") from error

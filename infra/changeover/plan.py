@@ -1,8 +1,8 @@
 """What changing a set over means: whether it may, who becomes what, how far it is, what proves it.
 
-Responsible for: judging from facts alone, for both ways; the orders; the fields of the set that
-controllers get; the steps and the lines that an operator changes.
-Refuses to know: sockets, files, how facts were gathered.
+Responsible for: judging from facts alone, for both ways; the orders; the steps and the lines that
+an operator changes.
+Refuses to know: sockets, files, how facts were gathered, what of the set controllers get.
 
 The way in. Controllers know the set before anybody follows them: ids, every replica in the
 SyncStateSet, no master, epoch E. Nobody of it speaks to them, so nobody is elected. Then the master
@@ -24,6 +24,7 @@ from typing import Any
 from brokers.changeover.order import Kind, Lines, Order
 from brokers.changeover.placed import text_of
 from infra.changeover.facts import NOT_OURS, Found, Look
+from infra.changeover.set_fields import new_set, waits_for_brokers
 from infra.migration.plan import Check, Step, failed
 
 NEEDED_RULES = 2
@@ -87,7 +88,7 @@ def plan_adoption(
         return SetPlan(name, Kind.CONTROLLERS, FRESH, checks)
     master = next(one for one in seen if one.address == members[MASTER_ID])
     checks = (*checks, *_minds(master, len(members)))
-    fields = _fields(name, master, members, here, new)
+    fields = new_set(name, master, members, here, new.codes)
     orders = tuple(
         Order(
             new.change,
@@ -173,6 +174,7 @@ def _fixed_checks(name: str, members: Mapping[int, str], seen: Sequence[Look]) -
         if one is not master and (one.role != "SLAVE" or one.broker_id == MASTER_ID)
     ]
     copies = 0 if master is None else master.copies
+    total = 0 if master is None else master.total_replicas
     return [
         Check(
             "master",
@@ -199,21 +201,25 @@ def _fixed_checks(name: str, members: Mapping[int, str], seen: Sequence[Look]) -
             f"{name}: an answer stands for {copies} copies, there are {len(seen)} replicas",
             "Start more replicas, or lower in_sync_replicas.",
         ),
+        Check(
+            "all there",
+            len(members) >= total,
+            f"{name}: {len(members)} of {total or len(members)} replicas are there",
+            "Start those that are missing: left out, one would come back as the slave that it was, "
+            "act, and deliver again what is long done. One that is gone for good: lower "
+            "total_replicas on the others, and start them anew.",
+        ),
     ]
 
 
 def _place_check(name: str, here: Mapping[str, Any] | None) -> Check:
-    free = here is None or here["tombstone"] or (here["imported"] and not _arrived(here))
+    free = here is None or here["tombstone"] or waits_for_brokers(here)
     return Check(
         "place",
         free,
         f"{name}: the controllers {'have room for it' if free else 'run such a set already'}",
         "Two sets of one name cannot be: 'regent controller set' shows the one that is there.",
     )
-
-
-def _arrived(here: Mapping[str, Any]) -> bool:
-    return any(one["alive"] and one["reason"] == "heartbeat" for one in here["replicas"])
 
 
 def _minds(master: Look, replicas: int) -> list[Check]:
@@ -234,36 +240,6 @@ def _minds(master: Look, replicas: int) -> list[Check]:
             fatal=False,
         ),
     ]
-
-
-def _fields(
-    name: str,
-    master: Look,
-    members: Mapping[int, str],
-    here: Mapping[str, Any] | None,
-    new: Changeover,
-) -> dict[str, Any]:
-    """Ids begin at 1, in the order of the fixed ones. What a cleaned set of this name left, and an
-    adoption that never began, are not undercut (S9).
-    """
-    addresses = [members[key] for key in sorted(members)]
-    before = here or {"next_broker_id": 1, "highest_epoch_seen": 0, "sync_state_set_epoch": 0}
-    epoch = max(1, before["highest_epoch_seen"] + (0 if before.get("imported") else 1))
-    return {
-        "cluster_name": master.cluster_name,
-        "broker_name": name,
-        "next_broker_id": max(len(addresses) + 1, before["next_broker_id"]),
-        "master_broker_id": None,
-        "master_epoch": epoch,
-        "sync_state_set": list(range(1, len(addresses) + 1)),
-        "sync_state_set_epoch": before["sync_state_set_epoch"] + 1,
-        "replicas": [
-            {"broker_id": number, "address": one, "register_check_code": new.codes[one]}
-            for number, one in enumerate(addresses, start=1)
-        ],
-        "source": f"adopted from fixed ids, master {master.address}",
-        "evidence_epoch": epoch,
-    }
 
 
 # -- the way back ----------------------------------------------------------------------------------

@@ -6,15 +6,29 @@ Refuses to know which step does what and why.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from infra.cluster import acting_view
-from infra.cluster.plan import ACTING_SETS, MASTER_ID
+from infra.cluster.plan import ACTING_SETS
 from infra.cluster.running import DemoCluster
 from infra.processes import status as process_status
 
 ASK_WITHIN_S = 30.0
 TOLD_IN_TIME_MS = 2_000
+
+
+def whole(one: Mapping[str, Any], size: int) -> bool:
+    """Of a set as `sets` has it, with so many brokers. Which ids they have is not asked: a set that
+    was adopted by controllers has those that they gave.
+    """
+    members = one["members"]
+    return (
+        one["master"] is not None
+        and one["acting"] is None
+        and len(members) == size
+        and all(member["registered"] and not member["waits_for"] for member in members)
+    )
 
 
 class ActingCluster(DemoCluster):
@@ -46,19 +60,11 @@ class ActingCluster(DemoCluster):
 
     def is_whole(self, broker_set: str) -> bool:
         """Its master leads, every slave follows, and nobody acts or is still on its way back."""
-        ids = self._ids(broker_set)
-        one = self.sets()[broker_set]
-        return (
-            one["registered"] == ids
-            and MASTER_ID in ids
-            and one["acting"] is None
-            and len(one["members"]) == len(ids)
-            and not any(member["waits_for"] for member in one["members"])
-        )
+        return whole(self.sets()[broker_set], self._size_of(broker_set))
 
-    def _ids(self, broker_set: str) -> list[int]:
-        parts = [one["name"].rpartition("-") for one in self.processes("broker")]
-        return sorted(int(number) for name, _, number in parts if name == broker_set)
+    def _size_of(self, broker_set: str) -> int:
+        names = (one["name"].rpartition("-")[0] for one in self.processes("broker"))
+        return sum(name == broker_set for name in names)
 
     def knows_all_topics(self) -> bool:
         """Every slave has copied its master's topics: it serves none that it does not know."""

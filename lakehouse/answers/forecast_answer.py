@@ -52,7 +52,8 @@ def forecast_of(lake: Lake, broker_name: str) -> dict[str, Any]:
     """
     require_set(lake, broker_name)
     fold = _newest(lake)
-    known = known_set(lake, broker_name) if broker_name not in fold.folder.state.sets else None
+    led = fold.folder.state.live_set(broker_name) is not None  # one that was released is not
+    known = None if led else known_set(lake, broker_name)
     if known is not None:
         periods = gold_now(lake, [ACTING_PERIODS], broker_name).rows(ACTING_PERIODS)
         return outlook(broker_name, known, periods)

@@ -263,7 +263,7 @@ def acting_sets(
 def _masterless(row: Row, until_ms: int) -> tuple[int, int]:
     left_ms, back_ms = row["master_left_ms"], row["master_back_ms"]
     begin = row["since_ms"] if left_ms is None else min(left_ms, row["since_ms"])
-    return begin, _end(row["until_ms"] if back_ms is None else back_ms, until_ms)
+    return begin, _end(back_ms, until_ms)  # who acted may be gone: that brings no master back
 
 
 def _end(at_ms: int | None, until_ms: int) -> int:

@@ -108,13 +108,14 @@ def _departures(one: Told) -> Iterator[Left]:
 
 
 def _came_back(left: Left, since_ms: int, told: Iterable[Told]) -> bool:
-    """It was there again before the slave began."""
-    return any(
-        one.kind in ("broker_started", "pre_online_over")
-        and one.row["broker_id"] == left.broker_id
-        and left.at_ms < one.at_ms < since_ms
-        for one in told
-    )
+    """It was there again before the slave began. A process that starts anew is not there before it
+    is online, for as long as a slave may begin to act; only one that never tells its way back
+    (skip_pre_online) is there when it starts.
+    """
+    own = [one for one in told if one.row["broker_id"] == left.broker_id]
+    ways = {one.kind for one in own if one.kind in ("broker_started", "pre_online_over")}
+    back = "pre_online_over" if "pre_online_over" in ways else "broker_started"
+    return any(one.kind == back and left.at_ms < one.at_ms < since_ms for one in own)
 
 
 def end_by_signs(broker_id: int, began: Row, last_ms: int, told: Iterable[Told]) -> End | None:
@@ -140,15 +141,16 @@ def end_by_signs(broker_id: int, began: Row, last_ms: int, told: Iterable[Told])
 
 
 def returned_ms(period: Period, told: Iterable[Told]) -> int | None:
-    """When the master was online again."""
-    for one in told:
-        if one.at_ms < period.since_ms:
-            continue
-        if one.kind == "pre_online_over" and one.row["broker_id"] == MASTER_ID:
-            return one.at_ms
-        if one.kind == "acting_over" and one.row["min_broker_id"] == MASTER_ID:
-            return one.at_ms
-    return None
+    """When the master was online again: its own word, or whoever finds it there first."""
+    return next(
+        (one.at_ms for one in told if one.at_ms >= period.since_ms and _has_master(one)), None
+    )
+
+
+def _has_master(one: Told) -> bool:
+    if one.kind in ("pre_online_over", "acting_over"):
+        return bool(one.row["min_broker_id"] == MASTER_ID)
+    return one.kind == "member_group_seen" and MASTER_ID in one.row["broker_ids"]
 
 
 def phases_of(

@@ -14,8 +14,11 @@ from typing import Any
 import pytest
 
 from brokers.remoting.client import RemotingClient
+from infra.changeover import calls, plan
 from infra.changeover.calls import look
 from infra.changeover.facts import Look
+from infra.changeover.plan import Changeover
+from infra.controllers.admin import ControllerAdmin
 from infra.kafka.server import LocalKafka
 from infra.workload.client import WorkloadClient
 from infra.workload.ledger import read_ledger
@@ -212,3 +215,30 @@ async def test_a_set_is_adopted_fails_over_and_is_released_and_no_acknowledged_m
     acknowledged = read_ledger(tmp_path / "ledger").acknowledged
     found = await stored(client, led, "T", QUEUES)
     assert len(acknowledged) > 500 and not set(acknowledged) - found
+
+
+async def test_a_run_that_another_one_wrote_over_is_made_whole_by_the_next(moved: MovedSet) -> None:
+    """Two at once: both told the controllers codes of their own, and the master took the orders of
+    the one whose codes do not stand there.
+    """
+    controller = moved.controllers.addresses["c1"]
+    members = dict(enumerate(moved.programs))
+
+    def one_run(number: int) -> plan.SetPlan:
+        codes = {address: f"{address};{number}" for address in moved.programs}
+        looks = calls.looks_of(moved.programs, 60_000)
+        new = Changeover(f"run-{number}", codes)
+        return plan.plan_adoption(NAME, members, looks, None, [controller], new)
+
+    def both() -> None:
+        admin = ControllerAdmin([controller], 60_000)
+        first, second = one_run(1), one_run(2)
+        assert first.fields is not None and second.fields is not None
+        admin.import_set(first.fields)
+        admin.import_set({**second.fields, "sync_state_set_epoch": 2})
+        calls.begin(first.orders, 60_000)
+
+    await asyncio.to_thread(both)
+    adopted = await moved.verb("adopt", "--yes")
+    assert adopted["done"] and adopted["stage"] != "fresh"
+    await until(moved.stands, "the set has its master and two that follow it")

@@ -54,7 +54,8 @@ class NotNow(Exception):
 class Here:
     """This broker. `kind`, `broker_id`: its place now; `lines`: what its own file says of it;
     `record`: of the last changeover, None without one; `copies`: how many replicas hold what it
-    acknowledges; `acts`: slaves of its set act for the master.
+    acknowledges; `acts`: slaves of its set act for the master; `total_replicas`: how many its file
+    says there are, 0 where it does not say.
     """
 
     cluster_name: str
@@ -68,6 +69,7 @@ class Here:
     name_servers: tuple[str, ...]
     lines: Lines
     record: Record | None
+    total_replicas: int = 0
 
 
 class ChangeOver:
@@ -165,6 +167,7 @@ class ChangeOver:
             "log_end": standing.log_end,
             "copies": here.copies,
             "acts": here.acts,
+            "total_replicas": here.total_replicas,
             "name_servers": list(here.name_servers),
             "store_dir": str(here.store_dir),
             "lines": {

@@ -20,9 +20,11 @@ from brokers.changeover.order import Kind
 from infra.changeover import calls, plan
 from infra.changeover.facts import Found, Look
 from infra.changeover.plan import BEGUN, DONE, FRESH, Changeover, SetPlan
+from infra.changeover.set_fields import set_again, waits_for_brokers
 from infra.cli import confirmation
 from infra.cluster.data_folder import DataFolder
 from infra.controllers.admin import ControllerAdmin, add_where, admin_of
+from infra.controllers.calls import Refused
 from infra.migration import java_controller
 from infra.migration import plan as move_plan
 from infra.migration.java_controller import require_address
@@ -35,6 +37,8 @@ POLL_S = 0.2
 AGAIN_S = 1.0
 BEGIN_MS = 30_000
 CODE_BYTES = 16
+ARRIVE_WITHIN_S = 2.0
+"""Brokers that begin anew speak to the controllers sooner, if they are believed."""
 
 ADOPTS = """
 The controllers learn the set: ids from 1 up, no master. Its master holds writes until every
@@ -108,6 +112,7 @@ class _Work:
         self._admin: ControllerAdmin = admin_of(arguments)
         self._timeout_ms = int(arguments.timeout * 1000)
         self._until = time.monotonic() + arguments.wait
+        self._known_at = time.monotonic()
         self.says = (
             "joins the controllers" if self._adopts else "leaves the controllers for fixed ids"
         )
@@ -161,6 +166,8 @@ class _Work:
             self._begin(found)
         if found.stage in (FRESH, BEGUN):
             self._wait(lambda: self._bring_along(found), "every replica has followed")
+        if found.stage != FRESH:
+            self._known_at = float("-inf")  # an earlier run has waited
         proof = self._wait(lambda: self._proof(found), "the set is whole")
         if not self._adopts and not move_plan.failed(proof):
             self._forget(found)
@@ -174,6 +181,7 @@ class _Work:
                 f"{found.fields['master_epoch']}"
             )
         told = self._begun(found)
+        self._known_at = time.monotonic()
         self._say(
             f"{found.leader} gave up; it held writes for {told.get('heldMs', '?')} ms until "
             "everybody was told"
@@ -213,9 +221,24 @@ class _Work:
     def _proof(self, found: SetPlan) -> list[Check]:
         looks = self._looks(found)
         if self._adopts:
-            return plan.adopted(found.name, found.orders, looks, self._here())
+            here = self._here()
+            self._make_known(found, here)
+            return plan.adopted(found.name, found.orders, looks, here)
         links = java_controller.ha_links([found.leader], self._timeout_ms)[found.leader]
         return plan.released(found.name, found.orders, looks, 0 if links is None else links.links)
+
+    def _make_known(self, found: SetPlan, here: Document) -> None:
+        """Where another run told the controllers other codes than the orders have."""
+        if here is None or not waits_for_brokers(here):
+            return
+        if time.monotonic() - self._known_at < ARRIVE_WITHIN_S:
+            return
+        self._known_at = time.monotonic()
+        try:
+            self._admin.import_set(set_again(found.orders, here))
+            self._say(f"the controllers know {found.name} by the orders that its master has")
+        except Refused as refusal:  # it has arrived meanwhile
+            self._say(f"not written again: {refusal.what}")
 
     def _forget(self, found: SetPlan) -> None:
         """What the controllers have of it is a tombstone: ids and epochs go on from there (S9)."""

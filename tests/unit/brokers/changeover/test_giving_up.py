@@ -23,6 +23,8 @@ F, C = Kind.FIXED, Kind.CONTROLLERS
         (Quiet(100, 100, (100, -1), 2, 0), "1 of 2"),
         (Quiet(100, 90, (100, 100), 2, 0), "10 bytes"),
         (Quiet(0, 0, (-1,), 1, 0), "0 of 1"),
+        (Quiet(100, 100, (100, 100), 1, 0), "2 replicas are linked"),
+        (Quiet(100, 100, (100, -1), 1, 0), None),
     ],
     ids=[
         "all have all",
@@ -33,6 +35,8 @@ F, C = Kind.FIXED, Kind.CONTROLLERS
         "one has not reported",
         "not acknowledged",
         "an empty log, and nobody reported",
+        "one that no order names, for no name server named it",
+        "a link that nobody has spoken on",
     ],
 )
 def test_a_master_gives_up_when_everybody_has_everything(

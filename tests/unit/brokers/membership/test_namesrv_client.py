@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import replace
 
 import pytest
@@ -86,6 +87,28 @@ async def test_a_name_server_that_is_not_there_delays_nobody() -> None:
     assert await servers.register() == 1
     await servers.close(None)
     await server.close()
+
+
+async def test_a_name_server_that_is_away_is_told_once_and_once_that_it_is_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "regent.broker.nameservers")
+    port = free_port()
+    address = f"127.0.0.1:{port}"
+    servers = NameServers([address], lambda: entry(0, "T"), 60_000)
+    servers.start()
+    for _ in range(3):
+        assert await servers.register() == 0
+        await servers.tell(address, RemotingCommand.request(904))
+    server = await name_server(port)
+    deadline = asyncio.get_running_loop().time() + 20
+    while not await servers.register():
+        assert asyncio.get_running_loop().time() < deadline
+    await servers.close(None)
+    await server.close()
+    told = [one.getMessage() for one in caplog.records if address in one.getMessage()]
+    assert sum("is not reached" in text for text in told) == 1
+    assert sum("is reached again" in text for text in told) == 1 and len(told) == 2
 
 
 async def test_a_restarted_name_server_is_registered_at_again() -> None:

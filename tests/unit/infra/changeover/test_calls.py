@@ -80,6 +80,9 @@ async def test_who_does_not_answer_and_who_is_another_one_are_told_apart(peer: A
     assert found == {peer.address: LOOK, nobody: NO_ANSWER}
     peer.code = 3
     assert await asyncio.to_thread(calls.look, peer.address, 5_000) == NOT_OURS
+    peer.code = 14
+    begins = await asyncio.to_thread(calls.look, peer.address, 5_000)
+    assert begins == NO_ANSWER, "a process that has only started is no broker of RocketMQ's"
     peer.code, peer.body = 0, b"{}"
     assert await asyncio.to_thread(calls.look, peer.address, 5_000) == NOT_OURS
 
@@ -99,10 +102,20 @@ async def test_a_refusal_says_what_keeps_it_and_silence_that_nothing_is_known(
     assert not isinstance(silent.value, calls.NotNow)
 
 
-async def test_members_are_those_of_the_first_name_server_that_tells(peer: Answers) -> None:
-    peer.body = json.dumps({"brokerMemberGroup": {"brokerAddrs": {"0": "h:1"}}}).encode()
-    nobody = f"127.0.0.1:{free_port()}"
-    told = await asyncio.to_thread(calls.members_of, [nobody, peer.address], "a", 5_000)
-    assert told == {0: "h:1"}
+def group(**addresses: str) -> bytes:
+    members = {key[1:]: address for key, address in addresses.items()}
+    return json.dumps({"brokerMemberGroup": {"brokerAddrs": members}}).encode()
+
+
+async def test_members_are_those_of_all_name_servers_that_tell(peer: Answers) -> None:
+    nobody, young = f"127.0.0.1:{free_port()}", Answers()
+    peer.body, young.body = group(_0="h:1", _1="h:2"), group(_0="h:1", _2="h:3")
+    await young.server.start()
+    try:
+        servers = [nobody, young.address, peer.address]
+        told = await asyncio.to_thread(calls.members_of, servers, "a", 5_000)
+    finally:
+        await young.server.close()
+    assert told == {0: "h:1", 1: "h:2", 2: "h:3"}
     with pytest.raises(Problem, match="namesrv"):
         await asyncio.to_thread(calls.members_of, [nobody], "a", 5_000)

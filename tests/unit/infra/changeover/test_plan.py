@@ -102,6 +102,7 @@ def test_an_adoption_that_never_began_is_written_again() -> None:
         ({"h1": fixed(1, broker_id=0)}, "slaves"),
         ({"h0": fixed(0, copies=4)}, "copies"),
         ({"h1": fixed(1, cluster_name="other")}, "names"),
+        ({"h0": fixed(0, acts=True, total_replicas=4)}, "all there"),
     ],
     ids=[
         "one is silent",
@@ -113,6 +114,7 @@ def test_an_adoption_that_never_began_is_written_again() -> None:
         "two have id 0",
         "fewer replicas than copies",
         "two clusters",
+        "one of those that act is away",
     ],
 )
 def test_what_is_not_sound_is_refused_with_a_way_out(changes: dict[str, Found], check: str) -> None:
@@ -129,7 +131,7 @@ def test_a_set_that_controllers_run_is_not_adopted_a_second_time() -> None:
 
 
 def test_what_waits_longer_is_said_and_hinders_nothing() -> None:
-    found = adoption(looks(h0=fixed(0, copies=3, acts=True)))
+    found = adoption(looks(h0=fixed(0, copies=3, acts=True, total_replicas=3)))
     assert found.is_ready
     assert {one.name for one in found.checks if not one.ok} == {"spare", "acting"}
 

@@ -8,10 +8,11 @@ import pytest
 
 from brokers.remoting import fastjson
 from infra.cluster import acting_view
-from infra.cluster.acting_running import ActingCluster
+from infra.cluster.acting_running import ActingCluster, whole
 from infra.cluster.data_folder import DataFolder
 
 MASTER, SLAVE = "h:1", "h:2"
+THERE = {"waits_for": None, "registered": True}
 
 
 def broker(broker_id: int, address: str, **status: object) -> dict[str, Any]:
@@ -28,6 +29,14 @@ def test_a_set_with_its_master_says_what_each_slave_lacks() -> None:
         (1, 60, True),
     ]
     assert acting_view.problems_of({"a": found}) == []
+
+
+def test_a_set_that_controllers_lead_since_has_other_ids_and_is_well() -> None:
+    """Whoever leads stands at a name server as 0."""
+    brokers = [broker(1, SLAVE), broker(2, MASTER)]
+    found = acting_view.sets_of(brokers, {"a": {0: MASTER, 1: SLAVE}})["a"]
+    assert all(one["registered"] for one in found["members"])
+    assert whole(found, 2) and not whole(found, 3)
 
 
 def test_while_the_master_is_away_the_set_names_who_acts() -> None:
@@ -64,10 +73,11 @@ def test_another_body_is_no_answer(body: bytes) -> None:
     ("seen", "whole"),
     [
         ({}, True),
-        ({"registered": [1, 2]}, False),
+        ({"master": None}, False),
         ({"acting": "a-1"}, False),
-        ({"members": [{"waits_for": "x"}] * 3}, False),
-        ({"members": [{"waits_for": None}] * 2}, False),
+        ({"members": [{**THERE, "waits_for": "x"}] * 3}, False),
+        ({"members": [{**THERE, "registered": False}] * 3}, False),
+        ({"members": [THERE] * 2}, False),
     ],
 )
 def test_a_set_is_whole_when_all_are_in_their_places(
@@ -75,7 +85,7 @@ def test_a_set_is_whole_when_all_are_in_their_places(
 ) -> None:
     cluster = ActingCluster(DataFolder(tmp_path), lambda: None)
     names = [{"name": name} for name in ("a-0", "a-1", "a-2", "b-0")]
-    usual = {"registered": [0, 1, 2], "acting": None, "members": [{"waits_for": None}] * 3}
+    usual = {"master": MASTER, "acting": None, "members": [THERE] * 3}
     monkeypatch.setattr(cluster, "processes", lambda kind=None: names)
     monkeypatch.setattr(cluster, "sets", lambda: {"a": {**usual, **seen}})
     assert cluster.is_whole("a") is whole

@@ -171,6 +171,17 @@ def test_each_of_their_brokers_is_configured_to_act_and_knows_its_set(tmp_path: 
     assert LandConfig.model_validate(land.config).without_controllers
 
 
+def name_server_log(made: ClusterPlan) -> object:
+    (spec,) = made.of_kind("namesrv")
+    return namesrv_config.NameServerConfig.model_validate(spec.config).facts_kafka
+
+
+def test_their_name_server_tells_history_why_a_master_left(tmp_path: Path) -> None:
+    made = acting_plan(tmp_path, land=True)
+    assert name_server_log(made) == made.kafka != {}
+    assert name_server_log(acting_plan(tmp_path)) == {}
+
+
 def test_their_masters_start_before_their_slaves(tmp_path: Path) -> None:
     masters, slaves = acting_plan(tmp_path).start_groups("broker")
     assert [spec.name for spec in masters] == ["broker-a-0", "broker-b-0"]

@@ -128,6 +128,30 @@ def test_a_departure_that_was_over_is_not_why() -> None:
     assert row["why_begun"] == "no name server names a broker with a smaller id"
 
 
+def test_a_master_that_starts_anew_at_once_and_is_not_online_yet_is_why() -> None:
+    """As under a supervisor: its next process is there before the slave acts."""
+    past = whole_set()
+    past.at(60).master_lost(0, 1, 2)
+    past.at(60.6).starts(0)
+    past.at(61).began(1)
+    past.at(63).online(0)
+    past.at(63.4).over(1)
+    [row] = periods(past)
+    assert row["why_begun"] == f"broker 0 left: {LOST} (name server 127.0.0.1:9876)"
+    assert (row["master_left_ms"], row["master_back_ms"]) == (at(60), at(63))
+
+
+def test_a_broker_that_never_tells_a_way_back_is_there_when_it_starts() -> None:
+    past = ActingHistory()
+    for broker_id in (0, 1, 2):
+        past.starts(broker_id)
+    past.at(30).stops(0)
+    past.at(35).starts(0)
+    past.at(60).began(1)
+    [row] = periods(past)
+    assert row["master_left_ms"] is None
+
+
 def test_a_master_that_lived_and_fenced_itself_is_told() -> None:
     past = whole_set()
     past.at(60).master_lost(0, 1, 2)
@@ -236,6 +260,33 @@ def test_what_availability_counts_is_the_time_without_a_master() -> None:
     assert (found.since_ms, found.until_ms) == (at(0), at(80))
     assert found.masterless == ((at(60), at(70)),)
     assert found.acting == ((at(60.4), at(70.5)),)
+
+
+def test_nobody_can_write_for_as_long_as_the_master_is_away_whoever_acts() -> None:
+    past = whole_set()
+    past.at(60).master_lost(0, 1, 2)
+    past.at(60.4).began(1)
+    past.at(70).members(2, left={1: LOST})
+    past.at(100).members(left={2: LOST})
+    found = acting_sets(past.events(), periods(past))[CLUSTER_ID, SET]
+    assert found.masterless == ((at(60), at(100)),)
+    assert found.acting == ((at(60.4), at(70)),)
+
+
+@pytest.mark.parametrize(
+    "sign",
+    [lambda past: past.online(1), lambda past: past.members(0), lambda past: past.over(2)],
+    ids=["a slave found it there", "name server", "the next one that acted"],
+)
+def test_a_master_that_tells_nothing_is_back_when_others_say_so(sign: Any) -> None:
+    past = whole_set()
+    past.at(60).began(1)
+    past.at(70).stops(1)
+    past.at(80)
+    sign(past)
+    past.at(90).members(0, 1)
+    [row] = periods(past)
+    assert row["master_back_ms"] == at(80)
 
 
 def test_a_clock_that_is_wrong_by_years_makes_no_years_of_history() -> None:

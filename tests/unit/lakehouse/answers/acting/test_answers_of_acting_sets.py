@@ -26,7 +26,14 @@ from lakehouse.gold.reader import gold_standing
 from lakehouse.gold.specs import ACTING_PERIODS, AVAILABILITY
 from lakehouse.proof.witnesses import checked
 from lakehouse.tables.lake import Lake
-from tests.support.acting_history import OTHER_SET, SET, address, one_period, whole_set
+from tests.support.acting_history import (
+    OTHER_SET,
+    SET,
+    ActingHistory,
+    address,
+    one_period,
+    whole_set,
+)
 from tests.support.control_history import NAME, with_master
 from tests.support.lake_guide import GUIDE
 from tests.support.landed_log import BEGAN_MS, command_records, land, outcome_records
@@ -175,6 +182,17 @@ def test_a_forecast_knows_that_a_slave_acts_now(lake: Lake) -> None:
     model = forecast_answer.forecast_of(lake, SET)
     assert model["acting"] == {"broker_id": 1, "since_ms": at(60.4)} and model["master"] is None
     assert "broker 1 acts for the master since" in forecast_answer.forecast_text(model)
+
+
+def test_a_forecast_of_a_set_that_controllers_released_is_that_of_one_without(lake: Lake) -> None:
+    past = with_master(1, 2)
+    past.clean(None, living=True)
+    released = ActingHistory(NAME)
+    released.at(60).online(0)
+    released.members(0, 1)
+    land(lake, command_records(past.records) + outcome_records(past.records) + released.records())
+    model = forecast_answer.forecast_of(lake, NAME)
+    assert model["succession"] == [{"died": [0], "acts": 1}]
 
 
 def test_what_if_says_which_sets_have_no_elections(landed: Lake) -> None:

@@ -65,6 +65,7 @@ def test_stretches_without_a_master_that_touch_are_one() -> None:
     past.at(90).online(0)
     past.at(90.5).over(2)
     past.at(100).began(1)
+    past.at(110).stops(1)
     assert masterless_spans(rows(past), at(120)) == [(at(60), at(90)), (at(100), at(120))]
 
 
