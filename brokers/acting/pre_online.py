@@ -27,6 +27,10 @@ from brokers.acting.reverse_sync import MemberTables, Tables
 
 LINK_WAIT_MS = 10_000
 """As RocketMQ's: a slave tries its link every 5 s."""
+TOLD_AGAIN_MS = 2_000
+"""A member without a link is told again where links are taken: one that hears late that its master
+is gone drops the link that it has just made.
+"""
 NAMESAKE_WAIT_MS = 15_000
 """For so long another address may stand under the own id: until name servers have dropped it."""
 # Tables that were fetched longer ago are fetched again before they are taken, so many times.
@@ -54,6 +58,7 @@ class _Member:
     failures: int = 0
     failing_since_ms: int | None = None
     told_ms: int | None = None
+    again_ms: int = 0  # when it is told once more, as long as it has no link
     linked: bool = False
     unlinked_is_enough: bool = False
     tables: Tables = field(default_factory=Tables)
@@ -123,7 +128,7 @@ class PreOnline:
         member.token = 0
         if ok:
             member.stage, member.told_ms = Stage.LINK, now_ms
-            member.due_ms = now_ms + LINK_WAIT_MS
+            member.due_ms, member.again_ms = now_ms + LINK_WAIT_MS, now_ms + TOLD_AGAIN_MS
             return self._links_seen(now_ms, chance)
         return self._failed(member, "it does not answer", now_ms, chance, leave=True)
 
@@ -248,7 +253,7 @@ class PreOnline:
             member.token = 0
             return self._failed(member, "nothing came of a call", now_ms, chance, leave=True)
         if member.token or now_ms < member.due_ms:
-            return []
+            return self._tell_again(member, now_ms)
         match member.stage:
             case Stage.PUSH:
                 return [fx.PushHaInfo(self._call(member, now_ms), member.address, self._word)]
@@ -259,6 +264,14 @@ class PreOnline:
                 return [fx.FetchTables(self._call(member, now_ms), member.address)]
             case _:
                 return []
+
+    def _tell_again(self, member: _Member, now_ms: int) -> list[fx.Effect]:
+        """Nothing hangs on the answer: the link says enough, and the wait for it goes on."""
+        awaited = member.stage is Stage.LINK and _unlinked(member)
+        if not awaited or now_ms < member.again_ms:
+            return []
+        member.again_ms = now_ms + TOLD_AGAIN_MS
+        return [fx.PushHaInfo(self._next_token(), member.address, self._word)]
 
     @property
     def _word(self) -> HaInfo:
