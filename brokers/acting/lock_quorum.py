@@ -6,7 +6,9 @@ round took. Refuses to know: sockets, who the members are, clients.
 Two clients never hold one queue by a majority of the configured replicas, for two majorities share
 a member. What would undo that: a member that forgot its locks by a new start gives no votes while
 an old lock may be believed in, and a round gives back only what that very round took: a lock that
-was renewed in vain stays until it expires, for its client may not have heard yet.
+was renewed in vain stays until it expires, for its client may not have heard yet. Who forgot asks
+the others all the same, and does without its own vote: a majority of them shares a member that
+remembers with every older one.
 """
 
 from __future__ import annotations
@@ -37,10 +39,17 @@ class _Round:
     request: LockRequest
     begun_ms: int
     own: frozenset[Queue]
+    # What members are asked about: the own ones, and where nobody knows whose they are here.
+    sought: tuple[Queue, ...]
     asked: tuple[str, ...]
+    connection_id: int
     # Members that voted for a queue; the own vote is counted by `own`.
     votes: dict[Queue, set[str]] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)
+
+    def count(self, queue: Queue) -> int:
+        """Votes for it so far."""
+        return len(self.votes[queue]) + (queue in self.own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +104,15 @@ class LockQuorum:
         mine = LockRequest(request.group, request.client_id, request.queues, True, round_id)
         held = self.vote(mine, now_ms, connection_id)
         asked = tuple(sorted(set(others)))[:ROUND_MEMBERS_MAX]
-        under_way = _Round(mine, now_ms, frozenset(held), asked, {one: set() for one in held})
-        self._rounds[round_id] = under_way
-        if not held or not asked:
+        sought = (*held, *self._unknown(mine, held, asked, now_ms))
+        votes: dict[Queue, set[str]] = {one: set() for one in sought}
+        self._rounds[round_id] = _Round(
+            mine, now_ms, frozenset(held), sought, asked, connection_id, votes
+        )
+        if not sought or not asked:
             return round_id, self._decide(round_id)
         sent = [
-            fx.SendLock(one, True, round_id, request.group, request.client_id, held)
+            fx.SendLock(one, True, round_id, request.group, request.client_id, sought)
             for one in asked
         ]
         return round_id, [*sent, *self._decide_early(round_id)]
@@ -166,6 +178,20 @@ class LockQuorum:
                 self._taken.pop((request.group, one), None)
         self._locks.unlock(request.group, request.client_id, queues)
 
+    def _unknown(
+        self, request: LockRequest, held: tuple[Queue, ...], asked: tuple[str, ...], now_ms: int
+    ) -> tuple[Queue, ...]:
+        """What nobody holds here as far as this broker remembers, where the others can do without
+        its vote.
+        """
+        if len(asked) < self._quorum or not self._may_have_forgotten(now_ms):
+            return ()
+        return tuple(
+            one
+            for one in dict.fromkeys(request.queues)
+            if one not in held and self._locks.holder(request.group, one, now_ms) is None
+        )
+
     def _may_have_forgotten(self, now_ms: int) -> bool:
         return self._forgot_at_ms is not None and now_ms - self._forgot_at_ms <= LOCK_EXPIRES_MS
 
@@ -203,8 +229,8 @@ class LockQuorum:
         out = len(one.asked) - len(one.answered)
         open_ones = [
             queue
-            for queue, voters in one.votes.items()
-            if len(voters) + 1 < self._quorum <= len(voters) + 1 + out
+            for queue in one.votes
+            if one.count(queue) < self._quorum <= one.count(queue) + out
         ]
         return [] if open_ones else self._decide(round_id)
 
@@ -213,16 +239,16 @@ class LockQuorum:
         won = tuple(
             queue
             for queue in one.request.queues
-            if queue in one.votes and len(one.votes[queue]) + 1 >= self._quorum
+            if queue in one.votes and one.count(queue) >= self._quorum and self._has(one, queue)
         )
-        lost = tuple(queue for queue in one.own if queue not in won)
+        lost = tuple(queue for queue in one.sought if queue not in won)
         self._counts.round_over(
             one.request.group,
             one.request.client_id,
             won=len(won),
             lost=len(one.request.queues) - len(won),
-            asked=len(one.asked) if one.own else 0,
-            silent=len(one.asked) - len(one.answered) if one.own else 0,
+            asked=len(one.asked) if one.sought else 0,
+            silent=len(one.asked) - len(one.answered) if one.sought else 0,
         )
         while len(self._over) >= OVER_MAX:
             del self._over[next(iter(self._over))]
@@ -236,6 +262,16 @@ class LockQuorum:
                 if member in self._knows_rounds
             ]
         return effects
+
+    def _has(self, one: _Round, queue: Queue) -> bool:
+        """Whether the queue is the client's here. One that the others gave without this broker's
+        vote is taken now, as of the round's begin: who renews it finds it here.
+        """
+        if queue in one.own:
+            return True
+        group, client_id = one.request.group, one.request.client_id
+        taken = self._locks.lock(group, client_id, (queue,), one.begun_ms, one.connection_id)
+        return bool(taken)
 
     def _too_late(
         self, round_id: str, member: str, queues: Iterable[Queue] | None
