@@ -71,6 +71,7 @@ class ActingCore:
         self._copies, self._copy_due_ms = COPY_TOKENS, now_ms
         self._asked_master = 0
         self._told_of_waiting = ""
+        self._log_end: int | None = None
 
     # -- what others see ---------------------------------------------------------------------------
 
@@ -383,6 +384,17 @@ class ActingCore:
             return []
         found = self._pre_online.own_link(transfers, peer, now_ms, chance)
         return self._after(found, now_ms)
+
+    def log_ends(self, offset: int, now_ms: int) -> list[fx.Effect]:
+        """Where a slave's log ends, in bytes: whenever the link is looked at, and before what came
+        could be delivered. It grows by its master's hand only.
+        """
+        grew = self._log_end is not None and offset > self._log_end
+        self._log_end = offset
+        if not (grew and self.acts):
+            return []
+        self._signs.wrote(now_ms)
+        return self._lease(now_ms)
 
     def pushed(self, token: int, ok: bool, now_ms: int, chance: float) -> list[fx.Effect]:
         """What came of `PushHaInfo`."""

@@ -7,7 +7,8 @@ sockets.
 
 What the slave delivered behind that copy would be delivered once more. Name servers that disagree,
 or that the master does not reach, name nobody but the slave, though the master delivers: its link
-says so before the slave acts, and its own word says so to one that does.
+says so before the slave acts, and its own word says so to one that does. So does the log: a slave
+that acts writes nothing into it, so what comes is of a master that serves, and delivers it.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class MasterSigns:
         self._silent_ms = silent_ms
         self._linked_ms: int | None = None
         self._delivers_ms: int | None = None
+        self._wrote_ms: int | None = None
 
     def link(self, transfers: bool, heard_ms: int) -> None:
         """The own link to it, and when something came over it last."""
@@ -65,14 +67,20 @@ class MasterSigns:
         """It answered a question."""
         self._delivers_ms = now_ms if delivers else None
 
+    def wrote(self, now_ms: int) -> None:
+        """The own log grew, and this broker writes nothing into it."""
+        self._wrote_ms = now_ms
+
     def forget(self) -> None:
         """Another role begins."""
-        self._linked_ms = self._delivers_ms = None
+        self._linked_ms = self._delivers_ms = self._wrote_ms = None
 
     def speaks(self, now_ms: int) -> bool:
         """Whether it lives, by its link."""
         return self._linked_ms is not None and now_ms - self._linked_ms <= self._silent_ms
 
     def delivers(self, now_ms: int) -> bool:
-        """Whether it delivers, by its own word."""
-        return self._delivers_ms is not None and now_ms - self._delivers_ms <= self._silent_ms
+        """Whether it delivers, by its own word, or by what it writes while its link is up."""
+        says, wrote = self._delivers_ms, self._wrote_ms
+        serves = wrote is not None and now_ms - wrote <= self._silent_ms and self.speaks(now_ms)
+        return serves or (says is not None and now_ms - says <= self._silent_ms)

@@ -431,14 +431,15 @@ class ClientService:
         for service in self._services:
             service.acting_over()
 
-    async def acting_held(self) -> None:
-        """Nothing more leaves from now on, and what is under way has been waited for."""
+    def acting_stops(self) -> None:
+        """Nothing more leaves from now on."""
         if self.escape is not None:
             self.escape.hold()
-            if not await self.escape.settled():
-                _log.warning(
-                    "puts to other sets are under way still: what becomes of them counts not"
-                )
+
+    async def acting_held(self) -> None:
+        """What was under way then has been waited for."""
+        if self.escape is not None and not await self.escape.settled():
+            _log.warning("puts to other sets are under way still: what becomes of them counts not")
 
     def connection_closed(self, connection: Connection) -> None:
         for service in self._services:
@@ -459,7 +460,8 @@ class ClientService:
 
     def _delivers(self, service: Service) -> bool:
         """Whether it puts messages without being asked."""
-        return service in (self.delivery, self.timers, self.checks, self.popping.revive)
+        own = (self.delivery, self.timers, self.checks, self.halves, self.popping.revive)
+        return service in own
 
     def _tick(self, service: Service, now_ms: int) -> None:
         """What one service cannot digest costs no other one its turn: a message that ends a master

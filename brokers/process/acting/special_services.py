@@ -28,6 +28,7 @@ class SpecialServices:
             self._on = True
             self._service.acting_begins()
         elif not on and self._on and self._ending is None:
+            self._service.acting_stops()
             self._ending = asyncio.ensure_future(self._end())
 
     async def _end(self) -> None:

@@ -114,6 +114,8 @@ class Broker:
         if not self.core.config.is_master and now_ms >= self.copies_due_ms:
             self.copies_due_ms = now_ms + COPY_TABLES_MS
             self._copy_tables()
+        if not self.core.config.is_master:
+            self.do(self.core.log_ends(len(self.log), now_ms))
         if self.core.delivers(now_ms):
             self._deliver()
         self._settle()

@@ -217,6 +217,44 @@ def test_who_acts_asks_the_master_and_delivers_nothing_while_that_one_does() -> 
     assert services(rig.hear(group(1), after_ms=rig.config.not_active_ms + 1)) == [True]
 
 
+def acting_and_linked(up: bool = True) -> ActingRig:
+    """A slave that acts, behind whose back a master has come and linked it."""
+    rig = ActingRig(1).online(0)
+    rig.core.log_ends(100, rig.now_ms)
+    rig.hear(group(1))
+    rig.core.own_link(up, HA[0], rig.now_ms, rig.now_ms, 0.5)
+    assert rig.core.delivers(rig.now_ms)
+    return rig
+
+
+def test_who_acts_delivers_nothing_while_a_master_writes_into_its_log() -> None:
+    rig = acting_and_linked()
+    assert not rig.core.log_ends(100, rig.now_ms), "a link alone says nothing: it comes back"
+    assert services(rig.core.log_ends(101, rig.now_ms)) == [False]
+    assert rig.core.acts and not rig.core.delivers(rig.now_ms), "it goes on to serve clients"
+    rig.core.own_link(True, HA[0], rig.now_ms + 9_000, rig.now_ms, 0.5)
+    assert not services(rig.hear(group(1), after_ms=rig.config.not_active_ms))
+    assert services(rig.hear(group(1), after_ms=1)) == [True], "it has stopped for long"
+
+
+def test_what_a_master_wrote_leaves_when_its_link_is_gone() -> None:
+    rig = acting_and_linked()
+    assert services(rig.core.log_ends(101, rig.now_ms)) == [False]
+    rig.core.own_link(False, "", rig.now_ms, rig.now_ms, 0.5)
+    assert services(rig.hear(group(1))) == [True]
+
+
+def test_what_came_before_the_link_was_gone_holds_nobody_back() -> None:
+    rig = acting_and_linked(up=False)
+    assert not rig.core.log_ends(101, rig.now_ms) and rig.core.delivers(rig.now_ms)
+
+
+def test_the_log_of_a_slave_that_does_not_act_grows_and_nothing_follows() -> None:
+    rig = ActingRig(1).online(0)
+    rig.core.own_link(True, HA[0], rig.now_ms, rig.now_ms, 0.5)
+    assert not rig.core.log_ends(1, rig.now_ms) and not rig.core.log_ends(2, rig.now_ms)
+
+
 def test_a_slave_behind_one_that_acts_copies_its_places() -> None:
     rig = ActingRig(2, total_replicas=3).online(0, 1)
     assert not of(rig.tick(60_000), fx.FetchTables), "the master lives: its tables are copied"

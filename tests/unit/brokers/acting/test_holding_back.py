@@ -14,6 +14,21 @@ def test_a_link_is_a_sign_for_as_long_as_something_came_over_it() -> None:
     assert not signs.speaks(12_000)
 
 
+def test_what_it_writes_is_a_sign_while_its_link_is_up() -> None:
+    signs = MasterSigns(10_000)
+    signs.wrote(1_000)
+    assert not signs.delivers(1_000), "without a link it may be of long ago"
+    signs.link(True, 11_000)
+    assert signs.delivers(11_000) and not signs.delivers(11_001)
+    signs.wrote(12_000)
+    signs.link(False, 12_000)
+    assert not signs.delivers(12_000)
+    signs.link(True, 12_000)
+    signs.forget()
+    signs.link(True, 12_000)
+    assert not signs.delivers(12_000)
+
+
 def test_its_word_counts_until_it_says_otherwise_or_says_nothing() -> None:
     signs = MasterSigns(10_000)
     signs.says(5, delivers=True)

@@ -22,6 +22,7 @@ from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Answer, Connection
+from brokers.replica.core_port import Core
 from brokers.service.clients.queue_locks import QueueLocks
 from brokers.service.reading.slave_reads import SlaveReads
 from brokers.service.role.role_view import RoleView
@@ -30,6 +31,7 @@ from brokers.service.tables.table_files import TableFiles
 from processors.nameserver.config import NameServerConfig
 from processors.nameserver.process import NameServer
 from tests.support.brokers import until
+from tests.support.fixed_pair import Pair
 
 NAMES, MASTER = ("c", "a"), "127.0.0.1:1"
 
@@ -73,7 +75,7 @@ class Rig:
             self.calls,
             OwnTables(files, timers=True),
             self._hooks(),
-            lambda: None,
+            lambda: self.replica,
             opened_end=0,
         )
         self.locks = ActingLocks(
@@ -88,6 +90,7 @@ class Rig:
             self.shell, self.roles, self.reads, self.locks, self.place.address
         )
         self._task: asyncio.Task[None] | None = None
+        self.replica: Core | None = None
 
     def _hooks(self) -> ActingHooks:
         return ActingHooks(
@@ -163,6 +166,21 @@ async def test_a_slave_that_acts_hears_of_its_master_and_follows_it(slave: Rig) 
     assert not slave.roles.acting
     assert ("follow", MASTER, "127.0.0.1:2") in slave.done
     assert ("special", False) in slave.done and "look again" in slave.done
+
+
+async def test_who_acts_delivers_nothing_that_a_master_has_just_written(slave: Rig) -> None:
+    await slave.start()
+    await until(lambda: slave.roles.acting, "it acts")
+    pair = Pair(b"m" * 20, b"m" * 20)
+    pair.now_ms = Clock().now_ms() - 5_000
+    pair.run(rounds=30)
+    slave.replica = pair.slave.core
+    slave.shell._look_at_links()
+    assert slave.shell.may_deliver() and ("special", False) not in slave.done
+    pair.put(b"n" * 10)
+    pair.run(rounds=5)
+    slave.shell.may_deliver()
+    assert slave.done[-1] == ("special", False) and slave.roles.acting
 
 
 async def test_an_address_that_is_none_is_followed_by_nobody(slave: Rig) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -46,8 +45,7 @@ async def test_what_is_under_way_when_acting_ends_is_told_as_done(desks: tuple[D
     outlet.append([message(b"late")])
     await until(lambda: way(one).escape.in_flight == 1, "it is on its way")
     services.switch(False)
-    await asyncio.sleep(0)
-    assert outlet.is_full, "nothing more leaves"
+    assert outlet.is_full, "nothing more leaves, also not in this turn of the loop"
     assert not await services.over(50)
     other.confirm()
     assert await services.over(30_000)
