@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from brokers.acting.pre_online import TOLD_AGAIN_MS
 from tests.simulation.acting.returns import PLAYS, played
-from tests.simulation.acting.world import World
+from tests.simulation.acting.world import MOMENTS_MS, World
 
 SEEDS = range(12)
 
@@ -43,3 +44,19 @@ def test_who_acts_for_a_master_that_delivers_stops_when_it_hears_of_it() -> None
     assert [one.delivers for one in world.brokers] == [True, False, False]
     world.spend(60_000)
     assert [one.delivers for one in world.brokers] == [True, False, False]
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_master_that_starts_again_at_once_is_back_soon(seed: int) -> None:
+    """Some of its slaves hear that it is gone when it has told them already that it is back."""
+    world = World(seed)
+    for one in world.brokers:
+        one.start()
+    world.spend(20_000)
+    master = world.brokers[0]
+    master.stop()
+    world.spend(100 * world.net.chance.randint(0, 20))
+    master.start()
+    world.spend(2 * TOLD_AGAIN_MS + MOMENTS_MS)
+    assert not master.core.isolated, master.core.waits_for
