@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from brokers.acting.lock_quorum import VOTE_WAIT_MS
 from brokers.acting.pre_online import TOLD_AGAIN_MS
+from brokers.service.clients.queue_locks import LOCK_EXPIRES_MS, Queue
 from tests.simulation.acting.returns import PLAYS, played
-from tests.simulation.acting.world import MOMENTS_MS, World
+from tests.simulation.acting.world import MOMENTS_MS, QUEUE, World
 
 SEEDS = range(12)
 
@@ -60,3 +62,23 @@ def test_a_master_that_starts_again_at_once_is_back_soon(seed: int) -> None:
     master.start()
     world.spend(2 * TOLD_AGAIN_MS + MOMENTS_MS)
     assert not master.core.isolated, master.core.waits_for
+
+
+@pytest.mark.simulation
+def test_a_master_that_is_back_gives_new_locks_soon() -> None:
+    """It may have forgotten old ones, and does without its own vote."""
+    world = World(1)
+    world.clients = []
+    for one in world.brokers:
+        one.start()
+    world.spend(20_000)
+    master = world.brokers[0]
+    master.stop()
+    world.spend(3_000)
+    master.start()
+    world.spend(LOCK_EXPIRES_MS // 2)
+    assert not master.core.isolated
+    held: list[tuple[Queue, ...]] = []
+    master.lock("c1", QUEUE, held.append)
+    world.spend(VOTE_WAIT_MS)
+    assert held == [(QUEUE,)]
