@@ -34,13 +34,13 @@ def answers(spec: ProcessSpec) -> bool:
 
 
 def has_place(spec: ProcessSpec) -> bool:
-    """Others may be started: a broker knows its id, and a master without controllers serves. It may
-    still wait for others: a set whose last master is not up yet has none.
+    """Others may be started: a broker knows its id. It may still wait for others: a set whose last
+    master is not up yet has none. A master without controllers is awaited until it serves; its own
+    word counts, for one that was adopted by controllers waits for the others.
     """
-    if spec.config.get("broker_id") == MASTER_ID:
-        return False
     answer = status.ask_once(spec.address or "", ASK_TIMEOUT_MS, sets=False)
-    return bool(answer and answer.get("broker_id"))
+    broker_id = None if answer is None else answer.get("broker_id")
+    return broker_id is not None and broker_id != MASTER_ID
 
 
 def landing_is_ready(config: Mapping[str, object], pid: int) -> bool:

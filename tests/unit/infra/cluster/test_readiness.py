@@ -1,5 +1,6 @@
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from brokers.remoting import fastjson
@@ -25,22 +26,36 @@ def test_a_process_that_does_not_answer_is_not_ready() -> None:
     assert not readiness.is_ready(ProcessSpec("n", "namesrv", {}, (), "127.0.0.1:1"), PLAN, 1)
 
 
-async def test_a_broker_with_an_id_has_come_far_enough_though_it_is_not_ready() -> None:
-    answers: list[dict[str, object]] = [{"ready": False}, {"ready": False, "broker_id": 1}]
+async def places_of(spec: ProcessSpec, *answers: dict[str, object]) -> list[bool]:
+    """What is said of a broker that gives these answers one after the other."""
+    left = list(answers)
     dispatcher = Dispatcher(
         {
             RequestCode.REGENT_PROCESS_STATUS: lambda connection, request: request.reply(
-                body=fastjson.dumps(answers.pop(0))
+                body=fastjson.dumps(left.pop(0))
             )
         }
     )
     server = RemotingServer(dispatcher, host="127.0.0.1", port=0)
     await server.start()
-    spec = ProcessSpec("b", "broker", {}, (), f"127.0.0.1:{server.port}")
-    assert [await asyncio.to_thread(readiness.has_place, spec) for _ in range(2)] == [False, True]
+    asked = replace(spec, address=f"127.0.0.1:{server.port}")
+    found = [await asyncio.to_thread(readiness.has_place, asked) for _ in answers]
     await server.close()
+    return found
 
 
-def test_the_master_of_a_set_without_controllers_is_awaited_until_it_serves() -> None:
+async def test_a_broker_with_an_id_has_come_far_enough_though_it_is_not_ready() -> None:
+    spec = ProcessSpec("b", "broker", {}, ())
+    told = {"ready": False}, {"ready": False, "broker_id": 1}
+    assert await places_of(spec, *told) == [False, True]
+
+
+async def test_the_master_of_a_set_without_controllers_is_awaited_until_it_serves() -> None:
     spec = ProcessSpec("a-0", "broker", {"broker_id": 0}, (), "127.0.0.1:1")
     assert not readiness.has_place(spec)
+    assert await places_of(spec, {"ready": False, "broker_id": 0}) == [False]
+
+
+async def test_one_that_controllers_adopted_waits_for_the_others_whatever_its_file_says() -> None:
+    spec = ProcessSpec("a-0", "broker", {"broker_id": 0}, ())
+    assert await places_of(spec, {"ready": False, "broker_id": 1}) == [True]
