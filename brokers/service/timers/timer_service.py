@@ -258,7 +258,9 @@ class TimerService(Service):
             self._covered_ms = read_ms
         more = self._clear(files, min(read_ms, self._covered_ms))
         told = Progress(read_ms, read_ms, check.offset)
-        write_ms = self.rules.floor(self.now_ms())
+        # A slave whose clock is behind would roll a message into a slot that its master has left
+        # behind already, and nobody would read it any more.
+        write_ms = max(self.rules.floor(self.now_ms()), read_ms)
         return self._intake.take(WheelNow(files, told, write_ms, until=check.offset)) or more
 
     def _clear(self, files: TimerFiles, read_ms: int) -> bool:

@@ -122,6 +122,8 @@ class Promises:
         self._bounds: dict[int, Bounds] = {}  # by epoch: what its master had copied
         self._offsets: dict[int, list[Commit]] = {}
         self._locks: dict[tuple[int, int, int, str], tuple[str, int]] = {}
+        self.jumped_ms: int | None = None
+        """When a clock did last; None: none ever did."""
         self._shifts = [0]
         self._trusted = [0]
 
@@ -131,6 +133,7 @@ class Promises:
     # -- clocks ------------------------------------------------------------------------------------
 
     def clock_jumped(self, member: Member) -> None:
+        self.jumped_ms = self.world.now_ms
         self._shifts.append(member.wall_shift_ms)
 
     def _spread(self, shifts: Sequence[int]) -> int:

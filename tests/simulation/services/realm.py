@@ -19,6 +19,11 @@ from tests.simulation.world import World
 HOSTS = {"b": "10.0.0", "c": "10.0.2"}
 LOG_FILE_BYTES = 1 << 17
 QUEUE_FILE_ENTRIES = 100
+# The product's wheel has 1,209,600 slots, and is looked through at each change of role. Half of one
+# holds the hour by which a clock is set back, or messages of two turns would meet in one slot; what
+# lies further off than a seventh goes round, there and here.
+WHEEL_SLOTS = 7 * 12_096
+ROLL_WINDOW_SLOTS = WHEEL_SLOTS // 7
 USES = ("delays", "timers", "transactions", "pops", "offsets", "locks")
 USED = (2, 3, 3, 6)
 """How many of them a world uses."""
@@ -74,6 +79,7 @@ class Realm:
             "timer_precision_ms": shape.precision_ms,
             "timer_flush_interval_ms": shape.flush_ms,
             "timer_log_file_bytes": 8_192,
+            "timer_roll_window_slots": ROLL_WINDOW_SLOTS,
             "recall_message_enable": True,
             "transaction_timeout_ms": 700,
             "transaction_check_interval_ms": 800,

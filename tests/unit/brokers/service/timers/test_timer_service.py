@@ -406,6 +406,39 @@ async def test_a_slave_has_its_own_wheel_as_far_as_its_master_is_safe(tmp_path: 
         assert await bodies(desk) == [b"now", b"2", b"3", b"4"]
 
 
+async def test_a_slave_whose_clock_is_behind_keeps_what_its_master_has_to_deliver(
+    tmp_path: Path,
+) -> None:
+    rules = TimerRules("b", roll_window_slots=200)
+    # given: a message that waits, which this member has in its log and not in its wheel
+    async with Desk(tmp_path, timers=rules) as desk:
+        desk.lead()
+        time = TimeMachine(desk)
+        await desk.ask(send_request("T", b"now"))
+        await desk.ask(timed(b"a", {"TIMER_DELAY_SEC": 100}))
+        sent_ms = time.now_ms
+    shutil.rmtree(tmp_path / "timerlog", ignore_errors=True)
+    for name in ("timerwheel", "config/timercheck"):
+        (tmp_path / name).unlink(missing_ok=True)
+    async with Desk(tmp_path, timers=rules) as desk:
+        time = TimeMachine(desk)
+        desk.follow("127.0.0.1:1", 2)
+        # when: it takes the message in by a clock that is a day behind, and leads by the right one
+        time.jump_ms(-DAY_MS)
+        await seconds(desk, time, 61)
+        told = struct.pack(">7q", sent_ms, 7, 1, 1, 4, 5, 6)
+        desk.tables.kept.timer_check_point.adopt(told)
+        await seconds(desk, time, 1)
+        await enqueued(desk)
+        time.jump_ms(DAY_MS)
+        await seconds(desk, time, 61)
+        desk.lead(3)
+        await seconds(desk, time, 1)
+        # then: the message comes
+        await delivered(desk, 1)
+        assert await bodies(desk) == [b"now", b"a"]
+
+
 async def followed_by_less(desk: Desk, time: TimeMachine, offset: int) -> None:
     """Five messages of 2 to 6 s are in the wheel of a master; the next one, whose slave it is, has
     only those in front of `offset` in its wheel when their time is over, as Java's may.
