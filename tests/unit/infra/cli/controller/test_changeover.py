@@ -69,7 +69,8 @@ class Stage:
 
 
 def whole(master: int) -> dict[str, Any]:
-    replicas = [{"id": key + 1, "address": f"h{key}:1"} for key in (0, 1)]
+    heard = {"alive": True, "reason": "heartbeat"}
+    replicas = [{"id": key + 1, "address": f"h{key}:1", **heard} for key in (0, 1)]
     return {
         "cluster": "regent",
         "tombstone": False,
