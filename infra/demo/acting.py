@@ -175,10 +175,13 @@ QUESTIONS = (
 
 
 def changes(*steps: dict[str, Any]) -> list[Blow]:
-    """When who delivers changed: at a kill, and from a start until nobody acts any more. What is
-    done within such a change may be done by both.
+    """When who delivers changed: at a kill, from the word for it until it is done, and from a start
+    until nobody acts any more. What is done within such a change may be done by both.
     """
-    return [Blow(one["at_ms"], one["at_ms"], one.get("ended_ms", 0)) for one in steps]
+    return [
+        Blow(one["at_ms"], one.get("killed_ms", one["at_ms"]), one.get("ended_ms", 0))
+        for one in steps
+    ]
 
 
 def judged(use: FeatureUse, counts: Counts) -> dict[str, Any]:

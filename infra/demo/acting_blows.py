@@ -90,6 +90,7 @@ def master_dies(cluster: ActingCluster, load: ActingLoad, label: str) -> dict[st
     cluster.wait("orders that wait to be read", lambda: orders.waiting_in(SET) >= BACKLOG, 60.0)
     at_ms, began = now_ms(), time.monotonic()
     cluster.kill_and_hold(victim["name"])
+    killed_ms = now_ms()
     reads_only = (slave["address"], False)
     cluster.wait(
         f"{slave['name']} in the master's place",
@@ -123,6 +124,7 @@ def master_dies(cluster: ActingCluster, load: ActingLoad, label: str) -> dict[st
         "killed": victim["name"],
         "acts": slave["name"],
         "at_ms": at_ms,
+        "killed_ms": killed_ms,
         "acting_route_s": round(acting_s, 2),
         "read_from_slave_s": round(read_s, 2),
         "read_from_slave": orders.handed_by(slave["address"]),

@@ -7,11 +7,12 @@ from infra.demo.acting_load import ActingLoad
 from infra.features.counts import Blow
 
 
-def test_a_kill_is_a_moment_and_a_return_takes_a_while() -> None:
-    away = {"killed": "a-0", "at_ms": 10}
+def test_a_kill_lasts_until_it_is_done_and_a_return_takes_a_while() -> None:
+    """A supervisor is asked for the first one: what is done before it acts is done before a kill."""
+    away = {"killed": "a-0", "at_ms": 10, "killed_ms": 12}
     back = {"started": "a-0", "at_ms": 50, "ended_ms": 60}
     anew = {"killed": "b-0", "at_ms": 80, "ended_ms": 95}
-    assert changes(away, back, anew) == [Blow(10, 10), Blow(50, 50, 60), Blow(80, 80, 95)]
+    assert changes(away, back, anew) == [Blow(10, 12), Blow(50, 50, 60), Blow(80, 80, 95)]
 
 
 def test_all_that_leaves_a_set_is_under_way_besides_orders() -> None:
