@@ -8,7 +8,7 @@ from infra.features.counts import Blow
 
 
 def test_a_kill_lasts_until_it_is_done_and_a_return_takes_a_while() -> None:
-    """A supervisor is asked for the first one: what is done before it acts is done before a kill."""
+    """A supervisor is asked for the kill: what is done before it acts is done before the kill."""
     away = {"killed": "a-0", "at_ms": 10, "killed_ms": 12}
     back = {"started": "a-0", "at_ms": 50, "ended_ms": 60}
     anew = {"killed": "b-0", "at_ms": 80, "ended_ms": 95}
