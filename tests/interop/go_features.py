@@ -8,25 +8,20 @@ the rows are judged. Refuses to know: how a feature works, in the client or at a
 from __future__ import annotations
 
 import os
-import subprocess
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from infra.processes import children
-from tests.interop.client_on_regent import kill_master
 from tests.interop.go_client import go, version
 from tests.interop.own_cluster import own_cluster
 from tests.interop.stage import Row, Stage
+from tests.interop.two_halves import TwoHalves
 from tests.support.local_cluster import LocalCluster
 
 COUNT = 40
 """Messages of each feature."""
 FIRST_HALF_WITHIN_S, WITHIN_S = 240.0, 300.0
 STOP_S = 20.0
-POLL_S = 0.2
 DELAYS_MS = {"delayed": 5_000, "timed": 4_000}
 LARGE = "bytes=20000"
 RETRIES = 2
@@ -110,48 +105,25 @@ def run(stage: Stage) -> list[Row]:
 
 
 def _played(stage: Stage, cluster: LocalCluster) -> Said:
-    out = stage.work / "go-features.out"
     view = cluster.set_view("a master", lambda one: one.master_address is not None)
-    client = children.spawn(
-        [
-            *go(stage),
-            "mode=features",
-            f"namesrv={cluster.name_servers[0]}",
-            f"broker={view.master_address}",
-            f"count={COUNT}",
-        ],
-        out,
-        # where consumers that broadcast keep their offsets
-        environ={**os.environ, "HOME": str(stage.work)},
-        wants_input=True,
+    halves = TwoHalves(
+        read=read,
+        waits=lambda said: said.state == "waits",
+        done=lambda said: said.state == "done" and not missing(said),
+        first_within_s=FIRST_HALF_WITHIN_S,
+        within_s=WITHIN_S,
+        stop_s=STOP_S,
     )
-    assert client.stdin is not None
-    try:
-        _until(client, out, lambda said: said.state == "waits", FIRST_HALF_WITHIN_S)
-        cluster.whole()
-        stage.say(f"kill -9 {kill_master(cluster)[0]}")
-        client.stdin.write(b"\n")
-        client.stdin.flush()
-        _until(client, out, lambda said: said.state == "done" and not missing(said), WITHIN_S)
-        return read(_lines(out))
-    finally:
-        client.stdin.close()
-        children.stop(client, STOP_S)
-
-
-def _lines(out: Path) -> list[str]:
-    whole, _, _ = out.read_text("utf-8", "replace").rpartition("\n")
-    return whole.split("\n")
-
-
-def _until(
-    client: subprocess.Popen[bytes], out: Path, condition: Callable[[Said], bool], within_s: float
-) -> None:
-    deadline = time.monotonic() + within_s
-    while not condition(read(_lines(out))):
-        if client.poll() is not None or time.monotonic() > deadline:
-            return  # what is missing is judged
-        time.sleep(POLL_S)
+    words = [
+        *go(stage),
+        "mode=features",
+        f"namesrv={cluster.name_servers[0]}",
+        f"broker={view.master_address}",
+        f"count={COUNT}",
+    ]
+    # where consumers that broadcast keep their offsets
+    environ = {**os.environ, "HOME": str(stage.work)}
+    return halves.play(stage, cluster, words, stage.work / "go-features.out", environ)
 
 
 def wanted_of(said: Said, who: str) -> set[int]:

@@ -6,16 +6,13 @@ Responsible for: what each of them must get, and how it must be refused; one clu
 
 from __future__ import annotations
 
-import subprocess
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from infra.processes import children
-from tests.interop.client_on_regent import kill_master
 from tests.interop.own_cluster import own_cluster
 from tests.interop.stage import Row, Stage
+from tests.interop.two_halves import TwoHalves
 from tests.support.local_cluster import LocalCluster
 
 TOPIC = "Filtered"
@@ -23,7 +20,6 @@ MESSAGES = 200
 WITHIN_S = 120.0
 # What should not come is waited for so long after everything else came.
 QUIET_S = 3.0
-POLL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,35 +100,16 @@ def _played(stage: Stage, cluster: LocalCluster, class_path: str, out: Path) -> 
     asked = [f"{name}={one.how}" for name, one in CONSUMERS.items()]
     command = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-cp", class_path, "FilterClient"]
     server = f"namesrv={cluster.name_servers[0]}"
-    client = children.spawn(
-        [*command, server, f"topic={TOPIC}", f"count={MESSAGES}", *asked], out, wants_input=True
+    halves = TwoHalves(
+        read=read,
+        waits=lambda said: said.waits,
+        done=lambda said: len(said.sent) == MESSAGES and _has_all(said),
+        first_within_s=WITHIN_S,
+        within_s=WITHIN_S,
+        quiet_s=QUIET_S,
     )
-    assert client.stdin is not None
-    try:
-        _until(client, out, lambda said: said.waits)
-        cluster.whole()
-        stage.say(f"kill -9 {kill_master(cluster)[0]}")
-        client.stdin.write(b"\n")
-        client.stdin.flush()
-        _until(client, out, lambda said: len(said.sent) == MESSAGES and _has_all(said))
-        time.sleep(QUIET_S)
-        return read(_lines(out))
-    finally:
-        client.stdin.close()
-        children.stop(client, QUIET_S)
-
-
-def _lines(out: Path) -> list[str]:
-    whole, _, _ = out.read_text("utf-8", "replace").rpartition("\n")
-    return whole.split("\n")
-
-
-def _until(client: subprocess.Popen[bytes], out: Path, condition: Callable[[Said], bool]) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not condition(read(_lines(out))):
-        if client.poll() is not None or time.monotonic() > deadline:
-            return  # what is missing is judged
-        time.sleep(POLL_S)
+    words = [*command, server, f"topic={TOPIC}", f"count={MESSAGES}", *asked]
+    return halves.play(stage, cluster, words, out)
 
 
 def _has_all(said: Said) -> bool:

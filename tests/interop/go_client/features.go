@@ -184,17 +184,37 @@ func (a *application) plainMessage(number int) *primitive.Message {
 	return made
 }
 
-// Again and again, as an application does whose messages must not be lost.
-func (a *application) until(feature string, number int, by rocketmq.Producer, messages ...*primitive.Message) {
+// Again and again, as an application does whose messages must not be lost; false when it gives up.
+func untilDone(attempt func() bool) bool {
 	for begun := time.Now(); time.Since(begun) < giveUpAfter; time.Sleep(retryPause) {
-		at := time.Now().UnixMilli()
-		result, err := by.SendSync(context.Background(), messages...)
-		if err == nil && result.Status == primitive.SendOK {
-			say("sent %s %d %d", feature, number, at)
-			return
+		if attempt() {
+			return true
 		}
 	}
-	say("failed send-%s %d", feature, number)
+	return false
+}
+
+// Its send began at the time that is said of each number.
+func (a *application) until(feature string, number int, by rocketmq.Producer, one *primitive.Message) {
+	if !a.together(feature, []int{number}, by, one) {
+		say("failed send-%s %d", feature, number)
+	}
+}
+
+func (a *application) together(
+	feature string, numbers []int, by rocketmq.Producer, messages ...*primitive.Message,
+) bool {
+	return untilDone(func() bool {
+		at := time.Now().UnixMilli()
+		result, err := by.SendSync(context.Background(), messages...)
+		if err != nil || result.Status != primitive.SendOK {
+			return false
+		}
+		for _, number := range numbers {
+			say("sent %s %d %d", feature, number, at)
+		}
+		return true
+	})
 }
 
 type listener struct{}
@@ -217,49 +237,50 @@ func (listener) CheckLocalTransaction(message *primitive.MessageExt) primitive.L
 }
 
 func (a *application) transact(number int) {
-	for begun := time.Now(); time.Since(begun) < giveUpAfter; time.Sleep(retryPause) {
+	sent := untilDone(func() bool {
 		at := time.Now().UnixMilli()
 		result, err := a.transactions.SendMessageInTransaction(
 			context.Background(), message("transactions", number))
-		if err == nil && result.Status == primitive.SendOK {
-			say("sent transactions %d %d", number, at)
-			return
+		if err != nil || result.Status != primitive.SendOK {
+			return false
 		}
+		say("sent transactions %d %d", number, at)
+		return true
+	})
+	if !sent {
+		say("failed send-transactions %d", number)
 	}
-	say("failed send-transactions %d", number)
 }
 
-// Answered by a consumer of this program; before there is one the request itself is all that is seen.
+// Answered by a consumer of this program, so that there is none before it has started.
 func (a *application) request(number int) {
 	if len(a.consumers) == 0 {
 		return
 	}
-	for begun := time.Now(); time.Since(begun) < giveUpAfter; time.Sleep(retryPause) {
+	replied := untilDone(func() bool {
 		reply, err := a.asker.Request(context.Background(), requestWithin, message("request", number))
-		if err == nil && string(reply.Body) == "reply to body of "+strconv.Itoa(number) {
-			say("replied %d", number)
-			return
+		if err != nil || string(reply.Body) != "reply to body of "+strconv.Itoa(number) {
+			say("asked-again %d %v", number, err)
+			return false
 		}
-		say("asked-again %d %v", number, err)
+		say("replied %d", number)
+		return true
+	})
+	if !replied {
+		say("failed request %d", number)
 	}
-	say("failed request %d", number)
 }
 
 func (a *application) batches(from, to int) {
 	for first := from; first < to; first += batchOf {
-		var together []*primitive.Message
+		var numbers []int
+		var messages []*primitive.Message
 		for number := first; number < min(first+batchOf, to); number++ {
-			together = append(together, message("batch", number))
+			numbers = append(numbers, number)
+			messages = append(messages, message("batch", number))
 		}
-		for begun := time.Now(); time.Since(begun) < giveUpAfter; time.Sleep(retryPause) {
-			at := time.Now().UnixMilli()
-			result, err := a.plain.SendSync(context.Background(), together...)
-			if err == nil && result.Status == primitive.SendOK {
-				for number := first; number < min(first+batchOf, to); number++ {
-					say("sent batch %d %d", number, at)
-				}
-				break
-			}
+		if !a.together("batch", numbers, a.plain, messages...) {
+			say("failed send-batch %d", first)
 		}
 	}
 }
