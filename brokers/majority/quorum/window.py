@@ -19,7 +19,9 @@ class Sent(Struct, eq=False):
 
 
 class Window:
-    """By the first index of each, for keeping, finding and removing alike."""
+    """By the first index of each, for keeping, finding and removing alike; in the order in which
+    they were sent, which is that of their indexes.
+    """
 
     def __init__(self, entries_max: int, bytes_max: int) -> None:
         self.entries = 0
@@ -52,8 +54,8 @@ class Window:
 
     def held(self, index: int) -> None:
         """The peer has everything up to here."""
-        for sent in [one for one in self._sent.values() if one.last <= index]:
-            self.remove(sent)
+        while (oldest := self._oldest()) is not None and oldest.last <= index:
+            self.remove(oldest)
 
     def clear(self) -> None:
         self._sent.clear()
@@ -61,4 +63,8 @@ class Window:
 
     def oldest_ms(self) -> int | None:
         """When the one was sent that has waited longest."""
-        return min((one.sent_ms for one in self._sent.values()), default=None)
+        oldest = self._oldest()
+        return None if oldest is None else oldest.sent_ms
+
+    def _oldest(self) -> Sent | None:
+        return next(iter(self._sent.values()), None)
