@@ -10,6 +10,8 @@ term: while others hear that leader they say so, and nobody is disturbed.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from brokers.majority.quorum import votes
 from brokers.majority.quorum.member import Member, Then
 from brokers.majority.quorum.standing import Role
@@ -105,10 +107,7 @@ class Candidacy:
         this = self._round
         assert this is not None
         self._round = None
-        done = Round(
-            this.term, this.members, this.majority, this.results, self._known_term, this.self_id
-        )
-        self._outcome, pause = done.outcome()
+        self._outcome, pause = replace(this, known_term=self._known_term).outcome()
         self.won = self._outcome is Outcome.PASSED
         self._next_ms = now_ms + self._until_next(pause)
 

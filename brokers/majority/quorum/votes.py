@@ -102,11 +102,9 @@ class Round:
     @property
     def decided(self) -> bool:
         """Whether more answers would change nothing."""
-        accepted, ready = self._count(VoteResult.ACCEPT), self._count(VoteResult.ACCEPT, NOT_READY)
         return (
             VoteResult.REJECT_ALREADY_HAS_LEADER in self.results.values()
-            or accepted >= self.majority
-            or ready >= self.majority
+            or self._count(VoteResult.ACCEPT, NOT_READY) >= self.majority
             or len(self.results) == self.members
         )
 
