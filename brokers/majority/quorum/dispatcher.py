@@ -263,11 +263,11 @@ class Dispatcher:
                 return
             self._learn(answer)
             if answer.code == Code.SUCCESS:
-                end_term = NONE if answer.end_term is None else answer.end_term
-                known = self._member.log.term_of(answer.end_index)
-                if answer.end_term is None and known is not None:
-                    end_term = known
-                self.seen_end(Place(end_term, answer.end_index), match, now_ms)
+                end_term = answer.end_term
+                if end_term is None:  # Java's does not say it: only its index is looked at
+                    end_term = self._member.log.term_of(answer.end_index)
+                end = Place(NONE if end_term is None else end_term, answer.end_index)
+                self.seen_end(end, match, now_ms)
             elif answer.code in _ASKS_TO_COMPARE:
                 self.compare(now_ms)
 

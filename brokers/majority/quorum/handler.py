@@ -76,10 +76,10 @@ class Handler:
             case PushType.APPEND:
                 self._append(token, push, now_ms)
             case PushType.COMPARE:
-                self._clear(Code.PUSH_REQUEST_IS_FULL)
+                self._send_parked_away()
                 self._compare(token, push)
             case PushType.TRUNCATE:
-                self._clear(Code.PUSH_REQUEST_IS_FULL)
+                self._send_parked_away()
                 self._truncate(token, push)
             case PushType.COMMIT:
                 self._commit(push)
@@ -292,9 +292,9 @@ class Handler:
         """Java's leaders compare after one code only."""
         return Code.INCONSISTENT_INDEX if push.counts_current else Code.INCONSISTENT_STATE
 
-    def _clear(self, code: Code) -> None:
+    def _send_parked_away(self) -> None:
         for one in self._parked.clear():
-            self._answer(one.token, one.push, code)
+            self._answer(one.token, one.push, Code.PUSH_REQUEST_IS_FULL)
 
     def _leave(self, reason: str) -> None:
         self._member.emit(LeaveGroup(reason))
