@@ -123,7 +123,7 @@ class HandingOver:
         if self._taking is not None:
             return Code.LEADER_TRANSFERRING
         until_ms = now_ms + config.transfer_wait_ms
-        self._taking = Taking(token, request, request.term + 1, request.ledger_index, until_ms)
+        self._taking = Taking(token, request.term, request.ledger_index, until_ms)
         return None
 
     def stands_now(self, now_ms: int) -> int | None:
@@ -131,7 +131,7 @@ class HandingOver:
         taking, standing = self._taking, self._member.standing
         if taking is None or taking.stands:
             return None
-        if standing.role is not Role.FOLLOWER or standing.term != taking.request.term:
+        if standing.role is not Role.FOLLOWER or standing.term != taking.term:
             self._taken_over(Code.TAKE_LEADERSHIP_FAILED)
         elif self._member.log.last.index >= taking.index:
             self._taking = replace(taking, stands=True)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from brokers.majority.quorum.config import QuorumConfig
 from brokers.majority.quorum.standing import Role, Standing
 from brokers.majority.wire.codes import Code
-from brokers.majority.wire.messages import TransferRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +26,19 @@ class Handover:
 
 @dataclass(frozen=True, slots=True)
 class Taking:
-    """Under way at a transferee: until its log ends at `index`, then to lead `target_term`."""
+    """Under way at a transferee, as the leader of `term` asks: until its log ends at `index`, then
+    to lead the next term.
+    """
 
     token: object
-    request: TransferRequest
-    target_term: int
+    term: int
     index: int
     until_ms: int
     stands: bool = False
+
+    @property
+    def target_term(self) -> int:
+        return self.term + 1
 
     def answer(self, standing: Standing) -> Code | None:
         """What the leader hears of it now; None: nothing yet."""

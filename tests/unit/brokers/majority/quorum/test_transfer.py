@@ -86,7 +86,7 @@ TAKEN = {
 @pytest.mark.parametrize("name", TAKEN)
 def test_a_row_of_what_the_leader_hears(name: str) -> None:
     standing, code = TAKEN[name]
-    assert Taking("t", TransferRequest(term=5), 6, 9, 100).answer(standing) is code
+    assert Taking("t", 5, 9, 100).answer(standing) is code
 
 
 def leader(**settings: object) -> OneMember:
