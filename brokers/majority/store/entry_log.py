@@ -204,7 +204,7 @@ class EntryLog:
         """At the data's end, which `entry.position` is; then its record."""
         self.data.write(entry.position, encode_entry(entry))
         try:
-            self.index.append_many(entry.index, encode_index_record(entry))
+            self.index.append(entry.index, encode_index_record(entry))
         except DiskFull:
             self.data.truncate(entry.position if self.last != EMPTY else 0)
             raise

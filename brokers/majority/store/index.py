@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from brokers.majority.entry import Entry
 from brokers.majority.store.layout import (
     INDEX_RECORD_BYTES,
-    Head,
     IndexRecord,
     Malformed,
     decode_index_record,
-    encode_index_record,
 )
 from brokers.store.files.errors import LogError, unreadable_told
 from brokers.store.log.commit_log import CommitLog
+from brokers.store.log.segments import file_start
 
 
 class EntryIndex:
@@ -31,11 +29,6 @@ class EntryIndex:
                 f"multiple of {INDEX_RECORD_BYTES} is needed"
             )
         self.log = log
-
-    @property
-    def next_index(self) -> int:
-        """Of the record that `append` writes, or may."""
-        return self.log.end_offset // INDEX_RECORD_BYTES
 
     def record(self, index: int) -> IndexRecord:
         """LogError when the record of an entry that is here cannot be made out."""
@@ -66,14 +59,10 @@ class EntryIndex:
     def make_room(self) -> None:
         """The file of the next record is there. DiskFull: nothing changed."""
         if self.log.file_starts:
-            self.log.make_file(self.log.end_offset - self.log.end_offset % self.log.file_bytes)
+            self.log.make_file(file_start(self.log.end_offset, self.log.file_bytes))
 
-    def append(self, entry: Entry | Head) -> None:
-        """The next record; an empty index begins with any. DiskFull, LogError."""
-        self.append_many(entry.index, encode_index_record(entry))
-
-    def append_many(self, index: int, records: bytes) -> None:
-        """The same for records from `index` on."""
+    def append(self, index: int, records: bytes) -> None:
+        """The next records, from `index` on; an empty index begins with any. DiskFull, LogError."""
         at = index * INDEX_RECORD_BYTES
         if not self.log.file_starts:
             self.log.begin_within(at)

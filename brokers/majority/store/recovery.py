@@ -175,11 +175,11 @@ def _follow(walk: EntryWalk, index: EntryIndex) -> tuple[int, int]:
             made_from = waiting_from = head.index
         waiting += record
         if len(waiting) >= RECORDS_AT_ONCE * INDEX_RECORD_BYTES:
-            index.append_many(waiting_from, bytes(waiting))
+            index.append(waiting_from, bytes(waiting))
             waiting_from += len(waiting) // INDEX_RECORD_BYTES
             waiting.clear()
     if waiting:
-        index.append_many(waiting_from, bytes(waiting))
+        index.append(waiting_from, bytes(waiting))
     return count, made_from
 
 

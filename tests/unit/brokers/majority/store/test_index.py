@@ -8,6 +8,7 @@ import pytest
 
 from brokers.majority.entry import Entry
 from brokers.majority.store.index import EntryIndex
+from brokers.majority.store.layout import encode_index_record
 from brokers.store.files.errors import LogError
 from brokers.store.log.commit_log import CommitLog
 
@@ -17,14 +18,18 @@ FILE = 1_024  # 32 records
 def made(root: Path, first: int, count: int) -> EntryIndex:
     index = EntryIndex(CommitLog(root, FILE))
     for number in range(first, first + count):
-        index.append(Entry(number, 2, 100 * number, bytes(20)))
+        append(index, Entry(number, 2, 100 * number, bytes(20)))
     return index
+
+
+def append(index: EntryIndex, entry: Entry) -> None:
+    index.append(entry.index, encode_index_record(entry))
 
 
 @pytest.mark.parametrize("first", [0, 5, 31, 32, 1000])
 def test_records_lie_at_32_bytes_times_their_index(tmp_path: Path, first: int) -> None:
     index = made(tmp_path, first, 40)
-    assert index.next_index == first + 40
+    assert index.log.end_offset == 32 * (first + 40)
     assert index.log.file_starts[0] == first * 32 // FILE * FILE
     for number in range(first, first + 40):
         assert index.record(number) == (1, 100 * number, 68, number, 2)
@@ -53,8 +58,8 @@ def test_a_record_that_is_another_ones_is_refused(tmp_path: Path) -> None:
 def test_after_a_cut_it_goes_on_there(tmp_path: Path, cut: int) -> None:
     index = made(tmp_path, 0, 40)
     index.cut_from(cut)
-    assert index.next_index == cut
-    index.append(Entry(cut, 3, 7, b""))
+    assert index.log.end_offset == 32 * cut
+    append(index, Entry(cut, 3, 7, b""))
     assert index.record(cut).term == 3 and index.find(cut + 1) is None
 
 
@@ -62,8 +67,8 @@ def test_after_a_cut_it_goes_on_there(tmp_path: Path, cut: int) -> None:
 def test_it_is_made_again_from_any_index(tmp_path: Path, again: int) -> None:
     index = made(tmp_path, 50, 20)
     index.restart_from(again)
-    index.append(Entry(again, 3, 7, b""))
-    assert index.record(again).term == 3 and index.next_index == again + 1
+    append(index, Entry(again, 3, 7, b""))
+    assert index.record(again).term == 3 and index.log.end_offset == 32 * (again + 1)
     assert (index.find(50) is not None) is (50 < again <= 70)
 
 
