@@ -48,7 +48,7 @@ class EntryWalk:
         wanted = WINDOW_BYTES
         while self.end < self._limit and not self._over:
             start = self.end
-            reachable = start - start % self._file_bytes + self._file_bytes - start
+            reachable = self._file_bytes - start % self._file_bytes
             singly = start < self._singly_below
             try:
                 data = self._read(start, min(wanted, reachable))

@@ -219,8 +219,7 @@ class CommitLog:
 
     def _begin_at(self, offset: int, data: bytes | memoryview) -> None:
         before = self.end_offset
-        self.make_file(offset)
-        self.end_offset = self.flushed_offset = offset
+        self.begin_within(offset)
         try:
             self.append_raw(offset, data)
         except DiskFull:
