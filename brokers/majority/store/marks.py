@@ -53,7 +53,7 @@ def format_checkpoint(marks: Marks) -> str:
     if marks.durable is None:
         return text
     text += f"durableTerm={marks.durable.term}\ndurableIndex={marks.durable.index}\n"
-    return f"{text}sum={_sum(text)}\n"
+    return _summed(text)
 
 
 def parse_checkpoint(text: str) -> Marks:
@@ -61,9 +61,8 @@ def parse_checkpoint(text: str) -> Marks:
     found = properties(text)
     end, committed = _number(found, "endIndex"), _number(found, "committedIndex")
     term, index = _number(found, "durableTerm"), _number(found, "durableIndex")
-    ours, _, total = text.partition("sum=")
     durable = None
-    if term is not None and index is not None and total.strip() == str(_sum(ours)):
+    if term is not None and index is not None and _sum_fits(text):
         durable = Place(term, index)
     return Marks(NONE if end is None else end, NONE if committed is None else committed, durable)
 
@@ -95,18 +94,25 @@ def is_member_id(text: str) -> bool:
 
 def format_owed(place: Place) -> str:
     """Of our own; Java does not know the file."""
-    text = f"term={place.term}\nindex={place.index}\n"
-    return f"{text}sum={_sum(text)}\n"
+    return _summed(f"term={place.term}\nindex={place.index}\n")
 
 
 def parse_owed(text: str) -> Place:
     """Unreadable for what is torn."""
     found = properties(text)
     term, index = _number(found, "term"), _number(found, "index")
-    ours, _, total = text.partition("sum=")
-    if term is None or index is None or total.strip() != str(_sum(ours)):
+    if term is None or index is None or not _sum_fits(text):
         raise Unreadable("its sum is wrong")
     return Place(term, index)
+
+
+def _summed(text: str) -> str:
+    return f"{text}sum={_sum(text)}\n"
+
+
+def _sum_fits(text: str) -> bool:
+    ours, _, total = text.partition("sum=")
+    return total.strip() == str(_sum(ours))
 
 
 def _sum(text: str) -> int:
