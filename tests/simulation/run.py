@@ -13,7 +13,6 @@ printed); 2: usage.
 from __future__ import annotations
 
 import sys
-import traceback
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -28,7 +27,7 @@ from tests.simulation.faults import Faults
 from tests.simulation.lasting import REPLICAS, WITH_CLEANED
 from tests.simulation.mixes import MIXES, Mix, mix_of
 from tests.simulation.seeds import Series, total
-from tests.simulation.world import InvariantBroken, World
+from tests.simulation.world import InvariantBroken, World, crashes_break
 
 FAULTY_MS = 25_000
 HEAL_MS = 60_000
@@ -55,15 +54,10 @@ def run_world(
     ends_ms = faulty_ms or mix.faulty_ms or FAULTY_MS
     faults = Faults(cluster, mix, ends_ms)
     try:
-        _run_until(world, ends_ms, lambda: False)
-        faults.stop()
-        _settle(world, cluster)
-    except InvariantBroken:
-        raise
-    except Exception as error:
-        # A crash of the product's code is a failure of the seed, with its trace.
-        world.note("".join(traceback.format_exception(error))[-2000:])
-        raise InvariantBroken(f"{type(error).__name__}: {error}") from error
+        with crashes_break(world):
+            _run_until(world, ends_ms, lambda: False)
+            faults.stop()
+            _settle(world, cluster)
     finally:
         world.end()
     return world

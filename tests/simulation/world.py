@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import traceback
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from random import Random
 
 TRACE_LINES_MAX = 4_000
+CRASH_CHARS_MAX = 3_000
 MIX_BITS = (1 << 61) - 1
 WALL_START_MS = 1_700_000_000_000
 
@@ -122,3 +125,15 @@ class World:
 
     def next_due_ms(self) -> int | None:
         return self._heap[0][0] if self._heap else None
+
+
+@contextmanager
+def crashes_break(world: World) -> Iterator[None]:
+    """A crash of the product's code is a failure of the seed, with its trace: InvariantBroken."""
+    try:
+        yield
+    except InvariantBroken:
+        raise
+    except Exception as error:
+        world.note("".join(traceback.format_exception(error))[-CRASH_CHARS_MAX:])
+        raise InvariantBroken(f"{type(error).__name__}: {error}") from error

@@ -12,7 +12,6 @@ printed); 2: usage.
 from __future__ import annotations
 
 import sys
-import traceback
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +24,7 @@ from tests.simulation.control.faults import Faults, Mix
 from tests.simulation.control.mixes import mix_of, shape_of
 from tests.simulation.control.realm import Realm, Shape
 from tests.simulation.seeds import Series, total
-from tests.simulation.world import InvariantBroken, World
+from tests.simulation.world import InvariantBroken, World, crashes_break
 
 FAULTY_MS = 15_000
 HEAL_MS = 30_000
@@ -35,18 +34,12 @@ def run_world(
     world: World, mix: Mix | None = None, shape: Shape | None = None, faulty_ms: int = FAULTY_MS
 ) -> World:
     """One world: faults for a while, then healing within bounded time. Raises InvariantBroken."""
-    try:
+    with crashes_break(world):
         realm = Realm(world, shape or shape_of(world))
         faults = Faults(realm, mix or mix_of(world.seed))
         _run_until(world, faulty_ms, lambda: False)
         faults.stop()
         _settle(world, realm)
-    except InvariantBroken:
-        raise
-    except Exception as error:
-        # A crash of the product's code is a failure of the seed, with its trace.
-        world.note("".join(traceback.format_exception(error))[-3000:])
-        raise InvariantBroken(f"{type(error).__name__}: {error}") from error
     return world
 
 

@@ -12,7 +12,6 @@ printed); 2: usage.
 from __future__ import annotations
 
 import sys
-import traceback
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -26,7 +25,7 @@ from tests.simulation.majority.faults import Faults
 from tests.simulation.majority.group import Group, Shape, shape_of
 from tests.simulation.majority.mixes import DISKS, LIVES, MIXES, Mix, mix_of
 from tests.simulation.seeds import Series, total
-from tests.simulation.world import InvariantBroken, World
+from tests.simulation.world import InvariantBroken, World, crashes_break
 
 FAULTY_MS = (6_000, 16_000)
 WHOLE_MS = 25_000
@@ -46,14 +45,8 @@ def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None) 
     world.count("world.weak", shape.weak)
     world.note(f"{shape} {mix}")
     group = Group(world, shape)
-    try:
+    with crashes_break(world):
         _run(world, group, mix)
-    except InvariantBroken:
-        raise
-    except Exception as error:
-        # A crash of the product's code is a failure of the seed, with its trace.
-        world.note("".join(traceback.format_exception(error))[-3000:])
-        raise InvariantBroken(f"{type(error).__name__}: {error}") from error
     return world
 
 

@@ -15,7 +15,6 @@ import random
 import shutil
 import sys
 import tempfile
-import traceback
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,7 +34,7 @@ from tests.simulation.services.mixes import MIXES, mix_of
 from tests.simulation.services.realm import WHEEL_SLOTS, Realm, Shape, shape_of
 from tests.simulation.store.medium import Medium
 from tests.simulation.store.run import MEMORY
-from tests.simulation.world import InvariantBroken, World
+from tests.simulation.world import InvariantBroken, World, crashes_break
 
 LASTS_MS = (4_000, 10_000)
 SETTLES_MS, LOOK_MS = 60_000, 500
@@ -70,14 +69,8 @@ def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None) 
     """
     folder = Path(tempfile.mkdtemp(prefix="services-", dir=MEMORY if MEMORY.is_dir() else None))
     try:
-        with _quiet(world) as told:
+        with crashes_break(world), _quiet(world) as told:
             _run(world, mix or mix_of(world), shape or shape_of(world), folder, told)
-    except InvariantBroken:
-        raise
-    except Exception as error:
-        # A crash of the product's code is a failure of the seed, with its trace.
-        world.note("".join(traceback.format_exception(error))[-3000:])
-        raise InvariantBroken(f"{type(error).__name__}: {error}") from error
     finally:
         world.end()
         shutil.rmtree(folder, ignore_errors=True)

@@ -15,7 +15,6 @@ import logging
 import shutil
 import sys
 import tempfile
-import traceback
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +29,7 @@ from tests.simulation.store.medium import Medium
 from tests.simulation.store.mixes import mix_of
 from tests.simulation.store.realm import CannotLead, Realm, Shape, shape_of
 from tests.simulation.store.replica import Replica
-from tests.simulation.world import InvariantBroken, World
+from tests.simulation.world import InvariantBroken, World, crashes_break
 
 STEPS = (30, 200)
 SETTLE_ROUNDS = 100
@@ -47,13 +46,8 @@ def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None) 
     level = quiet.level
     quiet.setLevel(logging.CRITICAL + 1)
     try:
-        _run(world, mix or mix_of(world), shape or shape_of(world), folder)
-    except InvariantBroken:
-        raise
-    except Exception as error:
-        # A crash of the product's code is a failure of the seed, with its trace.
-        world.note("".join(traceback.format_exception(error))[-3000:])
-        raise InvariantBroken(f"{type(error).__name__}: {error}") from error
+        with crashes_break(world):
+            _run(world, mix or mix_of(world), shape or shape_of(world), folder)
     finally:
         quiet.setLevel(level)
         shutil.rmtree(folder, ignore_errors=True)
