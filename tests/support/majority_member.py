@@ -19,7 +19,6 @@ from brokers.majority.quorum.effects import (
     Effect,
     Flush,
     LeaveGroup,
-    NewEntry,
     Report,
     RestartAt,
     RoleChanged,
@@ -28,7 +27,7 @@ from brokers.majority.quorum.effects import (
     TruncateFrom,
 )
 from brokers.majority.quorum.standing import Role
-from brokers.majority.wire.codes import Code, PushType, VoteResult
+from brokers.majority.wire.codes import PushType, VoteResult
 from brokers.majority.wire.messages import (
     HeartBeatRequest,
     PushRequest,
@@ -38,7 +37,7 @@ from brokers.majority.wire.messages import (
     VoteRequest,
     VoteResponse,
 )
-from brokers.store.files.errors import DiskFull
+from tests.simulation.majority.log_effects import append_as_follower, append_as_leader, new_entries
 from tests.simulation.majority.sim_log import SimulatedLog, SimulatedTerms
 
 GROUP = "g"
@@ -108,12 +107,7 @@ class OneMember:
         self.carry_out(self.core.answered(sent.token, response, self.now_ms))
 
     def append(self, token: object, *bodies: bytes) -> AppendDone | None:
-        last = len(bodies) - 1
-        entries = [
-            NewEntry(token if at == last else None, len(body), lambda _, body=body: body)
-            for at, body in enumerate(bodies)
-        ]
-        self.carry_out(self.core.append(token, entries, self.now_ms))
+        self.carry_out(self.core.append(token, new_entries(token, bodies), self.now_ms))
         return self.done.get(token)
 
     def flush(self) -> None:
@@ -203,14 +197,10 @@ class OneMember:
             case SaveTerm():
                 self.terms.save(effect.state)
             case AppendAsLeader():
-                return self._append(effect)
+                failure = append_as_leader(self.log, effect)
+                return self.core.appended(failure, self.now_ms)
             case AppendAsFollower():
-                taken, count = Taken.HELD, 0
-                for one in effect.entries:
-                    taken = self.log.append_as_follower(one)
-                    if taken is not Taken.APPENDED:
-                        break
-                    count += 1
+                taken, count = append_as_follower(self.log, effect)
                 return self.core.taken(taken, count, self.now_ms)
             case RestartAt():
                 taken = self.log.restart_at(effect.entry)
@@ -233,16 +223,6 @@ class OneMember:
             case RoleChanged():
                 pass
         return []
-
-    def _append(self, effect: AppendAsLeader) -> list[Effect]:
-        failure = None
-        for one in effect.entries:
-            try:
-                self.log.append_as_leader(effect.term, one.size, one.build)
-            except DiskFull:
-                failure = Code.DISK_FULL
-                break
-        return self.core.appended(failure, self.now_ms)
 
 
 def accepts(request: VoteRequest) -> Response:

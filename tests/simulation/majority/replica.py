@@ -23,7 +23,6 @@ from brokers.majority.quorum.effects import (
     Flush,
     LeaderReady,
     LeaveGroup,
-    NewEntry,
     Report,
     RestartAt,
     RoleChanged,
@@ -34,8 +33,8 @@ from brokers.majority.quorum.effects import (
 from brokers.majority.wire import json_bodies
 from brokers.majority.wire.codes import Code
 from brokers.majority.wire.messages import Request, Response
-from brokers.store.files.errors import DiskFull
 from tests.simulation.majority.links import CALL_MS, request_over, response_over
+from tests.simulation.majority.log_effects import append_as_follower, append_as_leader, new_entries
 from tests.simulation.majority.sim_log import SimulatedLog, SimulatedTerms
 
 if TYPE_CHECKING:
@@ -154,10 +153,10 @@ class Replica:
             case SaveTerm():
                 self.terms.save(effect.state)
             case AppendAsLeader():
-                failure = self._append(effect)
+                failure = append_as_leader(self.log, effect)
                 return lambda core: core.appended(failure, now_ms)
             case AppendAsFollower():
-                taken, count = self._take(effect)
+                taken, count = append_as_follower(self.log, effect)
                 return lambda core: core.taken(taken, count, now_ms)
             case RestartAt():
                 begun = self.log.restart_at(effect.entry)
@@ -184,22 +183,6 @@ class Replica:
                 group.world.count(f"report.{effect.kind}")
                 group.promises.reported(self, effect)
         return None
-
-    def _append(self, effect: AppendAsLeader) -> Code | None:
-        for entry in effect.entries:
-            try:
-                self.log.append_as_leader(effect.term, entry.size, entry.build)
-            except DiskFull:
-                return Code.DISK_FULL
-        return None
-
-    def _take(self, effect: AppendAsFollower) -> tuple[Taken, int]:
-        taken = Taken.HELD
-        for count, entry in enumerate(effect.entries):
-            taken = self.log.append_as_follower(entry)
-            if taken not in (Taken.APPENDED, Taken.HELD):
-                return taken, count
-        return taken, len(effect.entries)
 
     def _flush(self) -> None:
         world, life, end = self.group.world, self.life, self.log.last
@@ -253,10 +236,7 @@ class Replica:
         self._clients[token] = done
         self.group.promises.waits(self, token)
         now_ms = self.group.world.now_ms
-        entries = [
-            NewEntry(token if at == len(bodies) - 1 else None, len(body), lambda _, body=body: body)
-            for at, body in enumerate(bodies)
-        ]
+        entries = new_entries(token, bodies)
         self.hear(lambda core: core.append(token, entries, now_ms))
 
     def _done(self, effect: AppendDone) -> None:
