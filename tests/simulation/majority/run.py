@@ -74,10 +74,7 @@ def settle(world: World, group: Group) -> None:
     group.settled = True
     promises = group.promises
     heal_ms = world.now_ms
-    _until(world, group, world.now_ms + WHOLE_MS, lambda: promises.whole() is None)
-    why = promises.whole()
-    if why is not None:
-        raise InvariantBroken(f"not whole after {WHOLE_MS} ms: {why}")
+    _become_whole(world, group, f"{WHOLE_MS} ms")
     world.count("heal_ms", world.now_ms - heal_ms)
     if world.one_in(3):
         _come_back_empty(world, group)
@@ -101,10 +98,7 @@ def settle(world: World, group: Group) -> None:
         raise InvariantBroken(f"not whole: {probes} of {PROBES * len(group.clients)} appends")
     for one in away:
         one.start()
-    _until(world, group, world.now_ms + WHOLE_MS, lambda: promises.whole() is None)
-    why = promises.whole()
-    if why is not None:
-        raise InvariantBroken(f"not whole after the last appends: {why}")
+    _become_whole(world, group, "the last appends")
     promises.final()
     world.count("world.settled")
 
@@ -119,10 +113,15 @@ def _come_back_empty(world: World, group: Group) -> None:
     one.log.wipe()
     one.start()
     world.count("world.wiped_idle")
-    _until(world, group, world.now_ms + WHOLE_MS, lambda: group.promises.whole() is None)
-    why = group.promises.whole()
+    _become_whole(world, group, f"{one.name} came back empty")
+
+
+def _become_whole(world: World, group: Group, after: str) -> None:
+    whole = group.promises.whole
+    _until(world, group, world.now_ms + WHOLE_MS, lambda: whole() is None)
+    why = whole()
     if why is not None:
-        raise InvariantBroken(f"not whole after {one.name} came back empty: {why}")
+        raise InvariantBroken(f"not whole after {after}: {why}")
 
 
 def _until(
