@@ -225,6 +225,22 @@ class OneMember:
         return []
 
 
+def follower(*terms: int, committed: int = -1, **settings: object) -> OneMember:
+    """Of term 5, which `m1` leads; its log has entries of these terms."""
+    member = OneMember(log_of(*terms, committed=committed), term=5, **settings)
+    member.heartbeat("m1", 5)
+    return member
+
+
+def leader(*terms: int, log: SimulatedLog | None = None, **settings: object) -> OneMember:
+    """It leads; its log has entries of these terms and its own first one behind them. It compares
+    what was the last one when it was elected.
+    """
+    member = OneMember(log or log_of(*(terms or (0,))), **settings)
+    member.lead()
+    return member
+
+
 def accepts(request: VoteRequest) -> Response:
     """The vote of a member that gives it."""
     return VoteResponse(

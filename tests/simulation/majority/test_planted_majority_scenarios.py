@@ -17,21 +17,9 @@ from brokers.majority.quorum.standing import Role
 from brokers.majority.wire.codes import Code, PushType
 from brokers.majority.wire.messages import HeartBeatRequest, HeartBeatResponse, PushResponse
 from tests.simulation.majority import test_planted_majority_bugs as bugs
-from tests.support.majority_member import GROUP, OneMember, entry, log_of
+from tests.support.majority_member import GROUP, OneMember, entry, follower, leader
 
 Patch = pytest.MonkeyPatch
-
-
-def follower(*terms: int, committed: int = -1) -> OneMember:
-    member = OneMember(log_of(*terms, committed=committed), term=5)
-    member.heartbeat("m1", 5)
-    return member
-
-
-def leader() -> OneMember:
-    member = OneMember(log_of(0))
-    member.lead()
-    return member
 
 
 def answer(member: OneMember, sent: Any, code: Code = Code.SUCCESS, end: int = 0) -> None:
@@ -159,8 +147,7 @@ def somebody_has_a_larger_term() -> None:
 
 
 def an_answer_comes_from_before_a_comparison() -> None:
-    member = OneMember(log_of(0), batch_entries=1)
-    member.lead()
+    member = leader(batch_entries=1)
     (compare,) = member.pushes()
     answer(member, compare)
     (first,) = member.pushes()

@@ -11,20 +11,10 @@ from brokers.majority.quorum.leadership import Leadership
 from brokers.majority.quorum.standing import Role
 from brokers.majority.wire.codes import Code, PushType
 from brokers.majority.wire.messages import HeartBeatRequest, HeartBeatResponse, PushResponse
-from tests.simulation.majority.sim_log import SimulatedLog
-from tests.support.majority_member import GROUP, OneMember, log_of
+from tests.support.majority_member import GROUP, OneMember, leader
 
 APPEND, COMPARE = PushType.APPEND, PushType.COMPARE
 TRUNCATE, COMMIT = PushType.TRUNCATE, PushType.COMMIT
-
-
-def leader(*terms: int, log: SimulatedLog | None = None, **settings: object) -> OneMember:
-    """It leads; its log has entries of these terms and its own first one behind them. It compares
-    what was the last one when it was elected.
-    """
-    member = OneMember(log or log_of(*(terms or (0,))), **settings)
-    member.lead()
-    return member
 
 
 def leading(member: OneMember) -> Leadership:

@@ -12,17 +12,10 @@ from brokers.majority.quorum.standing import Role
 from brokers.majority.wire.codes import Code, PushType
 from brokers.majority.wire.messages import PushResponse
 from tests.simulation.majority.sim_log import SimulatedLog
-from tests.support.majority_member import OneMember, entry, log_of
+from tests.support.majority_member import OneMember, entry, follower, log_of
 
 APPEND, COMPARE = PushType.APPEND, PushType.COMPARE
 TRUNCATE, COMMIT = PushType.TRUNCATE, PushType.COMMIT
-
-
-def follower(*terms: int, committed: int = -1, **settings: object) -> OneMember:
-    """Of term 5, which `m1` leads; its log has entries of these terms."""
-    member = OneMember(log_of(*terms, committed=committed), term=5, **settings)
-    member.heartbeat("m1", 5)
-    return member
 
 
 def terms_of(member: OneMember) -> list[int]:

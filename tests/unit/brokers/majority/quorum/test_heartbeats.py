@@ -8,7 +8,7 @@ from brokers.majority.entry import Place
 from brokers.majority.quorum.standing import Role
 from brokers.majority.wire.codes import Code, PushType
 from brokers.majority.wire.messages import HeartBeatRequest, HeartBeatResponse, VoteRequest
-from tests.support.majority_member import GROUP, OneMember, entry, log_of
+from tests.support.majority_member import GROUP, OneMember, entry, leader, log_of
 
 # Standing before: term and known leader; who says what; what it hears, and what comes of it.
 RECEIVED = {
@@ -62,12 +62,6 @@ def test_a_follower_stands_when_its_leader_is_silent() -> None:
     member.tick(50)
     assert member.core.standing.role is Role.CANDIDATE
     assert member.core.standing.term == 5, "the first round asks in the present term"
-
-
-def leader() -> OneMember:
-    member = OneMember(log_of(0))
-    member.lead()
-    return member
 
 
 def beat(member: OneMember, peer: str, **fields: object) -> None:

@@ -26,7 +26,7 @@ from brokers.majority.wire.messages import (
     VoteRequest,
     VoteResponse,
 )
-from tests.support.majority_member import GROUP, OneMember, entry, log_of
+from tests.support.majority_member import GROUP, OneMember, entry, follower, log_of
 
 CONFIG = QuorumConfig("g", "m0", ("m0", "m1", "m2"))
 LEADS = Standing(Role.LEADER, 5, "m0", "m0")
@@ -164,14 +164,8 @@ def take_over(member: OneMember, index: int, leader: str = "m1", term: int = 5) 
     )  # fmt: skip
 
 
-def follower() -> OneMember:
-    member = OneMember(log_of(1, 5), term=5)
-    member.heartbeat("m1", 5)
-    return member
-
-
 def test_who_is_to_take_over_raises_the_term_at_once_and_leads() -> None:
-    member = follower()
+    member = follower(1, 5)
     assert take_over(member, 1) is None
     assert (member.core.standing.role, member.core.standing.term) == (Role.CANDIDATE, 6)
     late = member.heartbeat("m1", 5)
@@ -181,7 +175,7 @@ def test_who_is_to_take_over_raises_the_term_at_once_and_leads() -> None:
 
 
 def test_who_is_to_take_over_waits_for_the_rest_of_the_log() -> None:
-    member = follower()
+    member = follower(1, 5)
     assert take_over(member, 2) is None
     assert member.core.standing.role is Role.FOLLOWER
     member.push(PushType.APPEND, entry(2, 5), previous=Place(5, 1))
@@ -190,7 +184,7 @@ def test_who_is_to_take_over_waits_for_the_rest_of_the_log() -> None:
 
 
 def test_who_does_not_get_the_rest_in_time_says_so_and_follows_on() -> None:
-    member = follower()
+    member = follower(1, 5)
     take_over(member, 2)
     member.pass_time(1_000)
     assert member.answers["leader"].code == Code.TAKE_LEADERSHIP_FAILED
@@ -202,12 +196,12 @@ def test_who_does_not_get_the_rest_in_time_says_so_and_follows_on() -> None:
     [("m2", 5, Code.INCONSISTENT_LEADER), ("m1", 4, Code.INCONSISTENT_TERM)],
 )
 def test_only_the_leader_makes_one_take_over(leader_id: str, term: int, code: Code) -> None:
-    answer = take_over(follower(), 1, leader_id, term)
+    answer = take_over(follower(1, 5), 1, leader_id, term)
     assert isinstance(answer, TransferResponse) and answer.code == code
 
 
 def test_a_request_that_names_neither_side_is_refused() -> None:
-    answer = follower().ask(
+    answer = follower(1, 5).ask(
         TransferRequest(group=GROUP, remote_id="m0", transfer_id="m1", transferee_id="m2", term=5)
     )
     assert answer is not None and answer.code == Code.UNEXPECTED_ARGUMENT
