@@ -149,6 +149,10 @@ def bare(entries: Sequence[Entry]) -> list[tuple[int, int, int, int, int, bytes]
     return [(e.magic, e.index, e.term, e.position, e.channel, e.body) for e in entries]
 
 
+def appended(log: EntryLog, term: int, body: bytes) -> Entry:
+    return log.append_as_leader(term, len(body), lambda position: body)
+
+
 def own_entries(log: EntryLog) -> list[Entry]:
     found = [log.get(index) for index in range(max(log.first_index, 0), log.last.index + 1)]
     return [entry for entry in found if entry is not None]
@@ -212,7 +216,7 @@ def _same_bytes(java: Dledger, work: Path, seed: int) -> Row:
     own = opened(work / "ours")
     own.terms.save(TermAndVote(3, MEMBER))
     for body in written:
-        own.log.append_as_leader(3, len(body), lambda position, body=body: body)
+        appended(own.log, 3, body)
     own.log.commit(30)
     own.close()
     flaws = [
@@ -262,8 +266,7 @@ class _Turns:
             if (taken := own.log.append_as_follower(entry)) is not Taken.APPENDED:
                 self.flaws.append(f"ours did not take entry {cut_to}: {taken.value}")
         for body in bodies(self._draw.randrange(1 << 20), self._draw.randrange(1, 20)):
-            made = own.log.append_as_leader(self.term, len(body), lambda position, body=body: body)
-            self.model.append(made)
+            self.model.append(appended(own.log, self.term, body))
         self.committed = own.log.commit(len(self.model) - self._draw.randrange(1, 6))
         own.close()
         said, entries = self._java.entries(self._base)
@@ -303,7 +306,7 @@ def _begins_later(java: Dledger, base: Path) -> Row:
     """Old files are gone, or were never here."""
     own = opened(base)
     for body in bodies(5, 60):
-        own.log.append_as_leader(1, len(body), lambda position, body=body: body)
+        appended(own.log, 1, body)
     own.terms.save(TermAndVote(1, MEMBER))
     own.log.flush()
     own.log.commit(50)
@@ -338,10 +341,7 @@ def _begun_anew(java: Dledger, base: Path, sent: Sequence[Entry]) -> list[str]:
 def _checksums_pass_through(java: Dledger, base: Path) -> Row:
     """A Java follower keeps our leader's checksums; ours makes its own for a Java leader's."""
     leader = opened(base / "leader")
-    made = [
-        leader.log.append_as_leader(1, len(body), lambda position, body=body: body)
-        for body in bodies(6, 30)
-    ]
+    made = [appended(leader.log, 1, body) for body in bodies(6, 30)]
     leader.close()
     java.live(base, ["follow 1 other", *(f"take {words_of(entry)}" for entry in made), "shutdown"])
     _, kept = java.entries(base)

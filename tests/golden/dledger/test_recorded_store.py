@@ -13,6 +13,7 @@ from brokers.majority.log_port import Taken, TermAndVote
 from brokers.majority.store.folder import folder_name
 from tests.interop.dledger_store import (
     MEMBER,
+    appended,
     bare,
     java_said,
     opened,
@@ -73,7 +74,7 @@ def test_the_same_entries_written_by_ours_are_the_same_bytes(
         if as_follower:
             assert folder.log.append_as_follower(entry) is Taken.APPENDED
         else:
-            folder.log.append_as_leader(3, len(entry.body), lambda _, body=entry.body: body)
+            appended(folder.log, 3, entry.body)
     folder.log.commit(20)
     folder.close()
     for name in ("data", "index"):
@@ -85,7 +86,7 @@ def test_what_goes_on_is_chained_to_an_entry_of_java(copied: tuple[str, Path]) -
     folder = opened(base)
     last = folder.log.last
     folder.terms.save(TermAndVote(9, MEMBER))
-    made = folder.log.append_as_leader(9, 3, lambda _: b"new")
+    made = appended(folder.log, 9, b"new")
     assert made.chain_crc and made.body_crc and made.index == last.index + 1
     folder.close()
     again = opened(base, same_boot=False)
