@@ -49,8 +49,8 @@ from brokers.majority.wire.messages import (
 )
 from brokers.remoting import fastjson
 
-ENTRIES_MAX = 4_096
-"""Of one push. Java sends 4 KiB of entries at once: 85 without a body."""
+ENTRIES_MAX = entry_batch.ENTRIES_MAX
+"""Of one push, in JSON as in binary. Java sends 4 KiB of entries at once: 85 without a body."""
 PEERS_MAX = 64
 SMALL_BYTES_MAX = 65_536
 # The largest entry is 4 MiB, and a third more in Base64.
