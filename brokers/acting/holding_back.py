@@ -30,11 +30,6 @@ class Yielding:
         self._first_ms: int | None = None
         self._last_ms = 0
 
-    @property
-    def heard_of(self) -> bool:
-        """Whether anybody ever said so."""
-        return self._first_ms is not None
-
     def heard(self, now_ms: int) -> None:
         """Somebody said that it comes back."""
         if self._first_ms is None or now_ms - self._last_ms > HOLD_MS:
