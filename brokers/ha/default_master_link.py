@@ -15,6 +15,7 @@ from __future__ import annotations
 from brokers.ha.default_frames import ReportDecoder, header, heartbeat
 from brokers.ha.frames import ProtocolError
 from brokers.ha.log_sender import LinkLimits, LogSender, LogView, RangeToSend
+from brokers.remoting.addresses import host_of
 
 
 class DefaultMasterLink(LogSender):
@@ -23,6 +24,7 @@ class DefaultMasterLink(LogSender):
     def __init__(self, limits: LinkLimits, *, now_ms: int, peer: str = "") -> None:
         super().__init__(limits, now_ms=now_ms)
         self.peer = peer  # the address at the other end, where the shell knows it
+        self.host = host_of(peer)
         self.beyond: int | None = None  # an end reported that lies beyond this log's
         self._decoder = ReportDecoder()
         self.opened_ms = self._last_read_ms = now_ms

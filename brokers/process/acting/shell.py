@@ -23,7 +23,7 @@ from brokers.acting.reverse_sync import decide
 from brokers.clock import Clock
 from brokers.process.acting.calls import ActingCalls
 from brokers.process.acting.tables import OwnTables
-from brokers.remoting.addresses import host_of, split_address
+from brokers.remoting.addresses import split_address
 from brokers.replica.core_port import Core
 from brokers.replica.fixed.core import FixedCore
 
@@ -173,7 +173,7 @@ class ActingShell:
             return
         if core.master is not None:
             links = [
-                HaLink(key, host_of(one.peer), one.opened_ms, one.acked is not None, one.heard_ms)
+                HaLink(key, one.host, one.opened_ms, one.acked is not None, one.heard_ms)
                 for key, one in core.master.links.items()
             ]
             self._do(self.core.links_are(links, {}, now_ms, random.random()))

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 
 from brokers.ha.default_master_link import DefaultMasterLink
 from brokers.ha.frames import ProtocolError
-from brokers.remoting.addresses import host_of
 from brokers.replica.effects import (
     Acknowledged,
     CloseLink,
@@ -47,7 +46,6 @@ class FixedMaster:
         # Ends beyond this log's end that were reported: by (host, offset). The log grows past them
         # one day, and such a slave would then go on in the middle of other bytes.
         self._refused: dict[tuple[str, int], None] = dict.fromkeys(refused)
-        self._kept = tuple(self._refused)
 
     def begin(self) -> list[Effect]:
         """What is in the log may be read, as in RocketMQ's brokers of this mode."""
@@ -71,51 +69,57 @@ class FixedMaster:
 
     def _has_to_go(self) -> int | None:
         """Of the links that have reported nothing: of the host with most of them the oldest."""
-        silent = {key: host_of(one.peer) for key, one in self.links.items() if one.acked is None}
+        silent = {key: one.host for key, one in self.links.items() if one.acked is None}
         counted = Counter(silent.values())
         return max(silent, key=lambda key: counted[silent[key]], default=None)
 
     def link_data(self, link_id: int, data: bytes | memoryview, now_ms: int) -> list[Effect]:
         link = self.links[link_id]
         first = link.acked is None
+        kept: list[Effect] = []
         try:
             link.receive_data(data, self._log.view(), now_ms=now_ms)
             if first and link.acked is not None:
-                self._look_back(link)
-            return [*self._keep(), *self._acknowledge(), *self._pump(link_id, now_ms)]
+                kept = self._look_back(link)
+            return [*kept, *self._acknowledge(), *self._pump(link_id, now_ms)]
         except ProtocolError as error:
             word = [SendBytes(link_id, error.last_word)] if error.last_word else []
-            return [*word, *self.drop(link_id, str(error)), *self._acknowledge()]
+            return [*kept, *word, *self.drop(link_id, str(error)), *self._acknowledge()]
 
-    def _look_back(self, link: DefaultMasterLink) -> None:
+    def _look_back(self, link: DefaultMasterLink) -> list[Effect]:
         """ProtocolError for a slave that was refused when this log was shorter than its own. One
         from there that reports another end has been put right.
         """
         assert link.acked is not None
-        host = host_of(link.peer)
-        if (host, link.acked) in self._refused:
+        if (link.host, link.acked) in self._refused:
             link.acked = None
             raise ProtocolError("the slave holds bytes that this master never had")
-        for known in [one for one in self._refused if one[0] == host]:
-            del self._refused[known]
+        known = [one for one in self._refused if one[0] == link.host]
+        for one in known:
+            del self._refused[one]
+        return [self._keep()] if known else []
 
-    def _keep(self) -> list[Effect]:
+    def _refuse(self, end: tuple[str, int]) -> list[Effect]:
+        if end in self._refused:
+            return []
+        self._refused[end] = None
+        while len(self._refused) > REFUSED_MAX:
+            del self._refused[next(iter(self._refused))]
+        return [self._keep()]
+
+    def _keep(self) -> KeepRefused:
         """What is refused has to outlive this process."""
-        now, before = tuple(self._refused), self._kept
-        self._kept = now
-        return [] if now == before else [KeepRefused(now)]
+        return KeepRefused(tuple(self._refused))
 
     def link_closed(self, link_id: int) -> list[Effect]:
         self.links.pop(link_id, None)
         return self._acknowledge()
 
     def drop(self, link_id: int, reason: str) -> list[Effect]:
-        link = self.links.pop(link_id, None)
+        link, kept = self.links.pop(link_id, None), []
         if link is not None and link.beyond is not None:
-            self._refused[(host_of(link.peer), link.beyond)] = None
-            while len(self._refused) > REFUSED_MAX:
-                del self._refused[next(iter(self._refused))]
-        return [*self._keep(), CloseLink(link_id, reason)]
+            kept = self._refuse((link.host, link.beyond))
+        return [*kept, CloseLink(link_id, reason)]
 
     def link_flow(self, link_id: int, *, blocked: bool, now_ms: int) -> list[Effect]:
         self.links[link_id].blocked = blocked
@@ -142,20 +146,19 @@ class FixedMaster:
             return [acked for _, acked in reports]
         newest: dict[str, int] = {}
         for one, _ in reports:
-            host = host_of(one.peer)
-            newest[host] = max(newest.get(host, one.opened_ms), one.opened_ms)
+            newest[one.host] = max(newest.get(one.host, one.opened_ms), one.opened_ms)
         return [
             acked
             for one, acked in reports
-            if one.opened_ms >= (since := newest[host_of(one.peer)])
-            or one.heard_ms > since + LEFT_MS
+            if one.opened_ms >= (since := newest[one.host]) or one.heard_ms > since + LEFT_MS
         ]
 
-    def _in_sync(self) -> int:
-        return self._rule.in_sync_count(self._log.end_offset, self._acked(), self.alive)
+    def _in_sync(self, acked: list[int]) -> int:
+        return self._rule.in_sync_count(self._log.end_offset, acked, self.alive)
 
     def _acknowledge(self) -> list[Effect]:
-        now = self._rule.acknowledged(self._log.end_offset, self._acked(), self._in_sync())
+        acked = self._acked()
+        now = self._rule.acknowledged(self._log.end_offset, acked, self._in_sync(acked))
         if now <= self.acknowledged:
             return []
         self.acknowledged = now
@@ -170,7 +173,7 @@ class FixedMaster:
         return effects
 
     def write_refusal(self) -> str | None:
-        return self._rule.refusal(self._in_sync())
+        return self._rule.refusal(self._in_sync(self._acked()))
 
     # -- time --------------------------------------------------------------------------------------
 
