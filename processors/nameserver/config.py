@@ -20,7 +20,7 @@ from events.properties import PropertiesRejected, dump, parse
 from processors.nameserver.names import NAMES
 from processors.settings import config as controller_config
 from processors.settings.config import PROPERTIES_SUFFIXES, ControllerConfig
-from processors.settings.rocketmq import KAFKA_PREFIX
+from processors.settings.rocketmq import kafka_keys
 
 __all__ = ["ConfigError", "NameServerConfig", "load"]
 
@@ -189,17 +189,8 @@ def _of_properties(path: str | Path, overrides: Mapping[str, Any] | None) -> Nam
     own |= {ours: values[theirs].strip() for theirs, ours in NAMES.ours.items() if theirs in values}
     if (kept := values.pop(KV_PATH, "").strip()) and "data_dir" not in own:
         own["data_dir"] = str(Path(kept).parent)
-    own |= (
-        {"kafka": found}
-        if (
-            found := {
-                name.removeprefix(KAFKA_PREFIX): value.strip()
-                for name, value in values.items()
-                if name.startswith(KAFKA_PREFIX)
-            }
-        )
-        else {}
-    )
+    if kafka := kafka_keys(values):
+        own["kafka"] = kafka
     port, host = values.pop("listenPort", "").strip(), values.pop("bindAddress", "").strip()
     if port or host:
         own["listen"] = f"{host or ANY_HOST}:{port or '9876'}"

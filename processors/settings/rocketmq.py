@@ -128,6 +128,15 @@ def is_known(name: str) -> bool:
     )
 
 
+def kafka_keys(given: Mapping[str, str]) -> dict[str, str]:
+    """What stands there as `kafka.…`: librdkafka's keys."""
+    return {
+        name.removeprefix(KAFKA_PREFIX): value.strip()
+        for name, value in given.items()
+        if name.startswith(KAFKA_PREFIX)
+    }
+
+
 def translate(given: Mapping[str, str]) -> Translated:
     """Names and values as they stand in a file; names that are not known are left to the caller."""
     done = Translated()
@@ -174,10 +183,7 @@ def _settings(given: Mapping[str, str], done: Translated) -> None:
             done.notes.append(f"{name} has {settings_in_force.WITHOUT_EFFECT[canonical]}")
     if recorded:
         done.fields["settings"] = recorded
-    kafka = {
-        name[len(KAFKA_PREFIX) :]: given[name] for name in given if name.startswith(KAFKA_PREFIX)
-    }
-    if kafka:
+    if kafka := kafka_keys(given):
         done.fields["kafka"] = kafka
 
 
