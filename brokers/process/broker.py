@@ -296,7 +296,8 @@ class BrokerProcess:
             self.disk.start()
         self._spawn(self.beats.run(lambda: not self.disk_care.stuck))
         self._spawn(self.change_over.gather())
-        self._spawn(self._replace_earlier_life())
+        if self.opening.earlier:
+            self._spawn(self._replace_earlier_life())
 
     def take_requests(self) -> None:
         """From the first moment on: without a role yet, requests wait for one, or are passed on."""

@@ -92,7 +92,7 @@ class Opening:
         self._listens = False
         self._seeking: asyncio.Task[None] | None = None
         self._waiting = self._waiting_bytes = 0
-        self._earlier: list[Callable[[], Awaitable[None]]] = []
+        self.earlier: list[Callable[[], Awaitable[None]]] = []
         self.greeted = b""  # who greeted an earlier life, as replicas copy it
 
     def begin(self, config: BrokerConfig) -> None:
@@ -122,11 +122,11 @@ class Opening:
 
     def keep(self, close: Callable[[], Awaitable[None]]) -> None:
         """What `let_go` ends: an earlier life's, which this one's has to replace first."""
-        self._earlier.append(close)
+        self.earlier.append(close)
 
     async def let_go(self) -> None:
         """This life has its own of everything."""
-        earlier, self._earlier = self._earlier, []
+        earlier, self.earlier = self.earlier, []
         for close in earlier:
             await close()
 
