@@ -18,11 +18,11 @@ from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.store.log.records import decode_messages
+from infra.features.pop_requests import Gotten, ack_request, gotten, pop_request
 from processors.nameserver.config import NameServerConfig
 from processors.nameserver.process import NameServer
 from tests.support.acting_set import ActingBroker, ActingSetView, eventually
 from tests.support.brokers import pull_request, send_request
-from tests.support.pops import Gotten, ack_request, gotten, pop_request
 from tests.support.timers import timed
 
 ESCAPES = "enable_remote_escape = true\n"

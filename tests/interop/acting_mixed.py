@@ -17,12 +17,10 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode
-from brokers.remoting.command import RemotingCommand
-from infra.controllers.calls import NoAnswer, call
 from infra.problems import Problem
 from tests.interop.acting_sets import SETTINGS as JAVAS
+from tests.interop.acting_sets import body_of, lacking
 from tests.interop.java_client import Consumer, Producer
 from tests.interop.ledger import LedgerRow, acknowledged_of, whole_lines
 from tests.interop.program import Program, Replica
@@ -157,7 +155,7 @@ class Sets:
 
     def _masters(self, name_server: str) -> int:
         ext = {"topic": "TBW102", "acceptStandardJsonOnly": "true"}
-        body = _body(name_server, RequestCode.GET_ROUTEINFO_BY_TOPIC, ext) or {}
+        body = body_of(name_server, RequestCode.GET_ROUTEINFO_BY_TOPIC, ext) or {}
         return sum("0" in one["brokerAddrs"] for one in body.get("brokerDatas", ()))
 
     def _make(self, topic: str) -> None:
@@ -189,7 +187,7 @@ class Sets:
         """(who stands as the set's master in the route of a topic, what is allowed there)."""
         ext = {"topic": topic, "acceptStandardJsonOnly": "true"}
         at = name_server or self.name_servers[0]
-        body = _body(at, RequestCode.GET_ROUTEINFO_BY_TOPIC, ext) or {}
+        body = body_of(at, RequestCode.GET_ROUTEINFO_BY_TOPIC, ext) or {}
         name = self.cast.name
         data = [one for one in body.get("brokerDatas", ()) if one["brokerName"] == name]
         queues = [one for one in body.get("queueDatas", ()) if one["brokerName"] == name]
@@ -203,22 +201,11 @@ class Sets:
 
     def lacking(self) -> list[int]:
         """What each slave lacks, in bytes, by the master's word."""
-        body = _body(self.master.address, RequestCode.GET_BROKER_HA_STATUS, {})
-        links = (body or {}).get("haConnectionInfo") or []
-        return [one["diff"] for one in links if one["slaveAckOffset"] >= 0]
+        return lacking(self.master.address)
 
     def is_whole(self) -> bool:
         slaves = len(self.brokers) - 1
         return self.everywhere(self.master, READ_WRITE) and len(self.lacking()) == slaves
-
-
-def _body(address: str, code: int, ext: dict[str, str]) -> dict[str, Any] | None:
-    try:
-        answer = call(address, RemotingCommand.request(code, ext))
-    except NoAnswer:
-        return None
-    found = fastjson.loads(answer.body) if answer.code == 0 and answer.body else None
-    return found if isinstance(found, dict) else None
 
 
 # -- what is under way -----------------------------------------------------------------------------

@@ -15,10 +15,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-from brokers.remoting import fastjson
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from infra.controllers.calls import NoAnswer, call
+from tests.interop.acting_sets import body_of, lacking
 from tests.interop.fixed_sets import NameServerOfOurs
 from tests.interop.java_client import PATIENT, Consumer, Producer, first_message, read_back
 from tests.interop.ledger import acknowledged_of
@@ -78,22 +78,20 @@ class OwnSet:
 
     def members(self) -> list[str]:
         ext = {"clusterName": CLUSTER, "brokerName": NAME}
-        body = _body(self.name_server.address, RequestCode.GET_BROKER_MEMBER_GROUP, ext)
+        body = body_of(self.name_server.address, RequestCode.GET_BROKER_MEMBER_GROUP, ext)
         return list(body["brokerMemberGroup"]["brokerAddrs"].values()) if body else []
 
     def leads(self) -> tuple[str | None, int]:
         """(who stands as the master in the route of the topic, what is allowed there)."""
         ext = {"topic": NAME, "acceptStandardJsonOnly": "true"}
-        body = _body(self.name_server.address, RequestCode.GET_ROUTEINFO_BY_TOPIC, ext)
+        body = body_of(self.name_server.address, RequestCode.GET_ROUTEINFO_BY_TOPIC, ext)
         if not body or not body["brokerDatas"]:
             return None, 0
         return body["brokerDatas"][0]["brokerAddrs"].get("0"), body["queueDatas"][0]["perm"]
 
     def linked(self) -> list[int]:
         """What each slave lacks, in bytes, by the master's word."""
-        body = _body(self.master.address, RequestCode.GET_BROKER_HA_STATUS, {})
-        links = (body or {}).get("haConnectionInfo") or []
-        return [one["diff"] for one in links if one["slaveAckOffset"] >= 0]
+        return lacking(self.master.address)
 
     def places(self, broker: RegentBroker, group: str) -> list[int]:
         """What a broker knows of a group's places, by queue; -1: nothing."""
@@ -107,15 +105,6 @@ class OwnSet:
         except NoAnswer:
             return -1
         return int(answer.ext["offset"]) if answer.code == 0 else -1
-
-
-def _body(address: str, code: int, ext: dict[str, str]) -> dict[str, Any] | None:
-    try:
-        answer = call(address, RemotingCommand.request(code, ext))
-    except NoAnswer:
-        return None
-    found = fastjson.loads(answer.body) if answer.code == 0 and answer.body else None
-    return found if isinstance(found, dict) else None
 
 
 def run(stage: Stage) -> list[Row]:

@@ -2,7 +2,7 @@
 master, two slaves, registered at one name server of either kind.
 
 Responsible for: their configuration, what the name server says of them with roles in place of
-addresses, and how long that takes.
+addresses, and how long that takes; of sets of either kind, what one broker or name server says.
 Refuses to know: what a scenario proves.
 """
 
@@ -45,6 +45,23 @@ SETTINGS: Mapping[str, str] = {
     "timerEnableRetryUntilSuccess": "true",
 }
 SHOWN = ("enableSlaveActingMaster", "enableRemoteEscape", "slaveReadEnable", "totalReplicas")
+
+
+def body_of(address: str, code: int, ext: dict[str, str]) -> dict[str, Any] | None:
+    """The table that an answer with code 0 has; None without one."""
+    try:
+        answer = call(address, RemotingCommand.request(code, ext))
+    except NoAnswer:
+        return None
+    found = fastjson.loads(answer.body) if answer.code == 0 and answer.body else None
+    return found if isinstance(found, dict) else None
+
+
+def lacking(master: str) -> list[int]:
+    """What each slave lacks, in bytes, by the master's word."""
+    body = body_of(master, RequestCode.GET_BROKER_HA_STATUS, {})
+    links = (body or {}).get("haConnectionInfo") or []
+    return [one["diff"] for one in links if one["slaveAckOffset"] >= 0]
 
 
 @dataclass(slots=True)

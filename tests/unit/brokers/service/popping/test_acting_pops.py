@@ -18,9 +18,10 @@ from brokers.remoting.connection import Connection
 from brokers.service.escape import awaited
 from brokers.service.popping.names import REVIVE_GROUP
 from brokers.store.log.records import StoredMessage, decode_messages
+from infra.features.pop_requests import Gotten, ack_request, gotten, pop_request
 from tests.support.brokers import send_request, until
 from tests.support.client_service import Desk
-from tests.support.pops import REVIVE, Gotten, ack_request, gotten, pop_request
+from tests.support.pops import REVIVE
 
 RETRY, CHANGE, BATCH = "%RETRY%g_T", 200053, 200151
 SHORT_MS, LONG_MS = 2_000, 60_000
