@@ -10,30 +10,16 @@ import pytest
 from brokers.acting.forms import Kind
 from brokers.acting.outcomes import Got
 from brokers.service.escape import bridge
-from brokers.service.escape.bridge import EscapeBridge
-from brokers.store.log.records import MessageFields, StoredMessage, host_bytes
-from tests.support.brokers import send_request, until
+from brokers.store.log.records import MessageFields, StoredMessage
+from tests.support.brokers import until
 from tests.support.client_service import Desk
-
-HOST = host_bytes("10.0.0.2", 10911)
+from tests.support.two_sets import HOST, message, two_sets, way
 
 
 @pytest.fixture
 async def desks(tmp_path: Path) -> AsyncIterator[tuple[Desk, Desk]]:
-    async with Desk(tmp_path / "a") as one, Desk(tmp_path / "b") as other:
-        other.lead()
-        assert (await other.ask(send_request("T", b"first"))).code == 0
-        one.sets = {"b2": other.address, "gone": "127.0.0.1:1"}
-        yield one, other
-
-
-def way(desk: Desk) -> EscapeBridge:
-    assert desk.service.escape is not None
-    return desk.service.escape
-
-
-def message(body: bytes) -> MessageFields:
-    return MessageFields("T", 0, body, b"", 77, HOST, HOST)
+    async with two_sets(tmp_path) as pair:
+        yield pair
 
 
 async def test_one_message_of_another_set(desks: tuple[Desk, Desk]) -> None:
