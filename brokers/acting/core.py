@@ -376,8 +376,8 @@ class ActingCore:
     def own_link(
         self, transfers: bool, peer: str, heard_ms: int, now_ms: int, chance: float
     ) -> list[fx.Effect]:
-        """A slave's own link, when it changes and each second: whether it transfers, to which
-        address, and when something came over it last.
+        """A slave's own link, each second or more often: whether it transfers, to which address,
+        and when something came over it last.
         """
         self._signs.link(transfers, heard_ms)
         if self._pre_online is None:
@@ -386,8 +386,8 @@ class ActingCore:
         return self._after(found, now_ms)
 
     def log_ends(self, offset: int, now_ms: int) -> list[fx.Effect]:
-        """Where a slave's log ends, in bytes: whenever the link is looked at, and before what came
-        could be delivered. It grows by its master's hand only.
+        """Where a slave's log ends, in bytes: each time before what came could be delivered. It
+        grows by its master's hand only.
         """
         grew = self._log_end is not None and offset > self._log_end
         self._log_end = offset

@@ -116,9 +116,12 @@ class ActingShell:
         """Whether the special services of a master may put anything now. A slave's are switched:
         here, where a master has just written something that would leave.
         """
+        now_ms = self._clock.now_ms()
         if self._config.is_master:
-            return self.core.delivers(self._clock.now_ms())
-        self._look_at_log()
+            return self.core.delivers(now_ms)
+        core = self._replica()
+        if isinstance(core, FixedCore):
+            self._do(self.core.log_ends(core.log_end, now_ms))
         return True
 
     # -- what happens ------------------------------------------------------------------------------
@@ -183,12 +186,6 @@ class ActingShell:
             heard_ms = now_ms - (seen.read_ms_ago or 0)
             told = self.core.own_link(core.slave.follows, peer, heard_ms, now_ms, random.random())
             self._do(told)
-            self._look_at_log()
-
-    def _look_at_log(self) -> None:
-        core = self._replica()
-        if isinstance(core, FixedCore):
-            self._do(self.core.log_ends(core.log_end, self._clock.now_ms()))
 
     # -- what is done ------------------------------------------------------------------------------
 
