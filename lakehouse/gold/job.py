@@ -120,7 +120,8 @@ class GoldJob:
             return step
 
     def _stepped(self, at: _Standing) -> tuple[_Standing, Step]:
-        versions = source.versions(self._lake)
+        events = source.BrokerEvents(self._lake)
+        versions = source.versions(self._lake, events)
         if at.nothing_new_in == versions:
             return at, Step(0, 0, at.mark)
         decisions = source.Decisions(self._lake)
@@ -129,12 +130,12 @@ class GoldJob:
             at, taken = _anew(at), NOTHING_TAKEN
         piece = source.next_piece(self._lake, decisions, at.mark.offset, PIECE_COMMANDS_MAX)
         taken = (taken or NOTHING_TAKEN).plus(piece.taken)
-        event_rows = source.count_events(self._lake)
+        event_rows = events.count()
         if not piece.records and (event_rows, taken) == (at.mark.event_rows, at.mark.taken):
             at.nothing_new_in = versions
             return at, Step(0, 0, at.mark)
         if at.events is None or event_rows != at.mark.event_rows:
-            at.events = source.broker_events(self._lake)
+            at.events = events.rows
         fold = at.fold.ahead()
         changes, passed = self._folded(fold, piece)
         self._require_own(changes)

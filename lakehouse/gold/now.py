@@ -103,7 +103,7 @@ def gold_settled(lake: Lake, tables: Sequence[GoldTableSpec]) -> GoldNow | None:
         kept is None
         or kept.offset < 0  # How far broker events reach is not kept.
         or source.next_piece(lake, decisions, kept.offset, 1).records
-        or source.count_events(lake) != kept.event_rows
+        or source.BrokerEvents(lake).count() != kept.event_rows
     ):
         return None
     return GoldNow({}, kept.offset, kept.at_ms, 0, _waiting(lake, kept.offset))
@@ -147,16 +147,14 @@ def _now(
     fold, carry = _begun(kept)
     wanted = {table.name for table in tables}
     newer, carry = _folded_on(lake, decisions, fold, carry, wanted)
-    at_ms = fold.at_ms
+    events, at_ms = source.BrokerEvents(lake), fold.at_ms
     if fold.folder.offset < 0:
-        at_ms = told_until_ms(source.broker_events(lake))
+        at_ms = told_until_ms(events.rows)
         if not at_ms:
             raise NotLanded("no decision has landed yet")
-    behind = (
-        fold.folder.offset > start or kept is None or source.count_events(lake) != kept.event_rows
-    )
+    behind = fold.folder.offset > start or kept is None or events.count() != kept.event_rows
     if behind and not wanted.isdisjoint(OUTAGE_TABLES):
-        _note(newer, outage_rows(carry.masterships, source.broker_events(lake), fold.at_ms))
+        _note(newer, outage_rows(carry.masterships, events.rows, fold.at_ms))
     found = {
         table.name: _table(lake, table, kept, newer.get(table.name, {}), broker_name)
         for table in tables

@@ -42,7 +42,7 @@ GOLD_PROGRESS = GoldTableSpec(
         Column(
             "event_rows",
             _LONG,
-            "Broker events of the kinds that failovers rest on, as many as were taken in.",
+            "Broker events that failovers and acting periods rest on, as many as were taken in.",
         ),
         Column("builders", _LONG, "Version of what makes the rows; another one builds gold anew."),
         Column(
@@ -101,7 +101,7 @@ class Mark:
     at_ms: int
     """When the log took it, ms since 1970-01-01 UTC."""
     event_rows: int
-    """How many broker events of the kinds that failovers rest on were taken in."""
+    """How many broker events that failovers and acting periods rest on were taken in."""
     taken: Taken | None
     """The outcomes of these commands that were taken in; None by an older release, which did not
     count them.

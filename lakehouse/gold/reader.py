@@ -34,7 +34,7 @@ class Standing:
     unpublished: int
     """Of these, the last ones: no outcome of them has landed, so gold waits for it."""
     events_behind: int
-    """Broker events that failovers rest on, landed and not in the tables."""
+    """Broker events that failovers and acting periods rest on, landed and not in the tables."""
     is_folded_anew: bool
     """Whether the next run folds all of it anew: an outcome came after commands behind it had been
     taken in.
@@ -127,7 +127,7 @@ def _beyond(lake: Lake, mark: Mark) -> Standing:
     published = decisions.last(mark.offset)
     behind = 0 if landed is None else landed - mark.offset
     decided = min(behind, 0 if published is None else published - mark.offset)
-    events = max(0, source.count_events(lake) - mark.event_rows)
+    events = max(0, source.BrokerEvents(lake).count() - mark.event_rows)
     return Standing(
         mark, behind, behind - decided, events, not decisions.agrees(mark.offset, mark.taken)[0]
     )

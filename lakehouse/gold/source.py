@@ -9,7 +9,9 @@ run what its rows say. Refuses to know what rows are made.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import deltalake
@@ -25,7 +27,7 @@ from lakehouse.gold.progress import NOTHING_TAKEN, Taken
 from lakehouse.tables.delta import Filters, count_rows, milliseconds, open_table, read
 from lakehouse.tables.lake import Lake
 from lakehouse.tables.row_checks import first_broken
-from lakehouse.tables.specs import BRONZE, BY_NAME, DECISIONS, TableSpec
+from lakehouse.tables.specs import BRONZE, BY_NAME, DECISIONS
 
 EVENT_TABLES = tuple(BY_NAME[f"silver/{kind}"] for kind in (*EVENT_KINDS, *ACTING_KINDS))
 PUBLISHED_COLUMNS = (
@@ -139,54 +141,64 @@ def _highest(offsets: pa.ChunkedArray) -> int | None:
     return None if last is None else int(last)
 
 
-def broker_events(lake: Lake) -> dict[str, Events]:
-    """All broker events that failovers and acting periods rest on, as `failover_rows` and
-    `acting_period_rows` want them.
+class BrokerEvents:
+    """All broker events that failovers and acting periods rest on, as of one moment: that of
+    opening their tables, at the first question.
+
+    A table of a kind that an older release did not know is missing; it comes with the next landing.
     """
-    found = {kind: _rows(lake, kind) for kind in (*EVENT_KINDS, *OF_SUCH_SETS)}
-    names = sorted({row["broker_name"] for kind in OF_SUCH_SETS for row in found[kind]})
-    of_them: Filters = [("broker_name", "in", names)]
-    found |= {kind: _rows(lake, kind, of_them) if names else [] for kind in OF_ALL_SETS}
-    return {str(lake.cluster_id): found}
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+
+    def count(self) -> int:
+        """How many have landed; these tables only grow."""
+        return sum(
+            count_rows(self._lake, table, self._opened[table.name])
+            for table in EVENT_TABLES
+            if table.name in self._opened
+        )
+
+    def versions(self) -> tuple[int, ...]:
+        """Which commit of each table is the last one; -1 for a missing table."""
+        return tuple(
+            self._opened[table.name].version() if table.name in self._opened else -1
+            for table in EVENT_TABLES
+        )
+
+    @cached_property
+    def rows(self) -> dict[str, Events]:
+        """The events as `failover_rows` and `acting_period_rows` want them."""
+        found = {kind: self._rows(kind) for kind in (*EVENT_KINDS, *OF_SUCH_SETS)}
+        names = sorted({row["broker_name"] for kind in OF_SUCH_SETS for row in found[kind]})
+        of_them: Filters = [("broker_name", "in", names)]
+        found |= {kind: self._rows(kind, of_them) if names else [] for kind in OF_ALL_SETS}
+        return {str(self._lake.cluster_id): found}
+
+    @cached_property
+    def _opened(self) -> dict[str, deltalake.DeltaTable]:
+        found = {}
+        for table in EVENT_TABLES:
+            with suppress(NotLanded):
+                found[table.name] = open_table(self._lake, table)
+        return found
+
+    def _rows(self, kind: str, filters: Filters = ()) -> list[dict[str, Any]]:
+        """Without rows that landed before their table asked what it asks now: times that no clock
+        has would end every run.
+        """
+        table = BY_NAME[f"silver/{kind}"]
+        opened = self._opened.get(table.name)
+        if opened is None:
+            return []
+        rows = read(self._lake, table, filters=filters, opened=opened).to_pylist()
+        return [row for row in rows if first_broken(row, table.checks) is None]
 
 
-def count_events(lake: Lake) -> int:
-    """How many broker events of these kinds have landed; these tables only grow."""
-    return sum(
-        count_rows(lake, table, opened)
-        for table in EVENT_TABLES
-        if (opened := _opened(lake, table)) is not None
-    )
-
-
-def versions(lake: Lake) -> tuple[int, ...]:
+def versions(lake: Lake, events: BrokerEvents) -> tuple[int, ...]:
     """Which commits of the tables read here are the last ones: while they stay, nothing is new."""
     always = tuple(open_table(lake, table).version() for table in (BRONZE, DECISIONS))
-    return always + tuple(
-        -1 if (opened := _opened(lake, table)) is None else opened.version()
-        for table in EVENT_TABLES
-    )
-
-
-def _opened(lake: Lake, table: TableSpec) -> deltalake.DeltaTable | None:
-    """None: a table of a kind that an older release did not know; it comes with the next
-    landing.
-    """
-    try:
-        return open_table(lake, table)
-    except NotLanded:
-        return None
-
-
-def _rows(lake: Lake, kind: str, filters: Filters = ()) -> list[dict[str, Any]]:
-    """Without rows that landed before their table asked what it asks now: times that no clock has
-    would end every run.
-    """
-    table = BY_NAME[f"silver/{kind}"]
-    if (opened := _opened(lake, table)) is None:
-        return []
-    rows = read(lake, table, filters=filters, opened=opened).to_pylist()
-    return [row for row in rows if first_broken(row, table.checks) is None]
+    return always + events.versions()
 
 
 def _commands(lake: Lake, after: int, last: int) -> list[Record]:

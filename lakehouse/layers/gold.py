@@ -132,7 +132,7 @@ def _stale(lake: Lake, kept: Progress) -> Finding | None:
         why = "a table was made anew since the last run"
     elif not decisions.agrees(kept.offset, kept.taken)[0]:
         why = "other outcomes count now than the last run took in"
-    elif source.count_events(lake) != kept.event_rows:
+    elif source.BrokerEvents(lake).count() != kept.event_rows:
         why = "other broker events are there than the last run took in"
     else:
         return None
@@ -205,7 +205,8 @@ class _Beside:
             is_open = pc.field("to_offset").is_null()
             self._compare(name, carry.open_rows.get(name, ()), is_open)
         self._compare(BROKER_SETS.name, sets, None)
-        outages = outage_rows(carry.masterships, source.broker_events(self._lake), fold.at_ms)
+        events = source.BrokerEvents(self._lake).rows
+        outages = outage_rows(carry.masterships, events, fold.at_ms)
         for name in OUTAGE_TABLES:
             self._compare(name, outages[name], None)
         for name in (*SPAN_BUILDERS, *CHANGE_BUILDERS):

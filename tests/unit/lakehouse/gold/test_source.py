@@ -70,18 +70,22 @@ def test_only_events_that_failovers_rest_on_count(tmp_path: Path) -> None:
     head = [BrokerEventHeader(bytes([n] * 16), CLUSTER, NAME, n, "i", 1000 + n, 0) for n in (1, 2)]
     events = [encode(LogTruncated(head[0], 9, 5, 1, "")), encode(HaLinkUp(head[1], 2, "out"))]
     land(lake, [*COMMANDS, *event_records(events)])
-    found = source.broker_events(lake)
-    assert {kind: len(rows) for kind, rows in found[CLUSTER_ID].items() if rows} == {
+    found = source.BrokerEvents(lake)
+    assert {kind: len(rows) for kind, rows in found.rows[CLUSTER_ID].items() if rows} == {
         "log_truncated": 1
     }
-    assert source.count_events(lake) == 1
-    assert source.count_events(lake_in(tmp_path, "cluster-2")) == 0
+    assert found.count() == 1
+    assert source.BrokerEvents(lake_in(tmp_path, "cluster-2")).count() == 0
+
+
+def versions(lake: Lake) -> tuple[int, ...]:
+    return source.versions(lake, source.BrokerEvents(lake))
 
 
 def test_versions_stay_until_something_lands(tmp_path: Path) -> None:
     lake = lake_in(tmp_path)
     land(lake, [*COMMANDS[:3], *OUTCOMES[:3]])
-    before = source.versions(lake)
-    assert source.versions(lake) == before
+    before = versions(lake)
+    assert versions(lake) == before
     land(lake, [*COMMANDS, *OUTCOMES[:3]])
-    assert source.versions(lake) != before
+    assert versions(lake) != before
