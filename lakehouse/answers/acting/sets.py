@@ -46,19 +46,15 @@ def is_acting_set(lake: Lake, broker_name: str) -> bool:
 def known_set(lake: Lake, broker_name: str) -> KnownSet | None:
     """What was told of a set; None when nothing was that only such sets tell."""
     named: Filters = [("broker_name", "=", broker_name)]
-    found: KnownSet | None = None
-    for kind in (*OF_SUCH_SETS, *OF_ALL_SETS):
-        if found is None and kind in OF_ALL_SETS:
-            return None
-        for row in _rows(lake, kind, named):
-            at_ms, broker_id = row["at_ms"], row["broker_id"]
-            found = found or KnownSet(at_ms, at_ms)
-            found.since_ms = min(found.since_ms, at_ms)
-            found.until_ms = max(found.until_ms, at_ms)
-            if broker_id != NO_BROKER:
-                found.broker_ids.add(broker_id)
-    if found is not None:
-        _note_members(found, _rows(lake, "member_group_seen", named))
+    told = {kind: _rows(lake, kind, named) for kind in OF_SUCH_SETS}
+    if not any(told.values()):
+        return None
+    told |= {kind: _rows(lake, kind, named) for kind in OF_ALL_SETS}
+    rows = [row for some in told.values() for row in some]
+    times = [row["at_ms"] for row in rows]
+    broker_ids = {row["broker_id"] for row in rows} - {NO_BROKER}
+    found = KnownSet(min(times), max(times), broker_ids)
+    _note_members(found, told["member_group_seen"])
     return found
 
 
