@@ -30,7 +30,6 @@ def explain(lake: Lake, broker_name: str, epoch: int | None = None) -> dict[str,
 
     Raises `NotLanded` for a set or an epoch that is not known.
     """
-    acting = is_acting_set(lake, broker_name)
     sources = sources_of(lake, broker_name, epoch)
     if epoch not in (None, *sources.epochs):
         raise NotLanded(
@@ -38,11 +37,8 @@ def explain(lake: Lake, broker_name: str, epoch: int | None = None) -> dict[str,
             f"known epochs: {', '.join(map(str, sources.epochs)) or 'none'}"
         )
     asked = [i for i, row in enumerate(sources.elections) if epoch in (None, row["master_epoch"])]
-    periods = (
-        gold_now(lake, [ACTING_PERIODS], broker_name).rows(ACTING_PERIODS)
-        if acting and epoch is None
-        else []
-    )
+    acting = epoch is None and is_acting_set(lake, broker_name)
+    periods = gold_now(lake, [ACTING_PERIODS], broker_name).rows(ACTING_PERIODS) if acting else []
     return {
         "broker_name": broker_name,
         "without_controllers": acting and not sources.elections,
