@@ -53,8 +53,7 @@ def acting_period_rows(events: Mapping[str, Events]) -> list[Row]:
     """One row for each time that a slave acted; `events` are by cluster id."""
     return [
         row
-        for cluster_id in sorted(events)
-        for name, told in sorted(by_set(events[cluster_id]).items())
+        for (cluster_id, name), told in _by_key(events).items()
         for row in _rows_of_set(cluster_id, name, told)
     ]
 
@@ -73,22 +72,30 @@ def by_set(events: Events) -> dict[str, list[Told]]:
     return {name: list(some) for name, some in groupby(told, lambda one: one.row["broker_name"])}
 
 
+def _by_key(events: Mapping[str, Events]) -> dict[tuple[str, str], list[Told]]:
+    """The same by cluster and name, ascending."""
+    return {
+        (cluster_id, name): told
+        for cluster_id in sorted(events)
+        for name, told in by_set(events[cluster_id]).items()
+    }
+
+
 def told_until_ms(events: Mapping[str, Events]) -> int:
     """When the newest of these events happened, ms since 1970-01-01 UTC; 0 without any."""
-    return max(_times(events), default=0)
+    return max(_times(_by_key(events).values()), default=0)
 
 
 def _order(one: Told) -> tuple[int, str, int]:
     return one.at_ms, one.row["incarnation"], one.row["sequence"]
 
 
-def _times(events: Mapping[str, Events]) -> list[int]:
+def _times(of_sets: Iterable[Sequence[Told]]) -> list[int]:
     """When all of it happened, ascending, without clocks that were wrong by more than a year: the
     most that hang together.
     """
     groups: list[list[int]] = []
-    all_of_it = (e.at_ms for one in events.values() for told in by_set(one).values() for e in told)
-    for at_ms in sorted(all_of_it):
+    for at_ms in sorted(one.at_ms for told in of_sets for one in told):
         if groups and at_ms - groups[-1][-1] <= CLOCK_JUMP_MS:
             groups[-1].append(at_ms)
         else:
@@ -96,7 +103,7 @@ def _times(events: Mapping[str, Events]) -> list[int]:
     return max(groups, key=len, default=[])
 
 
-def periods_of(told: Sequence[Told]) -> list[Period]:
+def _periods_of(told: Sequence[Told]) -> list[Period]:
     """The periods of a set, ascending by their beginnings."""
     starts: dict[tuple[int, str], list[Told]] = {}
     for one in told:
@@ -141,7 +148,7 @@ def _why_over(row: Row) -> str:
 
 
 def _rows_of_set(cluster_id: str, name: str, told: Sequence[Told]) -> Iterator[Row]:
-    periods = periods_of(told)
+    periods = _periods_of(told)
     done: set[tuple[int, int]] = set()
     for at, period in enumerate(periods):
         if (period.broker_id, period.since_ms) in done:
@@ -239,24 +246,24 @@ def acting_sets(
     events: Mapping[str, Events], rows: Iterable[Row]
 ) -> dict[tuple[str, str], ActingSet]:
     """By cluster and name; `rows` are those of `acting_period_rows`."""
-    times = _times(events)
+    of_sets = _by_key(events)
+    times = _times(of_sets.values())
     from_ms, until_ms = (times[0], times[-1]) if times else (0, 0)
     periods: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         periods.setdefault((row["cluster_id"], row["broker_name"]), []).append(row)
     found = {}
-    for cluster_id, one in events.items():
-        for name, told in by_set(one).items():
-            heard = (e.at_ms for e in told if e.row["broker_id"] == MASTER_ID)
-            first = next((at_ms for at_ms in heard if from_ms <= at_ms <= until_ms), None)
-            if first is not None:
-                own = periods.get((cluster_id, name), [])
-                found[cluster_id, name] = ActingSet(
-                    first,
-                    until_ms,
-                    tuple(_masterless(row, until_ms) for row in own),
-                    tuple((row["since_ms"], _end(row["until_ms"], until_ms)) for row in own),
-                )
+    for key, told in of_sets.items():
+        heard = (one.at_ms for one in told if one.row["broker_id"] == MASTER_ID)
+        first = next((at_ms for at_ms in heard if from_ms <= at_ms <= until_ms), None)
+        if first is not None:
+            own = periods.get(key, [])
+            found[key] = ActingSet(
+                first,
+                until_ms,
+                tuple(_masterless(row, until_ms) for row in own),
+                tuple((row["since_ms"], _end(row["until_ms"], until_ms)) for row in own),
+            )
     return found
 
 

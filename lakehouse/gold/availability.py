@@ -113,7 +113,7 @@ def _service(found: Sequence[Mastership], until_ms: int) -> list[Stretch]:
 
 def _masterless(found: Sequence[Mastership], until_ms: int) -> list[Stretch]:
     starts: list[int] = [one.at_ms for one in found[1:]]
-    following = [*starts, *([until_ms] if found else [])]
+    following = [*starts, until_ms] if found else []
     return [
         (one.end_ms, next_ms)
         for one, next_ms in zip(found, following, strict=True)
