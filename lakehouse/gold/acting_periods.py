@@ -261,13 +261,14 @@ def acting_sets(
             found[key] = ActingSet(
                 first,
                 until_ms,
-                tuple(_masterless(row, until_ms) for row in own),
+                tuple(masterless(row, until_ms) for row in own),
                 tuple((row["since_ms"], _end(row["until_ms"], until_ms)) for row in own),
             )
     return found
 
 
-def _masterless(row: Row, until_ms: int) -> tuple[int, int]:
+def masterless(row: Mapping[str, Any], until_ms: int) -> tuple[int, int]:
+    """When nobody could write, by one period: up to `until_ms` while that lasts."""
     left_ms, back_ms = row["master_left_ms"], row["master_back_ms"]
     begin = row["since_ms"] if left_ms is None else min(left_ms, row["since_ms"])
     return begin, _end(back_ms, until_ms)  # who acted may be gone: that brings no master back

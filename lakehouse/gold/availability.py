@@ -137,13 +137,18 @@ def _within(stretches: Iterable[Stretch], service: Sequence[Stretch]) -> list[St
         for low, high in service
         if max(start, low) < min(end, high)
     ]
-    union: list[Stretch] = []
-    for start, end in sorted(clipped):
-        if union and start <= union[-1][1]:
-            union[-1] = (union[-1][0], max(union[-1][1], end))
+    return union(clipped)
+
+
+def union(stretches: Iterable[Stretch]) -> list[Stretch]:
+    """Each moment once, ascending: stretches that overlap or touch are one."""
+    found: list[Stretch] = []
+    for start, end in sorted(stretches):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
         else:
-            union.append((start, end))
-    return union
+            found.append((start, end))
+    return found
 
 
 def _by_day(stretches: Iterable[Stretch]) -> dict[int, list[int]]:

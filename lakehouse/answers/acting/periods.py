@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lakehouse import wording
+from lakehouse.gold.acting_periods import masterless
+from lakehouse.gold.availability import union
 
 Row = Mapping[str, Any]
 
@@ -158,12 +160,4 @@ def masterless_spans(rows: Sequence[Row], until_ms: int) -> list[tuple[int, int]
     """When nobody could write, by the periods of one set, until its master was back, also where who
     acted was gone before: stretches that touch are one.
     """
-    found: list[tuple[int, int]] = []
-    for row in sorted(rows, key=lambda one: one["since_ms"]):
-        begin = min(row["since_ms"], row["master_left_ms"] or row["since_ms"])
-        end = row["master_back_ms"] or until_ms
-        if found and begin <= found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
-        else:
-            found.append((begin, end))
-    return found
+    return union(masterless(row, until_ms) for row in rows)

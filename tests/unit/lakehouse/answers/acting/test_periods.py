@@ -69,6 +69,18 @@ def test_stretches_without_a_master_that_touch_are_one() -> None:
     assert masterless_spans(rows(past), at(120)) == [(at(60), at(90)), (at(100), at(120))]
 
 
+def test_a_later_period_may_tell_of_an_earlier_departure() -> None:
+    past = whole_set()
+    past.at(2).online(1)
+    past.at(50).stops(1)
+    past.at(55).starts(1)
+    past.at(60).began(1)
+    past.at(61).began(2)
+    first, second = rows(past)
+    assert (first["master_left_ms"], second["master_left_ms"]) == (None, at(50))
+    assert masterless_spans([first, second], at(120)) == [(at(50), at(120))]
+
+
 def test_a_stretch_that_lasts_reaches_up_to_where_history_does() -> None:
     past = whole_set()
     past.at(60).began(1)
