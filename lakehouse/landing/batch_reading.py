@@ -29,15 +29,15 @@ PIECE_BYTES = 64 << 20
 _BYTES = "record_bytes"
 _SIZE = "coalesce(octet_length(key), 0) + coalesce(octet_length(value), 0)"
 _PLACE = ("topic", "partition", "offset")
-_CONTENT = ("key", "value")
+CONTENT = ("key", "value")
 
 
 def pieces(batch: Any) -> Iterator[pa.Table]:
     """The records of a DataFrame of Spark's Kafka source, in log order; at least one piece. Raises
     what Spark raises, `LakehouseError` when the log gave other records the second time.
     """
-    others = [f"`{name}`" for name in BATCH_COLUMNS if name not in _CONTENT]
-    small = [f"CASE WHEN {_SIZE} <= {SMALL_BYTES} THEN {name} END AS {name}" for name in _CONTENT]
+    others = [f"`{name}`" for name in BATCH_COLUMNS if name not in CONTENT]
+    small = [f"CASE WHEN {_SIZE} <= {SMALL_BYTES} THEN {name} END AS {name}" for name in CONTENT]
     found = in_log_order(batch.selectExpr(*others, *small, f"{_SIZE} AS {_BYTES}").toArrow())
     sizes = found[_BYTES].to_numpy()
     rows = found.select(BATCH_COLUMNS)
@@ -49,7 +49,7 @@ def cut(rows: pa.Table) -> Iterator[pa.Table]:
     """Records that are here in pieces of the same size; one without a key may lack the column."""
     sizes = [
         pc.fill_null(pc.binary_length(rows[name]), 0).to_numpy()
-        for name in _CONTENT
+        for name in CONTENT
         if name in rows.schema.names
     ]
     for start, end in cuts(np.sum(sizes, axis=0), PIECE_BYTES):
@@ -88,14 +88,14 @@ def _whole(batch: Any, piece: pa.Table, large: np.ndarray) -> pa.Table:
     fetched = in_log_order(
         batch.where(f"{_SIZE} > {SMALL_BYTES}")
         .where(_within(stretches(lacking)))
-        .select(*_PLACE, *_CONTENT)
+        .select(*_PLACE, *CONTENT)
         .toArrow()
     )
     if not fetched.select(_PLACE).equals(lacking):
         raise LakehouseError(
             f"the log gave {fetched.num_rows} large records where it had given {lacking.num_rows}"
         )
-    for name in _CONTENT:
+    for name in CONTENT:
         at = piece.schema.get_field_index(name)
         column = pc.replace_with_mask(
             piece[name].combine_chunks(), mask, fetched[name].combine_chunks()

@@ -21,7 +21,6 @@ from lakehouse.tables.lake import Lake
 
 RECORDS_AT_ONCE = 2_000
 """Less where they are large: a piece has the bytes of a piece of a micro-batch."""
-_CONTENT = ("key", "value")
 _AS_IN_BRONZE = {"timestampType": "timestamp_type"}
 
 Stretches = Mapping[Partition, tuple[int, int]]
@@ -52,7 +51,7 @@ def batches_of_bronze(lake: Lake, stretches: Stretches) -> Iterator[pa.Table]:
         if there is None:
             continue
         begin, end = max(start, int(there[0])), min(first, int(there[-1]) + 1)
-        offsets, sizes = bronze.sizes(place, begin, end, _CONTENT)
+        offsets, sizes = bronze.sizes(place, begin, end, batch_reading.CONTENT)
         for first_at, end_at in batch_reading.cuts(
             sizes, batch_reading.PIECE_BYTES, RECORDS_AT_ONCE
         ):
