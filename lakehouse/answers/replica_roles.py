@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lakehouse.answers.acting.periods import masterless_spans
+from lakehouse.gold.acting_story import MASTER_ID
 
 Row = Mapping[str, Any]
 Stretch = dict[str, Any]
@@ -63,8 +64,8 @@ def acting_lanes(
     away = masterless_spans(periods, until_ms)
     begins = [since_ms, *(to_ms for _, to_ms in away)]
     ends = [*(from_ms for from_ms, _ in away), until_ms]
-    lanes = {0: [_stretch(*ends_of, MASTER) for ends_of in zip(begins, ends, strict=True)]}
-    addresses = {0: ""}
+    lanes = {MASTER_ID: [_stretch(*ends_of, MASTER) for ends_of in zip(begins, ends, strict=True)]}
+    addresses = {MASTER_ID: ""}
     for row in sorted(periods, key=lambda one: one["since_ms"]):
         end = until_ms if row["until_ms"] is None else min(row["until_ms"], until_ms)
         addresses[row["broker_id"]] = row["address"]

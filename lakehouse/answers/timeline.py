@@ -62,14 +62,14 @@ def timeline_model(
     """
     states = sorted(history, key=lambda row: row["from_offset"])
     asked = sorted(elections, key=lambda row: row["offset"])
+    # From when on controllers tell roles.
+    led_from_ms = int(states[0]["from_ms"]) if states else until_ms
     return {
         "broker_name": broker_name,
-        "from_ms": min(
-            [*(row["from_ms"] for row in states[:1]), until_ms, *filter(None, (acting.since_ms,))]
-        ),
+        "from_ms": min(led_from_ms, until_ms, acting.since_ms or until_ms),
         "to_ms": until_ms,
         "replicas": [
-            *acting_lanes(acting.periods, acting.since_ms, _led_from(states, until_ms)),
+            *acting_lanes(acting.periods, acting.since_ms, led_from_ms),
             *replica_lanes(states, asked, until_ms),
         ],
         "acting": [span_of(row, until_ms) for row in acting.periods],
@@ -134,11 +134,6 @@ def timeline_text(model: Mapping[str, Any]) -> str:
     return (f"{model['broker_name']}, {reach}\n") + wording.text_table(
         ("time (UTC)", "what", "how"), rows, "  "
     )
-
-
-def _led_from(states: Sequence[Row], until_ms: int) -> int:
-    """From when on controllers tell roles; `until_ms` where they never do."""
-    return int(states[0]["from_ms"]) if states else until_ms
 
 
 def _without_writes(periods: Sequence[Row], until_ms: int) -> list[Stretch]:

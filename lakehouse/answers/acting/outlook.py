@@ -12,9 +12,9 @@ from typing import Any
 from lakehouse import wording
 from lakehouse.answers.acting.periods import NOBODY_ELECTS, no_writes_ms
 from lakehouse.answers.acting.sets import KnownSet
+from lakehouse.gold.acting_story import MASTER_ID
 
 Row = Mapping[str, Any]
-MASTER_ID = 0
 LIMITS = (
     (
         "Who lives is what a name server saw last; without name servers that report (kafka), it is "

@@ -49,8 +49,7 @@ def no_writes_ms(row: Row) -> int | None:
     return _after(begin, row["master_back_ms"])
 
 
-def lasted(row: Row) -> str:
-    """For people."""
+def _lasted(row: Row) -> str:
     if row["until_ms"] is None:
         return "lasts"
     return f"lasted {wording.duration(max(0, row['until_ms'] - row['since_ms']))}"
@@ -61,7 +60,7 @@ def period_text(broker_name: str, one: Row) -> str:
     lines = [
         (
             f"{broker_name}: broker {one['broker_id']} ({one['address']}) acted for the master "
-            f"from {wording.moment(one['since_ms'])}, {lasted(one)}"
+            f"from {wording.moment(one['since_ms'])}, {_lasted(one)}"
         ),
         f"  cause:   {one['why_begun']}",
         f"  over:    {one['why_over'] or 'not yet'}",
