@@ -38,6 +38,11 @@ SET, OTHER_SET, NAME_SERVER = "acting-set", "broker-b", "127.0.0.1:9876"
 LOST = "its connection closed"
 
 
+def at(seconds: float) -> int:
+    """So long after the beginning, ms since 1970-01-01 UTC."""
+    return BEGAN_MS + round(1000 * seconds)
+
+
 def address(broker_id: int) -> str:
     """A broker's, by its id."""
     return f"127.0.0.1:{10911 + 10 * broker_id}"
@@ -54,7 +59,7 @@ class ActingHistory:
 
     def at(self, seconds: float) -> ActingHistory:
         """What follows happens then."""
-        self.now_ms = BEGAN_MS + round(1000 * seconds)
+        self.now_ms = at(seconds)
         return self
 
     @contextmanager

@@ -20,18 +20,14 @@ from tests.support.acting_history import (
     SET,
     ActingHistory,
     address,
+    at,
     one_period,
     whole_set,
 )
 from tests.support.control_history import CLUSTER_ID
-from tests.support.landed_log import BEGAN_MS
 from tests.unit.lakehouse.gold.gold_cases import require_sound
 
 Row = dict[str, Any]
-
-
-def at(seconds: float) -> int:
-    return BEGAN_MS + round(1000 * seconds)
 
 
 def periods(past: ActingHistory) -> list[Row]:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from lakehouse.gold.acting_periods import by_set
 from lakehouse.gold.acting_story import BEFORE_MS, Told, departure, end_by_signs
-from tests.support.acting_history import LOST, SET, ActingHistory, whole_set
+from tests.support.acting_history import LOST, SET, ActingHistory, at, whole_set
 from tests.support.control_history import CLUSTER_ID
-from tests.support.landed_log import BEGAN_MS
 
 
 def told(past: ActingHistory) -> list[Told]:
     return by_set(past.events()[CLUSTER_ID])[SET]
-
-
-def at(seconds: float) -> int:
-    return BEGAN_MS + round(1000 * seconds)
 
 
 def test_of_several_name_servers_the_first_ones_word_counts() -> None:

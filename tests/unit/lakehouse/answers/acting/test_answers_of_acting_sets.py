@@ -31,17 +31,14 @@ from tests.support.acting_history import (
     SET,
     ActingHistory,
     address,
+    at,
     one_period,
     whole_set,
 )
 from tests.support.control_history import NAME, with_master
 from tests.support.lake_guide import GUIDE
-from tests.support.landed_log import BEGAN_MS, command_records, land, outcome_records
+from tests.support.landed_log import command_records, land, outcome_records
 from tests.support.made_gold import bring_up, job_of, rows_of
-
-
-def at(seconds: float) -> int:
-    return BEGAN_MS + round(1000 * seconds)
 
 
 @pytest.fixture

@@ -12,12 +12,7 @@ from lakehouse.answers.acting.periods import (
     span_of,
 )
 from lakehouse.gold.acting_periods import acting_period_rows
-from tests.support.acting_history import SET, ActingHistory, whole_set
-from tests.support.landed_log import BEGAN_MS
-
-
-def at(seconds: float) -> int:
-    return BEGAN_MS + round(1000 * seconds)
+from tests.support.acting_history import SET, ActingHistory, at, whole_set
 
 
 def rows(past: ActingHistory) -> list[dict[str, Any]]:
