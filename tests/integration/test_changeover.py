@@ -27,8 +27,6 @@ from events.last_resort import LastResort
 from infra.workload.client import WorkloadClient
 from infra.workload.ledger import read_ledger
 from infra.workload.producer import Producer
-from processors.nameserver.config import NameServerConfig
-from processors.nameserver.process import NameServer
 from tests.support.brokers import broker_config, pull_request, send_request
 from tests.support.noted_sends import NotedLedger, stored
 from tests.support.scripted_controller import ScriptedController
@@ -55,14 +53,6 @@ ACTING = {
     "min_in_sync_replicas": 1,
 }
 """Slaves that act for a master that is away."""
-
-
-@pytest.fixture
-async def name_server() -> AsyncIterator[str]:
-    server = NameServer(NameServerConfig(listen="127.0.0.1:0"))
-    await server.start()
-    yield f"127.0.0.1:{server.port}"
-    await server.close()
 
 
 @dataclass

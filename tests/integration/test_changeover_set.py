@@ -23,8 +23,6 @@ from infra.kafka.server import LocalKafka
 from infra.workload.client import WorkloadClient
 from infra.workload.ledger import read_ledger
 from infra.workload.producer import Producer
-from processors.nameserver.config import NameServerConfig
-from processors.nameserver.process import NameServer
 from tests.support.broker_program import BrokerProgram
 from tests.support.controllers import Controllers
 from tests.support.local_cluster import regent
@@ -67,14 +65,6 @@ async def until(condition: Any, what: str) -> None:
             return
         assert asyncio.get_running_loop().time() < deadline, f"waited in vain until {what}"
         await asyncio.sleep(0.05)
-
-
-@pytest.fixture
-async def name_server() -> AsyncIterator[str]:
-    server = NameServer(NameServerConfig(listen="127.0.0.1:0"))
-    await server.start()
-    yield f"127.0.0.1:{server.port}"
-    await server.close()
 
 
 @pytest.fixture

@@ -51,13 +51,6 @@ async def name_server() -> AsyncIterator[ToldNameServer]:
     await one.server.close()
 
 
-@pytest.fixture
-async def client() -> AsyncIterator[RemotingClient]:
-    one = RemotingClient()
-    yield one
-    await one.close()
-
-
 def membership(
     client: RemotingClient, name_servers: list[str], broker_id: int = 1
 ) -> tuple[FixedMembership, Heard]:
