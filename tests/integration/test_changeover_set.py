@@ -8,6 +8,7 @@ import asyncio
 import json
 import signal
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from infra.kafka.server import LocalKafka
 from infra.workload.client import WorkloadClient
 from infra.workload.ledger import read_ledger
 from infra.workload.producer import Producer
+from tests.support import brokers
 from tests.support.broker_program import BrokerProgram
 from tests.support.controllers import Controllers
 from tests.support.local_cluster import regent
@@ -30,6 +32,7 @@ from tests.support.noted_sends import NotedLedger, stored
 
 pytestmark = [pytest.mark.kafka, pytest.mark.processes, pytest.mark.long, pytest.mark.timeout(900)]
 NAME, QUEUES, RATE, CALL_MS, WAIT_S = "moved", 4, 100.0, 30_000, 240
+until = partial(brokers.until, within_s=WAIT_S, pause_s=0.05)
 SETTINGS = """
 cluster_name = "regent"
 broker_name = "moved"
@@ -54,17 +57,6 @@ route_poll_ms = 0
 disk_clean_forcibly_percent = 100
 disk_full_percent = 100
 """
-
-
-async def until(condition: Any, what: str) -> None:
-    """Until it holds, also a coroutine's."""
-    deadline = asyncio.get_running_loop().time() + WAIT_S
-    while True:
-        found = condition()
-        if await found if asyncio.iscoroutine(found) else found:
-            return
-        assert asyncio.get_running_loop().time() < deadline, f"waited in vain until {what}"
-        await asyncio.sleep(0.05)
 
 
 @pytest.fixture
