@@ -50,13 +50,17 @@ class ActingCluster(DemoCluster):
 
     def sets(self) -> dict[str, dict[str, Any]]:
         """As `regent status` has them."""
+        seen = self._seen()
+        members = acting_view.ask_members(self.name_servers, ACTING_SETS)
+        return acting_view.sets_of(seen, members)
+
+    def _seen(self) -> list[dict[str, Any]]:
+        """Every broker's process with what it says of itself, None where it does not answer."""
         brokers = self.processes("broker")
         answers = process_status.ask_all(
             [one["status_address"] for one in brokers], TOLD_IN_TIME_MS
         )
-        seen = [{**one, "status": answers[one["status_address"]]} for one in brokers]
-        members = acting_view.ask_members(self.name_servers, ACTING_SETS)
-        return acting_view.sets_of(seen, members)
+        return [{**one, "status": answers[one["status_address"]]} for one in brokers]
 
     def is_whole(self, broker_set: str) -> bool:
         """Its master leads, every slave follows, and nobody acts or is still on its way back."""
@@ -68,12 +72,8 @@ class ActingCluster(DemoCluster):
 
     def knows_all_topics(self) -> bool:
         """Every slave has copied its master's topics: it serves none that it does not know."""
-        brokers = self.processes("broker")
-        answers = process_status.ask_all(
-            [one["status_address"] for one in brokers], TOLD_IN_TIME_MS
-        )
         counts: dict[str, set[int]] = {}
-        for status in answers.values():
+        for status in (one["status"] for one in self._seen()):
             if status is None:
                 return False
             counts.setdefault(status["broker_name"], set()).add(status["topics"])
