@@ -31,6 +31,11 @@ def whole(one: Mapping[str, Any], size: int) -> bool:
     )
 
 
+def set_of(name: str) -> str:
+    """The set of a broker, by the name of its process."""
+    return name.rpartition("-")[0]
+
+
 class ActingCluster(DemoCluster):
     """Questions to and blows at such a cluster."""
 
@@ -67,8 +72,7 @@ class ActingCluster(DemoCluster):
         return whole(self.sets()[broker_set], self._size_of(broker_set))
 
     def _size_of(self, broker_set: str) -> int:
-        names = (one["name"].rpartition("-")[0] for one in self.processes("broker"))
-        return sum(name == broker_set for name in names)
+        return sum(set_of(one["name"]) == broker_set for one in self.processes("broker"))
 
     def knows_all_topics(self) -> bool:
         """Every slave has copied its master's topics: it serves none that it does not know."""
