@@ -1,14 +1,19 @@
-"""Fixtures that every test folder may use: a real Kafka and a Spark session for the whole run."""
+"""Fixtures that every test folder may use: a real Kafka and a Spark session for the whole run, a
+name server and a client of a test's own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from brokers.remoting.client import RemotingClient
 from infra.kafka.server import LocalKafka
+from processors.nameserver.config import NameServerConfig
+from processors.nameserver.process import NameServer
 from tests.support.examples import examples
 from tests.support.own_ports import take_own_ports
 from tests.support.spark_session import shared_session, stop_shared_session
@@ -35,3 +40,20 @@ def spark() -> Iterator[Any]:
     """The Spark session of the run; at its end it is stopped."""
     yield shared_session()
     stop_shared_session()
+
+
+@pytest.fixture
+async def name_server() -> AsyncIterator[str]:
+    """The address of one in the test's own event loop."""
+    server = NameServer(NameServerConfig(listen="127.0.0.1:0"))
+    await server.start()
+    yield f"127.0.0.1:{server.port}"
+    await server.close()
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[RemotingClient]:
+    """Its connections end with the test."""
+    made = RemotingClient()
+    yield made
+    await made.close()

@@ -87,8 +87,10 @@ def refusal(order: Order, own: Standing) -> str | None:
     """Why the order cannot be this broker's; None when it can, also where it is followed already.
     `own.serving`: it leads.
     """
-    if own.kind is order.kind and own.change != order.change and own.serving:
-        return "it leads in that place already, by another changeover"
-    if own.serving and own.kind is not order.kind:
+    if not own.serving:
+        return None
+    if own.kind is not order.kind:
         return "it leads its set: only who follows changes over by an order of another"
+    if own.change != order.change:
+        return "it leads in that place already, by another changeover"
     return None

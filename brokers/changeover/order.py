@@ -36,6 +36,9 @@ class Lines:
     def kind(self) -> Kind:
         return Kind.CONTROLLERS if self.broker_id is None else Kind.FIXED
 
+    def document(self) -> dict[str, Any]:
+        return {"broker_id": self.broker_id, "controllers": list(self.controllers)}
+
 
 @dataclass(frozen=True, slots=True)
 class Order:
@@ -84,10 +87,7 @@ class Record:
     def document(self) -> dict[str, Any]:
         return {
             "order": self.order.document(),
-            "lines": {
-                "broker_id": self.lines.broker_id,
-                "controllers": list(self.lines.controllers),
-            },
+            "lines": self.lines.document(),
             "settled": self.settled,
             "orders": [one.document() for one in self.orders],
         }

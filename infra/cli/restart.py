@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
-from infra.cluster.acting_running import ActingCluster
+from infra.cluster.acting_running import ActingCluster, set_of
 from infra.cluster.data_folder import DataFolder
 from infra.cluster.flags import add_dir
 from infra.cluster.options import ACTING
@@ -114,10 +114,8 @@ def restart(
         master = cluster.process_at(view.master_address or "")["name"]
         name = next_of(left, master, _leaving(cluster))
         left.remove(name)
-        began, process = time.monotonic(), _process(cluster, name)
-        gone = _Leaving(cluster, process, say).gone
-        end(process)
-        cluster.wait(f"the restart of {name}", gone, LEAVES_WITHIN_S)
+        began = time.monotonic()
+        _anew(cluster, name, end, say)
         view = _whole(cluster)
         say(
             f"{name}: restarted and in sync after {time.monotonic() - began:.1f} s; replica "
@@ -135,7 +133,7 @@ def restart_acting(
     not become whole again.
     """
     for name in acting_order(names):
-        broker_set = name.rpartition("-")[0]
+        broker_set = set_of(name)
         if name == f"{broker_set}-{MASTER_ID}":
             say(
                 f"{name} is the master of {broker_set}: until it is back a slave is read from, and "
@@ -143,29 +141,39 @@ def restart_acting(
             )
         what = f"{broker_set} with its master and every slave"
         cluster.wait(what, partial(cluster.is_whole, broker_set), ACTING_LIMIT_S)
-        began, process = time.monotonic(), _process(cluster, name)
-        gone = _Leaving(cluster, process, say).gone
-        end(process)
-        cluster.wait(f"the restart of {name}", gone, LEAVES_WITHIN_S)
+        began = time.monotonic()
+        _anew(cluster, name, end, say)
         cluster.wait(what, partial(cluster.is_whole, broker_set), ACTING_LIMIT_S)
         say(f"{name}: restarted, {broker_set} whole after {time.monotonic() - began:.1f} s")
 
 
 def acting_order(names: Sequence[str]) -> list[str]:
     """One set after the other, in each the master last."""
-    sets = dict.fromkeys(name.rpartition("-")[0] for name in names)
-    own = {one: [name for name in names if name.rpartition("-")[0] == one] for one in sets}
-    return [
-        name
-        for one, members in own.items()
-        for name in sorted(members, key=lambda name: name == f"{one}-{MASTER_ID}")
-    ]
+    sets = list(dict.fromkeys(map(set_of, names)))
+
+    def place(name: str) -> tuple[int, bool]:
+        return sets.index(set_of(name)), name == f"{set_of(name)}-{MASTER_ID}"
+
+    return sorted(names, key=place)
 
 
 def next_of(left: Sequence[str], master: str, leaving: Collection[str] = ()) -> str:
     """Who is leaving already, then slaves as they come, the present master when it is alone."""
     going = (name for name in left if name in leaving)
     return next(going, next((name for name in left if name != master), left[0]))
+
+
+def _anew(
+    cluster: DemoCluster,
+    name: str,
+    end: Callable[[dict[str, Any]], None],
+    say: Callable[[str], None],
+) -> None:
+    """Returns when its new process is ready."""
+    process = _process(cluster, name)
+    gone = _Leaving(cluster, process, say).gone
+    end(process)
+    cluster.wait(f"the restart of {name}", gone, LEAVES_WITHIN_S)
 
 
 def _process(cluster: DemoCluster, name: str) -> dict[str, Any]:

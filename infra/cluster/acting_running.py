@@ -31,6 +31,11 @@ def whole(one: Mapping[str, Any], size: int) -> bool:
     )
 
 
+def set_of(name: str) -> str:
+    """The set of a broker, by the name of its process."""
+    return name.rpartition("-")[0]
+
+
 class ActingCluster(DemoCluster):
     """Questions to and blows at such a cluster."""
 
@@ -50,30 +55,29 @@ class ActingCluster(DemoCluster):
 
     def sets(self) -> dict[str, dict[str, Any]]:
         """As `regent status` has them."""
+        seen = self._seen()
+        members = acting_view.ask_members(self.name_servers, ACTING_SETS)
+        return acting_view.sets_of(seen, members)
+
+    def _seen(self) -> list[dict[str, Any]]:
+        """Every broker's process with what it says of itself, None where it does not answer."""
         brokers = self.processes("broker")
         answers = process_status.ask_all(
             [one["status_address"] for one in brokers], TOLD_IN_TIME_MS
         )
-        seen = [{**one, "status": answers[one["status_address"]]} for one in brokers]
-        members = acting_view.ask_members(self.name_servers, ACTING_SETS)
-        return acting_view.sets_of(seen, members)
+        return [{**one, "status": answers[one["status_address"]]} for one in brokers]
 
     def is_whole(self, broker_set: str) -> bool:
         """Its master leads, every slave follows, and nobody acts or is still on its way back."""
         return whole(self.sets()[broker_set], self._size_of(broker_set))
 
     def _size_of(self, broker_set: str) -> int:
-        names = (one["name"].rpartition("-")[0] for one in self.processes("broker"))
-        return sum(name == broker_set for name in names)
+        return sum(set_of(one["name"]) == broker_set for one in self.processes("broker"))
 
     def knows_all_topics(self) -> bool:
         """Every slave has copied its master's topics: it serves none that it does not know."""
-        brokers = self.processes("broker")
-        answers = process_status.ask_all(
-            [one["status_address"] for one in brokers], TOLD_IN_TIME_MS
-        )
         counts: dict[str, set[int]] = {}
-        for status in answers.values():
+        for status in (one["status"] for one in self._seen()):
             if status is None:
                 return False
             counts.setdefault(status["broker_name"], set()).add(status["topics"])

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from brokers.remoting import fastjson
+from brokers.membership.member_group import member_group_question, read_member_group
 from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode
@@ -29,55 +29,40 @@ Process = Mapping[str, Any]
 def ask_members(name_servers: Sequence[str], names: Iterable[str]) -> dict[str, Members | None]:
     """Of each set, by the first name server that answers; None: none does."""
     known = list(names)
-    requests = [
-        RemotingCommand.request(
-            RequestCode.GET_BROKER_MEMBER_GROUP, {"clusterName": CLUSTER_NAME, "brokerName": name}
-        )
-        for name in known
-    ]
+    requests = [member_group_question(CLUSTER_NAME, name) for name in known]
     answers = asyncio.run(_ask(name_servers, requests))
     return {
-        name: None if body is None else members_of(body)
-        for name, body in zip(known, answers, strict=True)
+        name: None if answer is None else read_member_group(answer)
+        for name, answer in zip(known, answers, strict=True)
     }
 
 
 def ask_routes(name_servers: Sequence[str], topic: str) -> dict[str, Route]:
     """Where the topic lives, by set; empty where no name server says."""
     request = RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
-    (body,) = asyncio.run(_ask(name_servers, [request]))
-    return {} if body is None else {one.broker_name: one for one in decode_routes(body)}
+    (answer,) = asyncio.run(_ask(name_servers, [request]))
+    return {} if answer is None else {one.broker_name: one for one in decode_routes(answer.body)}
 
 
 async def _ask(
     name_servers: Sequence[str], requests: Sequence[RemotingCommand]
-) -> list[bytes | None]:
-    """The bodies of good answers."""
+) -> list[RemotingCommand | None]:
+    """Good answers."""
     client = RemotingClient(connect_timeout_ms=ASK_MS)
 
-    async def first(request: RemotingCommand) -> bytes | None:
+    async def first(request: RemotingCommand) -> RemotingCommand | None:
         for address in name_servers:
             try:
                 answer = await client.call(address, request, ASK_MS)
             except (RemotingError, OSError):
                 continue
-            return answer.body if answer.code == 0 else None
+            return answer if answer.code == 0 else None
         return None
 
     try:
         return await asyncio.gather(*map(first, requests))
     finally:
         await client.close()
-
-
-def members_of(body: bytes) -> Members:
-    """Of an answer to 901. ValueError: it is none."""
-    try:
-        found: Any = fastjson.loads(body, fastjson.TABLE_BYTES_MAX)
-        listed = found["brokerMemberGroup"]["brokerAddrs"]
-        return {int(key): str(address) for key, address in listed.items()}
-    except (TypeError, KeyError, AttributeError) as error:
-        raise ValueError(f"no member group: {error!r}") from error
 
 
 def sets_of(

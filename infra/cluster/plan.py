@@ -136,6 +136,7 @@ def make_plan(
     )
     advertised = tuple(advertise for _, advertise in controllers)
     if options.acts and kafka:
+        # why a master left, and who was shown in its place, only name servers see
         name_server.config["kafka"] = kafka
     plan = [
         *kafka_specs,
@@ -156,8 +157,6 @@ def make_plan(
         )
     name_servers = (name_server.config["listen"],)
     if options.acts:
-        if kafka:
-            plan = [_tells_history(spec, kafka) if spec is name_server else spec for spec in plan]
         plan += _acting_sets(folder, options, ports, name_servers, kafka)
     else:
         plan += [
@@ -216,11 +215,6 @@ def _name_server(folder: DataFolder, ports: _Ports) -> ProcessSpec:
     listen, _ = ports.take("namesrv", "namesrv-1")
     config = {"listen": listen, "data_dir": str(folder.data_of("namesrv-1"))}
     return ProcessSpec("namesrv-1", "namesrv", config, (listen,), listen)
-
-
-def _tells_history(name_server: ProcessSpec, kafka: dict[str, str]) -> ProcessSpec:
-    """Why a master left, and who was shown in its place, only name servers see."""
-    return replace(name_server, config={**name_server.config, "kafka": kafka})
 
 
 def _kafka(

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from infra.cluster import replica_logs
 from infra.cluster.acting_running import ActingCluster
 from infra.cluster.data_folder import DataFolder
 from infra.cluster.plan import ACTING_SETS
-from infra.demo import acting_blows, acting_history, acting_report, asked
+from infra.demo import acting_blows, acting_history, acting_report
 from infra.demo.acting_load import ASKED_AFTER_MS, ASKED_EVERY_MS, ActingLoad
 from infra.demo.console import Console
 from infra.demo.run import DemoRun
@@ -148,21 +147,16 @@ class ActingDemo(DemoRun):
     # -- 5 -----------------------------------------------------------------------------------------
 
     def _ask(self) -> None:
-        seconds = asked.wait_landed(self.folder)
-        self.console.say(f"    all of the log stands in the tables after {seconds:.1f} s")
+        seconds = self.wait_landed()
         found = acting_history.read_periods(self.folder)
         for one in found:
             self.console.say(f"    {acting_report.period_line(one)}")
-        answers = [asked.ask(self.folder, *words) for words in QUESTIONS]
-        for answer in answers:
-            self.console.say(f"\n$ {answer.command}   ({answer.seconds:.1f} s)")
-            for line in answer.text.splitlines():
-                self.console.say(f"  {line}")
+        answers = self.ask(QUESTIONS)
         self.document["history"] = {
             "landed_after_s": round(seconds, 2),
             "periods": found,
             "missing": acting_history.missing(found, self.document["steps"]),
-            "asked": [asdict(one) for one in answers],
+            "asked": answers,
         }
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from infra.demo.report import failed_commands, last_words
+
 Document = Mapping[str, Any]
 
 WINDOW_MS = 10_000
@@ -70,12 +72,7 @@ def _application_wrong(one: Document) -> list[str]:
 
 
 def _history_wrong(history: Document) -> list[str]:
-    wrong = [f"history: {text}" for text in history["missing"]]
-    return wrong + [
-        f"'{one['command']}' ended with exit code {one['code']}"
-        for one in history["asked"]
-        if one["code"]
-    ]
+    return [*(f"history: {text}" for text in history["missing"]), *failed_commands(history)]
 
 
 def render(document: Document) -> list[str]:
@@ -100,16 +97,11 @@ def render(document: Document) -> list[str]:
 
 def verdict_lines(document: Document) -> list[str]:
     """The last words."""
-    wrong = verdict(document)
-    seconds = f"{document['seconds']:.0f} s" if "seconds" in document else "?"
-    if not wrong:
-        return [
-            (
-                "GOOD: a slave acted, what was due came through the other set, nothing was lost "
-                f"or done twice beyond {WINDOW_MS / 1000:.0f} s of a change ({seconds})."
-            )
-        ]
-    return [f"NOT GOOD ({seconds}):", *(f"  {line}" for line in wrong)]
+    kept = (
+        "a slave acted, what was due came through the other set, nothing was lost or done twice "
+        f"beyond {WINDOW_MS / 1000:.0f} s of a change"
+    )
+    return last_words(document, verdict(document), kept)
 
 
 def step_line(one: Document) -> str:

@@ -5,7 +5,6 @@ history.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any
 
 from infra.cluster.data_folder import DataFolder
@@ -149,28 +148,18 @@ class Demo(DemoRun):
     # -- 5 -----------------------------------------------------------------------------------------
 
     def _ask(self) -> None:
-        seconds = asked.wait_landed(self.folder)
-        self.console.say(f"    all of the log stands in the tables after {seconds:.1f} s")
+        seconds = self.wait_landed()
         for step in self.document["steps"]:
             if step["kind"] == "master":
                 step["phases"] = asked.phases_after(self.folder, step["epoch_after"], step["at_ms"])
-        answers = []
         offsets = asked.election_offsets(self.folder)
         at = str(offsets[1] if len(offsets) > 1 else 0)
-        for words in (
-            ("explain", BROKER_SET),
-            ("history", BROKER_SET),
-            ("state", "--at", at),
-            ("verify",),
-        ):
-            answer = asked.ask(self.folder, *words)
-            answers.append(answer)
-            self.console.say(f"\n$ {answer.command}   ({answer.seconds:.1f} s)")
-            for line in answer.text.splitlines():
-                self.console.say(f"  {line}")
+        answers = self.ask(
+            (("explain", BROKER_SET), ("history", BROKER_SET), ("state", "--at", at), ("verify",))
+        )
         self.document["history"] = {
             "landed_after_s": round(seconds, 2),
-            "asked": [asdict(one) for one in answers],
+            "asked": answers,
             **asked.counted(self.folder),
             "state": asked.last_state(self.folder),
         }

@@ -35,12 +35,16 @@ def verdict(document: Document) -> list[str]:
         for one in document["history"]["expected"]
         if not one["ok"]
     ]
-    wrong += [
-        (f"'{one['command']}' ended with exit code {one['code']}")
-        for one in document["history"]["asked"]
+    return wrong + failed_commands(document["history"])
+
+
+def failed_commands(history: Document) -> list[str]:
+    """Verbs that were asked and ended otherwise than well."""
+    return [
+        f"'{one['command']}' ended with exit code {one['code']}"
+        for one in history["asked"]
         if one["code"]
     ]
-    return wrong
 
 
 def render(document: Document) -> list[str]:
@@ -72,15 +76,15 @@ def render(document: Document) -> list[str]:
 
 def verdict_lines(document: Document) -> list[str]:
     """The last words."""
-    wrong = verdict(document)
+    kept = "nothing acknowledged was lost, the replicas are equal, history proves itself"
+    return last_words(document, verdict(document), kept)
+
+
+def last_words(document: Document, wrong: Sequence[str], kept: str) -> list[str]:
+    """`kept`: the promises, where nothing is wrong."""
     seconds = f"{document['seconds']:.0f} s" if "seconds" in document else "?"
     if not wrong:
-        return [
-            (
-                "GOOD: nothing acknowledged was lost, the replicas are equal, history proves "
-                f"itself ({seconds})."
-            )
-        ]
+        return [f"GOOD: {kept} ({seconds})."]
     return [f"NOT GOOD ({seconds}):", *(f"  {line}" for line in wrong)]
 
 

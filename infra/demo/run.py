@@ -10,10 +10,12 @@ import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from infra.cli import down, up
 from infra.cluster.data_folder import DataFolder
+from infra.demo import asked
 from infra.demo.console import Console
 from infra.problems import Problem
 from infra.processes import children
@@ -75,6 +77,23 @@ class DemoRun(ABC):
         self.document["steps"].append(result)
         self.console.say(f"    {line(result)}")
         return result
+
+    def ask(self, questions: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+        """These verbs of the command line, each with what it printed."""
+        answers = []
+        for words in questions:
+            answer = asked.ask(self.folder, *words)
+            answers.append(asdict(answer))
+            self.console.say(f"\n$ {answer.command}   ({answer.seconds:.1f} s)")
+            for line in answer.text.splitlines():
+                self.console.say(f"  {line}")
+        return answers
+
+    def wait_landed(self) -> float:
+        """Until the tables have all of the log; gives the seconds."""
+        seconds = asked.wait_landed(self.folder)
+        self.console.say(f"    all of the log stands in the tables after {seconds:.1f} s")
+        return seconds
 
     def start_cluster(self, *words: str) -> None:
         """`regent up` with these flags, tied to this process unless the cluster is kept."""

@@ -23,10 +23,10 @@ from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Handler
 from brokers.store.log.properties import encode_properties
-from brokers.store.log.records import StoredMessage
+from brokers.store.log.records import SYS_FLAG_PREPARED, StoredMessage
 from infra.features.counts import Blow, Counts, Sent
 from infra.problems import Problem
-from infra.workload.client import DEFAULT_TOPIC, CallFailed, Route, WorkloadClient
+from infra.workload.client import CallFailed, Route, WorkloadClient, send_request
 
 QUEUES, LANES, RATE_PER_S = 4, 8, 60.0
 CALL_MS, RETRY_PAUSE_S, POLL_S = 2_000, 0.05, 0.5
@@ -216,6 +216,7 @@ class FeatureUse(ABC):
         one = self.sent[number] = Sent(now_ms())
         properties = {"KEYS": str(number), "UNIQ_KEY": f"{number:032X}", "WAIT": "true"}
         text = encode_properties({**properties, **self.asks(number)}).decode()
+        flag = SYS_FLAG_PREPARED if "TRAN_MSG" in text else 0
         give_up: float | None = None
         while give_up is None or time.monotonic() < give_up:
             if self._stop.is_set():
@@ -225,7 +226,10 @@ class FeatureUse(ABC):
                 await self.calm()
                 continue
             one.calls += 1
-            answer = await self.ask(self._send_request(number, place, text), to=place[0])
+            request = send_request(
+                self.group, self.topic, QUEUES, place, text, b"%d" % number, flag=flag
+            )
+            answer = await self.ask(request, to=place[0])
             if answer is not None and answer.code == ResponseCode.SUCCESS:
                 one.answered_ms, one.taken_by = now_ms(), place[0]
                 self.stored(number, answer)
@@ -233,51 +237,27 @@ class FeatureUse(ABC):
             if answer is not None:
                 await self.calm()
 
-    def _send_request(self, number: int, place: Place, properties: str) -> RemotingCommand:
-        """310 (PROTOCOL 4.3)."""
-        ext = {
-            "a": self.group,
-            "b": self.topic,
-            "c": DEFAULT_TOPIC,
-            "d": str(QUEUES),
-            "e": str(place[1]),
-            "f": "4" if "TRAN_MSG" in properties else "0",
-            "g": str(now_ms()),
-            "h": "0",
-            "i": properties,
-            "j": "0",
-            "k": "false",
-            "l": "0",
-            "m": "false",
-            "n": place[0],
-        }
-        return RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, ext, b"%d" % number)
-
     # -- calls -------------------------------------------------------------------------------------
 
     def sets(self) -> list[Route]:
         """All sets in which the topic lives, by name."""
         return sorted(self._routes.routes.values(), key=lambda route: route.broker_name)
 
-    @property
-    def set(self) -> str:
-        """The name of the first set of the route."""
-        return self._routes.route.broker_name if self._routes.route else ""
-
     def set_at(self, address: str) -> str:
         """The set to which that address belongs; the first one where no route says it."""
         known = (one.broker_name for one in self.sets() if address in one.addresses.values())
-        return next(known, self.set)
+        first = self._routes.route
+        return next(known, first.broker_name if first else "")
 
-    def leader(self, to: str | None = None) -> str:
-        """Who stands as the master of that set (None: the first). CallFailed: nobody does."""
-        route = self._routes.routes.get(self.set if to is None else to)
+    def leader(self, to: str) -> str:
+        """Who stands as the master of that set. CallFailed: nobody does."""
+        route = self._routes.routes.get(to)
         if route is None or route.master is None:
             raise CallFailed("the route names no master", "-")
         return route.master
 
     async def ask(
-        self, request: RemotingCommand, timeout_ms: int = CALL_MS, *, to: str | None = None
+        self, request: RemotingCommand, timeout_ms: int = CALL_MS, *, to: str
     ) -> RemotingCommand | None:
         """The answer of that set's master, or of who acts for it, whatever it is. None, and a fresh
         route behind a pause, when there is none in time or when it cannot now.

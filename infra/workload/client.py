@@ -108,6 +108,38 @@ def _route_of(broker: dict[str, Any], queues: dict[str, dict[str, Any]]) -> Rout
     return Route(name, addresses, int(own["writeQueueNums"]), perm)
 
 
+def send_request(
+    group: str,
+    topic: str,
+    queues: int,
+    place: tuple[str, int],
+    properties: str,
+    body: bytes,
+    *,
+    flag: int = 0,
+) -> RemotingCommand:
+    """310 (PROTOCOL 4.3). `queues`: how many the topic gets when the send makes it; `place`: the
+    name of the set and the number of the queue; `flag`: the system flag of the message.
+    """
+    ext = {
+        "a": group,
+        "b": topic,
+        "c": DEFAULT_TOPIC,
+        "d": str(queues),
+        "e": str(place[1]),
+        "f": str(flag),
+        "g": str(time.time_ns() // 1_000_000),
+        "h": "0",
+        "i": properties,
+        "j": "0",
+        "k": "false",
+        "l": "0",
+        "m": "false",
+        "n": place[0],
+    }
+    return RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, ext, body)
+
+
 class WorkloadClient:
     """One client of one topic. Use it as an async context manager."""
 
@@ -208,24 +240,10 @@ class WorkloadClient:
         properties = encode_properties(
             {"KEYS": key, "WAIT": "true", "UNIQ_KEY": f"REGENT{key}"}
         ).decode()
-        ext = {
-            "a": self._group,
-            "b": self._topic,
-            "c": DEFAULT_TOPIC,
-            "d": str(self._queues),
-            "e": str(queue),
-            "f": "0",
-            "g": str(time.time_ns() // 1_000_000),
-            "h": "0",
-            "i": properties,
-            "j": "0",
-            "k": "false",
-            "l": "0",
-            "m": "false",
-            "n": self.route.broker_name if self.route else "",
-        }
+        name = self.route.broker_name if self.route else ""
         answer = await self.call(
-            address, RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, ext, body)
+            address,
+            send_request(self._group, self._topic, self._queues, (name, queue), properties, body),
         )
         if answer.code != ResponseCode.SUCCESS:
             raise CallFailed(f"code {answer.code} {answer.remark or ''}", address)

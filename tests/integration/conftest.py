@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from brokers.remoting.client import RemotingClient
 from infra.kafka.server import LocalKafka
 from tests.support.kafka_topics import emptied
 from tests.support.scripted_controller import ScriptedController
@@ -20,13 +19,6 @@ async def controller() -> AsyncIterator[ScriptedController]:
     await scripted.start()
     yield scripted
     await scripted.close()
-
-
-@pytest.fixture
-async def client() -> AsyncIterator[RemotingClient]:
-    made = RemotingClient()
-    yield made
-    await made.close()
 
 
 @pytest.fixture(scope="module")

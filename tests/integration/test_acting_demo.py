@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from infra.cluster.data_folder import DataFolder
+from tests.support.local_cluster import DEMO_LIMIT_S, run_demo
 
-DEMO_LIMIT_S = 900
 DUE_LATER = {"delayed", "timed", "transactions", "pops"}
-
-
-def run_demo(folder: Path) -> tuple[int, dict[str, Any], str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "infra", "demo", "--mode", "acting", "--json", "--dir", str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=DEMO_LIMIT_S,
-        check=False,
-    )
-    return done.returncode, json.loads(done.stdout), done.stderr
 
 
 @pytest.mark.processes
@@ -34,7 +19,7 @@ def run_demo(folder: Path) -> tuple[int, dict[str, Any], str]:
 @pytest.mark.timeout(DEMO_LIMIT_S + 60)
 def test_a_slave_acts_and_history_tells_it(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
-    code, report, progress = run_demo(folder)
+    code, report, progress = run_demo(folder, "--mode", "acting")
     told = f"{report.get('problems')}\n{progress[-4000:]}"
     assert report["problems"] == [] and code == 0, told
     assert [one["kind"] for one in report["steps"]] == ["away", "returned", "restarted"]

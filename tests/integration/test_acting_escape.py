@@ -20,20 +20,10 @@ from brokers.service.transactions.end_requests import COMMIT
 from brokers.service.transactions.forms import GROUP
 from brokers.store.log.records import StoredMessage, decode_messages, parse_offset_message_id
 from infra.features.pop_requests import ack_request, gotten, pop_request
-from processors.nameserver.config import NameServerConfig
-from processors.nameserver.process import NameServer
 from tests.support.brokers import broker_config, call, send_request, start_broker, until
 from tests.support.timers import timed
 
 HALF_TOPIC, REVIVE = "RMQ_SYS_TRANS_HALF_TOPIC", "rmq_sys_REVIVE_LOG_regent"
-
-
-@pytest.fixture
-async def name_server() -> AsyncIterator[str]:
-    server = NameServer(NameServerConfig(listen="127.0.0.1:0"))
-    await server.start()
-    yield f"127.0.0.1:{server.port}"
-    await server.close()
 
 
 async def broker(folder: Path, name: str, broker_id: int, name_server: str) -> BrokerProcess:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +28,14 @@ from events.last_resort import LastResort
 from infra.workload.client import WorkloadClient
 from infra.workload.ledger import read_ledger
 from infra.workload.producer import Producer
-from processors.nameserver.config import NameServerConfig
-from processors.nameserver.process import NameServer
+from tests.support import brokers
 from tests.support.brokers import broker_config, pull_request, send_request
 from tests.support.noted_sends import NotedLedger, stored
 from tests.support.scripted_controller import ScriptedController
 
 pytestmark = pytest.mark.timeout(900)  # a busy machine lets three brokers begin anew in its time
 QUEUES, RATE, CALL_MS, WAIT_S = 4, 100.0, 60_000, 240
+until = partial(brokers.until, within_s=WAIT_S, pause_s=0.02)
 PATIENT = {
     "ack_timeout_ms": 60_000,
     "ack_wait_shrink_ms": 60_000,
@@ -55,14 +56,6 @@ ACTING = {
     "min_in_sync_replicas": 1,
 }
 """Slaves that act for a master that is away."""
-
-
-@pytest.fixture
-async def name_server() -> AsyncIterator[str]:
-    server = NameServer(NameServerConfig(listen="127.0.0.1:0"))
-    await server.start()
-    yield f"127.0.0.1:{server.port}"
-    await server.close()
 
 
 @dataclass
@@ -166,17 +159,6 @@ async def moved(
     yield made
     for one in made.brokers:
         await one.end()
-
-
-async def until(condition: Any, what: str) -> None:
-    """Until it holds, also a coroutine's."""
-    deadline = asyncio.get_running_loop().time() + WAIT_S
-    while True:
-        found = condition()
-        if await found if asyncio.iscoroutine(found) else found:
-            return
-        assert asyncio.get_running_loop().time() < deadline, f"waited in vain until {what}"
-        await asyncio.sleep(0.02)
 
 
 def orders(

@@ -8,11 +8,13 @@ import asyncio
 import json
 import signal
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from brokers.changeover.order import Order
 from brokers.remoting.client import RemotingClient
 from infra.changeover import calls, plan
 from infra.changeover.calls import look
@@ -23,15 +25,16 @@ from infra.kafka.server import LocalKafka
 from infra.workload.client import WorkloadClient
 from infra.workload.ledger import read_ledger
 from infra.workload.producer import Producer
-from processors.nameserver.config import NameServerConfig
-from processors.nameserver.process import NameServer
+from tests.support import brokers
 from tests.support.broker_program import BrokerProgram
 from tests.support.controllers import Controllers
+from tests.support.kafka_topics import emptied
 from tests.support.local_cluster import regent
 from tests.support.noted_sends import NotedLedger, stored
 
 pytestmark = [pytest.mark.kafka, pytest.mark.processes, pytest.mark.long, pytest.mark.timeout(900)]
 NAME, QUEUES, RATE, CALL_MS, WAIT_S = "moved", 4, 100.0, 30_000, 240
+until = partial(brokers.until, within_s=WAIT_S, pause_s=0.05)
 SETTINGS = """
 cluster_name = "regent"
 broker_name = "moved"
@@ -58,28 +61,11 @@ disk_full_percent = 100
 """
 
 
-async def until(condition: Any, what: str) -> None:
-    """Until it holds, also a coroutine's."""
-    deadline = asyncio.get_running_loop().time() + WAIT_S
-    while True:
-        found = condition()
-        if await found if asyncio.iscoroutine(found) else found:
-            return
-        assert asyncio.get_running_loop().time() < deadline, f"waited in vain until {what}"
-        await asyncio.sleep(0.05)
-
-
 @pytest.fixture
-async def name_server() -> AsyncIterator[str]:
-    server = NameServer(NameServerConfig(listen="127.0.0.1:0"))
-    await server.start()
-    yield f"127.0.0.1:{server.port}"
-    await server.close()
-
-
-@pytest.fixture
-async def controllers(tmp_path: Path, own_kafka: LocalKafka) -> AsyncIterator[Controllers]:
-    made = Controllers(tmp_path, own_kafka.bootstrap, "changeover", names=("c1",))
+async def controllers(tmp_path: Path, kafka: LocalKafka) -> AsyncIterator[Controllers]:
+    """They know no set: that of the test before is not in their log."""
+    empty = await asyncio.to_thread(emptied, kafka)
+    made = Controllers(tmp_path, empty.bootstrap, "changeover", names=("c1",))
     made.start("c1")
     try:
         await made.until(lambda all_: all_["c1"]["role"] == "active", "the controller leads")
@@ -230,15 +216,25 @@ async def test_a_run_that_another_one_wrote_over_is_made_whole_by_the_next(moved
         new = Changeover(f"run-{number}", codes)
         return plan.plan_adoption(NAME, members, looks, None, [controller], new)
 
-    def both() -> None:
+    def both() -> tuple[Order, ...]:
         admin = ControllerAdmin([controller], 60_000)
         first, second = one_run(1), one_run(2)
         assert first.fields is not None and second.fields is not None
         admin.import_set(first.fields)
         admin.import_set({**second.fields, "sync_state_set_epoch": 2})
-        calls.begin(first.orders, 60_000)
+        return first.orders
 
-    await asyncio.to_thread(both)
+    orders = await asyncio.to_thread(both)
+
+    async def begun() -> bool:
+        """Again where the master serves on: a slave that has just started follows nobody yet."""
+        try:
+            await asyncio.to_thread(calls.begin, orders, 60_000)
+        except calls.NotNow:
+            return False
+        return True
+
+    await until(begun, "the master gives up")
     adopted = await moved.verb("adopt", "--yes")
     assert adopted["done"] and adopted["stage"] != "fresh"
     await until(moved.stands, "the set has its master and two that follow it")

@@ -2,29 +2,13 @@
 Delta.
 """
 
-import json
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from infra.cli import down
 from infra.cluster.data_folder import DataFolder
-
-DEMO_LIMIT_S = 900
-
-
-def run_demo(folder: Path) -> tuple[int, dict[str, Any], str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "infra", "demo", "--json", "--dir", str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=DEMO_LIMIT_S,
-        check=False,
-    )
-    return done.returncode, json.loads(done.stdout), done.stderr
+from tests.support.local_cluster import DEMO_LIMIT_S, run_demo
 
 
 @pytest.mark.processes

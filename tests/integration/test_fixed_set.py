@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
-
-import pytest
 
 from brokers.remoting import fastjson
 from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
-from processors.nameserver.config import NameServerConfig
-from processors.nameserver.process import NameServer
 from tests.support.broker_program import BrokerProgram
-from tests.support.brokers import WAIT_S, send_request
+from tests.support.brokers import send_request, until
 
 SETTINGS = """
 cluster_name = "regent"
@@ -36,25 +32,7 @@ ack_timeout_ms = 20000
 disk_clean_forcibly_percent = 100
 disk_full_percent = 100
 """
-
-
-async def eventually(condition: Callable[[], object], what: str) -> None:
-    """Until it holds, also a coroutine's."""
-    deadline = asyncio.get_running_loop().time() + WAIT_S
-    while True:
-        found = condition()
-        if await found if asyncio.iscoroutine(found) else found:
-            return
-        assert asyncio.get_running_loop().time() < deadline, f"waited in vain until {what}"
-        await asyncio.sleep(0.02)
-
-
-@pytest.fixture
-async def name_server() -> AsyncIterator[str]:
-    server = NameServer(NameServerConfig(listen="127.0.0.1:0"))
-    await server.start()
-    yield f"127.0.0.1:{server.port}"
-    await server.close()
+eventually = partial(until, pause_s=0.02)
 
 
 async def test_each_of_two_is_killed_and_paused_and_both_hold_all_that_was_acknowledged(

@@ -23,8 +23,6 @@ from infra.workload.client import WorkloadClient
 from infra.workload.ledger import Ledger, read_ledger
 from infra.workload.message import sequence_of
 from infra.workload.producer import Producer
-from processors.nameserver.config import NameServerConfig
-from processors.nameserver.process import NameServer
 from tests.support.brokers import (
     PATIENT,
     broker_config,
@@ -40,14 +38,6 @@ QUEUES = 4
 HAND_OVERS = 5
 CALL_MS = 30_000
 """A producer whose patience ends before its answer comes does not know what became of its send."""
-
-
-@pytest.fixture
-async def name_server() -> AsyncIterator[str]:
-    server = NameServer(NameServerConfig(listen="127.0.0.1:0"))
-    await server.start()
-    yield f"127.0.0.1:{server.port}"
-    await server.close()
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,6 @@ controllers told lands and is explained, and lands on when controllers come.
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +19,7 @@ from tests.support.acting_history import SET, one_period
 from tests.support.control_history import CLUSTER_ID, NAME
 from tests.support.landed_log import outcome_records
 from tests.support.landing_stage import WAIT_S, Job, long_history, make_topics
-from tests.support.local_cluster import ROOT
+from tests.support.local_cluster import regent
 from tests.support.made_gold import bring_up, job_of, rows_of
 
 pytestmark = [
@@ -51,14 +49,7 @@ def put(bootstrap: str, topic: str, values: list[bytes]) -> None:
 
 
 def asked(*words: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "infra", *words],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=WAIT_S,
-        check=False,
-    )
+    done = regent(*words, limit_s=WAIT_S)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

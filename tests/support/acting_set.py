@@ -4,8 +4,7 @@ own; what clients and name servers see of them.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from tests.support.broker_program import BrokerProgram
-from tests.support.brokers import WAIT_S
+from tests.support.brokers import until
 
 BROKER_SET, CLUSTER = "acting-set", "regent"
 SETTINGS = """
@@ -90,9 +89,4 @@ class ActingSetView:
         return sum(one["slaveAckOffset"] >= 0 for one in found)
 
 
-async def eventually(condition: Callable[[], Awaitable[object]], what: str) -> None:
-    """Until it holds."""
-    deadline = asyncio.get_running_loop().time() + WAIT_S
-    while not await condition():
-        assert asyncio.get_running_loop().time() < deadline, f"waited in vain until {what}"
-        await asyncio.sleep(0.05)
+eventually = partial(until, pause_s=0.05)

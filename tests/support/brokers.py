@@ -40,12 +40,17 @@ def free_port() -> int:
     return port
 
 
-async def until(condition: Callable[[], object], what: str) -> None:
-    """Wait for a condition; fails after a time no healthy run needs."""
-    deadline = asyncio.get_running_loop().time() + WAIT_S
-    while not condition():
+async def until(
+    condition: Callable[[], object], what: str, within_s: float = WAIT_S, pause_s: float = 0.005
+) -> None:
+    """Wait for a condition, also a coroutine's; fails after a time no healthy run needs."""
+    deadline = asyncio.get_running_loop().time() + within_s
+    while True:
+        found = condition()
+        if await found if asyncio.iscoroutine(found) else found:
+            return
         assert asyncio.get_running_loop().time() < deadline, f"waited in vain until {what}"
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(pause_s)
 
 
 def broker_config(

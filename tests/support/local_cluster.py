@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-m", "infra")
 # no healthy run needs as long; a run on a busy machine may need a good part of it
 VERB_LIMIT_S = 240.0
+DEMO_LIMIT_S = 900
 WAIT_S = 90.0
 POLL_S = 0.05
 UNHURRIED = {"send_queue_wait_ms": 60_000, "page_cache_busy_ms": 60_000}
@@ -58,6 +59,12 @@ def regent(
         check=False,
         stdin=subprocess.DEVNULL,
     )
+
+
+def run_demo(folder: Path, *flags: str) -> tuple[int, dict[str, Any], str]:
+    """A demo in that folder to its end: its exit code, its report, its progress."""
+    done = regent("demo", *flags, "--json", "--dir", str(folder), limit_s=DEMO_LIMIT_S)
+    return done.returncode, json.loads(done.stdout), done.stderr
 
 
 def wait_until(

@@ -170,10 +170,7 @@ class ChangeOver:
             "total_replicas": here.total_replicas,
             "name_servers": list(here.name_servers),
             "store_dir": str(here.store_dir),
-            "lines": {
-                "broker_id": here.lines.broker_id,
-                "controllers": list(here.lines.controllers),
-            },
+            "lines": here.lines.document(),
             "orders": [] if record is None else [one.document() for one in record.orders],
         }
 
@@ -309,20 +306,10 @@ class ChangeOver:
 
     async def _hand_tables(self, others: tuple[Order, ...]) -> None:
         """Every other replica copies what is no message: topics, groups, offsets. NotNow."""
-        epoch = self._roles.current.master_epoch
-
-        async def one(order: Order) -> str | None:
-            try:
-                answer = await self._client.call(
-                    order.address, take_tables(epoch, to_lead=True), TABLES_MS
-                )
-            except RemotingError as error:
-                return f"{order.address}: {error}"
-            if answer.code == ResponseCode.SUCCESS:
-                return None
-            return f"{order.address}: {answer.remark or answer.code}"
-
-        refusals = await asyncio.gather(*map(one, others))
+        request = take_tables(self._roles.current.master_epoch, to_lead=True)
+        refusals = await asyncio.gather(
+            *(self._refusal(one.address, request, TABLES_MS) for one in others)
+        )
         if said := [text for text in refusals if text is not None]:
             raise NotNow(f"tables were not copied: {'; '.join(said)}")
 
@@ -330,23 +317,33 @@ class ChangeOver:
         """Who did not take its order, and why. On the way in one try has to do: the set goes on
         without those, and the command tells them again.
         """
-        said = await asyncio.gather(*(self._tell_one(one, tries) for one in others))
+
+        async def one(order: Order) -> str | None:
+            body = fastjson.dumps(order.document())
+            request = RemotingCommand.request(RequestCode.REGENT_CHANGE_OVER, {WORD: FOLLOW}, body)
+            return await self._refusal(order.address, request, TELL_MS, tries)
+
+        said = await asyncio.gather(*map(one, others))
         return [text for text in said if text is not None]
 
-    async def _tell_one(self, order: Order, tries: int) -> str | None:
-        body = fastjson.dumps(order.document())
+    async def _refusal(
+        self, address: str, request: RemotingCommand, limit_ms: int, tries: int = 1
+    ) -> str | None:
+        """What keeps that replica from doing it, None when it did: by its answer, or by the last
+        one of so many calls in vain.
+        """
         said = ""
         for _ in range(tries):
-            request = RemotingCommand.request(RequestCode.REGENT_CHANGE_OVER, {WORD: FOLLOW}, body)
             try:
-                answer = await self._client.call(order.address, request, TELL_MS)
+                answer = await self._client.call(address, request, limit_ms)
             except RemotingError as error:
                 said = str(error)
                 continue
             if answer.code == ResponseCode.SUCCESS:
                 return None
-            return f"{order.address}: {answer.remark or answer.code}"
-        return f"{order.address}: {said}"
+            said = str(answer.remark or answer.code)
+            break
+        return f"{address}: {said}"
 
 
 def standing_of(body: bytes) -> Standing:

@@ -14,6 +14,7 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from brokers.changeover.order import Kind
@@ -122,17 +123,17 @@ class _Work:
     def plan(self) -> SetPlan:
         """What there is to do."""
         name, document = self._arguments.name, self._admin.state()
+        here = document["sets"].get(name)
         if self._adopts:
             members = calls.members_of(self._name_servers(), name, self._timeout_ms)
             looks = calls.looks_of(members.values(), self._timeout_ms)
             controllers = [one["address"] for one in document["controllers"]]
-            here = document["sets"].get(name)
             found = plan.plan_adoption(
                 name, members, looks, here, controllers, _new(members.values())
             )
-            rules = document["rules_version"]
-            return _with_check(found, _rules_check(rules)) if found.stage == FRESH else found
-        here = document["sets"].get(name)
+            if found.stage != FRESH:
+                return found
+            return replace(found, checks=(*found.checks, _rules_check(document["rules_version"])))
         known = [] if here is None else [one["address"] for one in here["replicas"]]
         looks = calls.looks_of(known, self._timeout_ms)
         return plan.plan_release(name, looks, here, _new(()))
@@ -206,16 +207,14 @@ class _Work:
     def _bring_along(self, found: SetPlan) -> list[Check]:
         """Those that were not reached are told again."""
         looks = self._looks(found)
+        left = plan.left_of(found.orders, looks)
         for order in found.orders:
-            if order.address in plan.left_of(found.orders, looks) and isinstance(
-                looks[order.address], Look
-            ):
+            if order.address in left and isinstance(looks[order.address], Look):
                 try:
                     calls.follow(order, self._timeout_ms)
                     self._say(f"{order.address} follows")
                 except Problem as problem:
                     self._say(f"{order.address} does not follow yet: {problem.what}")
-        left = plan.left_of(found.orders, looks)
         return [Check("followed", not left, f"not there yet: {', '.join(left) or 'nobody'}")]
 
     def _proof(self, found: SetPlan) -> list[Check]:
@@ -252,7 +251,7 @@ class _Work:
         while True:
             checks = look()
             if not move_plan.failed(checks):
-                self._say(f"{what}")
+                self._say(what)
                 return checks
             if time.monotonic() >= self._until:
                 return checks
@@ -338,10 +337,4 @@ def _rules_check(version: int) -> Check:
         version >= plan.NEEDED_RULES,
         f"rules {version} are active here",
         f"Adopting needs rules {plan.NEEDED_RULES}: 'regent controller upgrade' activates them.",
-    )
-
-
-def _with_check(found: SetPlan, check: Check) -> SetPlan:
-    return SetPlan(
-        found.name, found.kind, found.stage, (*found.checks, check), found.orders, found.fields
     )

@@ -51,13 +51,6 @@ async def name_server() -> AsyncIterator[ToldNameServer]:
     await one.server.close()
 
 
-@pytest.fixture
-async def client() -> AsyncIterator[RemotingClient]:
-    one = RemotingClient()
-    yield one
-    await one.close()
-
-
 def membership(
     client: RemotingClient, name_servers: list[str], broker_id: int = 1
 ) -> tuple[FixedMembership, Heard]:
@@ -145,7 +138,19 @@ def test_an_answer_that_makes_no_sense_is_refused(addresses: object) -> None:
         read_member_group(member_group_question("c", "g").reply(0, body=body))
 
 
-def test_unquoted_keys_are_read() -> None:
-    body = b'{"brokerMemberGroup":{"brokerAddrs":{0:"a:1",1:"b:1"}}}'
+@pytest.mark.parametrize("body", [b"{}", b"[]", b"null", b'{"brokerMemberGroup":{}}', b"x"])
+def test_another_body_is_no_answer(body: bytes) -> None:
+    with pytest.raises(ValueError):
+        read_member_group(member_group_question("c", "g").reply(0, body=body))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"brokerMemberGroup":{"brokerAddrs":{0:"a:1",1:"b:1"}}}',
+        b'{"brokerMemberGroup":{"brokerAddrs":{"0":"a:1","1":"b:1"},"brokerName":"a"}}',
+    ],
+)
+def test_ids_are_read_with_and_without_quotes(body: bytes) -> None:
     answer = member_group_question("c", "g").reply(0, body=body)
     assert read_member_group(answer) == {0: "a:1", 1: "b:1"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -19,8 +18,6 @@ from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
 from brokers.replica.fixed.core import FixedCore
-from processors.nameserver.config import NameServerConfig
-from processors.nameserver.process import NameServer
 from tests.support.brokers import (
     broker_config,
     call,
@@ -31,21 +28,6 @@ from tests.support.brokers import (
 )
 
 UNHURRIED = {"ack_timeout_ms": 20_000, "name_server_register_ms": 1_000}
-
-
-@pytest.fixture
-async def name_server() -> AsyncIterator[str]:
-    server = NameServer(NameServerConfig(listen="127.0.0.1:0"))
-    await server.start()
-    yield f"127.0.0.1:{server.port}"
-    await server.close()
-
-
-@pytest.fixture
-async def client() -> AsyncIterator[RemotingClient]:
-    one = RemotingClient()
-    yield one
-    await one.close()
 
 
 def fixed(folder: Path, broker_id: int, name_server: str, **changes: object) -> BrokerConfig:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from brokers.remoting import fastjson
 from infra.cluster import acting_view
 from infra.cluster.acting_running import ActingCluster, whole
 from infra.cluster.data_folder import DataFolder
@@ -56,17 +55,6 @@ def test_a_master_on_its_way_back_says_what_it_waits_for() -> None:
 def test_without_a_name_server_nobody_says_who_is_there() -> None:
     found = acting_view.sets_of([broker(0, MASTER)], {"a": None})
     assert acting_view.problems_of(found) == ["no name server says who is there of a"]
-
-
-def test_the_answer_of_a_name_server_is_read_with_true_ids() -> None:
-    body = {"brokerMemberGroup": {"brokerAddrs": {"0": MASTER, "1": SLAVE}, "brokerName": "a"}}
-    assert acting_view.members_of(fastjson.dumps(body)) == {0: MASTER, 1: SLAVE}
-
-
-@pytest.mark.parametrize("body", [b"{}", b"[]", b"null", b'{"brokerMemberGroup":{}}', b"x"])
-def test_another_body_is_no_answer(body: bytes) -> None:
-    with pytest.raises(ValueError):
-        acting_view.members_of(body)
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,6 @@ from brokers.service.reading.slave_reads import SlaveReads
 from brokers.service.role.role_view import RoleView
 from brokers.service.role.services import Served, Where
 from brokers.service.tables.table_files import TableFiles
-from processors.nameserver.config import NameServerConfig
-from processors.nameserver.process import NameServer
 from tests.support.brokers import until
 from tests.support.fixed_pair import Pair
 
@@ -133,14 +131,6 @@ class Rig:
             await asyncio.gather(self._task, return_exceptions=True)
         await self.name_servers.close(None)
         await self.client.close()
-
-
-@pytest.fixture
-async def name_server() -> AsyncIterator[str]:
-    server = NameServer(NameServerConfig(listen="127.0.0.1:0"))
-    await server.start()
-    yield f"127.0.0.1:{server.port}"
-    await server.close()
 
 
 @pytest.fixture

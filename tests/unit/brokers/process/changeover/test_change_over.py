@@ -16,8 +16,6 @@ from brokers.process.changeover.folder import read_record
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
-from processors.nameserver.config import NameServerConfig
-from processors.nameserver.process import NameServer
 from tests.support.brokers import broker_config, call, send_request, start_broker, until
 
 PATIENT = {
@@ -25,21 +23,6 @@ PATIENT = {
     "name_server_register_ms": 1_000,
     "hold_without_master_ms": 20_000,
 }
-
-
-@pytest.fixture
-async def name_server() -> AsyncIterator[str]:
-    server = NameServer(NameServerConfig(listen="127.0.0.1:0"))
-    await server.start()
-    yield f"127.0.0.1:{server.port}"
-    await server.close()
-
-
-@pytest.fixture
-async def client() -> AsyncIterator[RemotingClient]:
-    one = RemotingClient()
-    yield one
-    await one.close()
 
 
 @pytest.fixture
