@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +20,14 @@ def modules(*packages: str) -> list[Path]:
         for path in sorted((ROOT / package).rglob("*.py"))
     ]
     return [path for path in found if path.name != "__init__.py"]
+
+
+def offenders(paths: Iterable[Path], wrong: Callable[[Path], object]) -> dict[str, object]:
+    """Each module in which `wrong` finds something, with what it found; none: the rule holds.
+
+    A rule is one test and not one for each module: those took longer than what they looked at.
+    """
+    return {str(path): found for path in paths if (found := wrong(path))}
 
 
 @cache

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-from source_tree import ROOT, modules, text
+from source_tree import ROOT, modules, offenders, text
 
 PAGES = {
     "RULES": ROOT / "processors/RULES.md",
@@ -37,6 +36,7 @@ def rules() -> frozenset[str]:
     return frozenset(re.findall(r"\*\*([SD]\d+)\.", design))
 
 
+@cache
 def prose(path: Path) -> str:
     """Docstrings and comments of a module."""
     tokens = tokenize.generate_tokens(io.StringIO(text(path)).readline)
@@ -58,17 +58,16 @@ def citations(path: Path) -> Iterator[tuple[str, bool]]:
         yield f"{page} without a section", False
 
 
-@pytest.mark.parametrize("path", modules(), ids=str)
-def test_every_citation_leads_somewhere(path: Path) -> None:
-    unresolved = [name for name, is_there in citations(path) if not is_there]
-    assert not unresolved
+def test_every_citation_leads_somewhere() -> None:
+    def unresolved(path: Path) -> list[str]:
+        return [name for name, is_there in citations(path) if not is_there]
+
+    assert not offenders(modules(), unresolved)
 
 
-@pytest.mark.parametrize("path", modules(), ids=str)
-def test_only_pages_of_this_repository_are_cited(path: Path) -> None:
-    named = set(ROOTLESS.findall(prose(path)))
+def test_only_pages_of_this_repository_are_cited() -> None:
     known = {page.name for page in (*ROOT.glob("*.md"), *PAGES.values(), *ROOT.glob("*/*.md"))}
-    assert named <= known, named - known
+    assert not offenders(modules(), lambda path: set(ROOTLESS.findall(prose(path))) - known)
 
 
 def test_every_rule_has_a_place_where_it_is_decided_and_a_test() -> None:
