@@ -186,7 +186,8 @@ def _in_words(names: Names, error: ValidationError) -> str:
     for one in error.errors()[:NAMES_SHOWN]:
         name, text = ".".join(map(str, one["loc"])), str(one["msg"]).removeprefix("Value error, ")
         theirs = names.settings[name].theirs if name in names.settings else ""
-        wrong.append(f"{name}{f' ({theirs})' if theirs else ''}: {text}")
+        # What contradicts itself has no name of its own.
+        wrong.append(f"{name}{f' ({theirs})' if theirs else ''}: {text}" if name else text)
     return f"nothing is changed: {'; '.join(wrong)}"
 
 

@@ -321,6 +321,17 @@ class BrokerConfig(BaseModel):
             )
         return self
 
+    @model_validator(mode="after")
+    def _room(self) -> BrokerConfig:
+        """Old files go before messages are refused."""
+        if self.disk_full_percent < self.disk_clean_forcibly_percent:
+            raise ValueError(
+                f"disk_full_percent ({self.disk_full_percent}) must not be less than "
+                f"disk_clean_forcibly_percent ({self.disk_clean_forcibly_percent}): else messages "
+                "are refused while old files stay"
+            )
+        return self
+
     @property
     def advertised(self) -> str:
         """The address given to clients, controllers and name servers."""

@@ -61,6 +61,7 @@ def test_flags_alone_are_enough() -> None:
         ('controllers = ["x"]', "controllers"),
         ("heartbeat_interval_ms = 0", "heartbeat_interval_ms"),
         ("heartbeat_interval_ms = 10000", "must be less than controller_heartbeat_timeout_ms"),
+        ("disk_full_percent = 80", "must not be less than disk_clean_forcibly_percent"),
         ('name_servers = ["http://n:9876"]', "name_servers: 'http://n:9876' is not host:port"),
         ('name_servers = ["n:9876;m:9876"]', "name_servers"),
         ('listen = ":10911"', "write 0.0.0.0:10911"),

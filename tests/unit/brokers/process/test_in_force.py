@@ -80,7 +80,7 @@ async def test_73_each_setting_that_counts_at_once_is_in_force(lone: Lone) -> No
     service, broker = lone.broker.service, lone.broker
     changes = {
         "fileReservedTime": "5", "deleteWhen": "07", "diskMaxUsedSpaceRatio": "50",
-        "disk_full_percent": "91", "transactionCheckMax": "3", "transactionTimeOut": "9",
+        "disk_clean_forcibly_percent": "90", "disk_full_percent": "91", "transactionCheckMax": "3", "transactionTimeOut": "9",
         "timerMaxDelaySec": "60", "timerStopDequeue": "true", "recallMessageEnable": "true",
         "rejectTransactionMessage": "true", "waitTimeMillsInSendQueue": "77",
         "popFromRetryProbability": "33", "enablePropertyFilter": "false",
@@ -119,6 +119,16 @@ async def test_brokers_permission_counts_for_requests_and_routes_at_once(lone: L
     assert (await call(lone.client, lone.broker, pull_request("T", 0, 0))).code != 16
     while await lone.perm() != 6:
         pass
+
+
+async def test_messages_are_not_to_be_refused_while_old_files_stay(lone: Lone) -> None:
+    before = lone.broker.retention.policy
+    answer = await lone.set("disk_clean_forcibly_percent=85\ndisk_full_percent=80")
+    assert answer.code == 1
+    assert (answer.remark or "").startswith("nothing is changed: disk_full_percent (80) must not")
+    assert lone.broker.retention.policy is before
+    assert (await lone.set("disk_clean_forcibly_percent=79\ndisk_full_percent=80")).code == 0
+    assert lone.broker.retention.policy.full_percent == 80
 
 
 async def test_73_a_restart_keeps_what_was_changed(lone: Lone) -> None:
