@@ -80,7 +80,8 @@ async def test_73_each_setting_that_counts_at_once_is_in_force(lone: Lone) -> No
     service, broker = lone.broker.service, lone.broker
     changes = {
         "fileReservedTime": "5", "deleteWhen": "07", "diskMaxUsedSpaceRatio": "50",
-        "disk_clean_forcibly_percent": "90", "disk_full_percent": "91", "transactionCheckMax": "3", "transactionTimeOut": "9",
+        "disk_clean_forcibly_percent": "90", "disk_full_percent": "91",
+        "transactionCheckMax": "3", "transactionTimeOut": "9",
         "timerMaxDelaySec": "60", "timerStopDequeue": "true", "recallMessageEnable": "true",
         "rejectTransactionMessage": "true", "waitTimeMillsInSendQueue": "77",
         "popFromRetryProbability": "33", "enablePropertyFilter": "false",
