@@ -95,7 +95,9 @@ async def test_a_consumer_of_a_damaged_master_gets_every_message_in_order(
         flip(master, place_of(master, number))
     flip(master, place_of(master, 12) - 4)  # its body's length
     assert await read_all(client, master) == WANTED
-    assert (master.repairs.refused, master.repairs.repaired, master.repairs.damaged) == (5, 5, 0)
+    # The right bytes are served as soon as they are written, and count when they are durable.
+    await until(lambda: not master.repairs.damaged, "all are repaired")
+    assert (master.repairs.refused, master.repairs.repaired) == (5, 5)
     assert master.store.read_log(0, master.store.log_end) == brokers[1].store.read_log(
         0, master.store.log_end
     )
