@@ -7,26 +7,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from brokers.majority.entry import Entry, Place
-from brokers.majority.log_port import Taken, TermAndVote
+from brokers.majority.log_port import TermAndVote
 from brokers.majority.quorum.config import QuorumConfig
 from brokers.majority.quorum.core import QuorumCore
 from brokers.majority.quorum.effects import (
     Answer,
-    AppendAsFollower,
-    AppendAsLeader,
     AppendDone,
-    Commit,
     Effect,
     Flush,
+    LeaderReady,
     LeaveGroup,
     Report,
-    RestartAt,
     RoleChanged,
-    SaveTerm,
     Send,
-    TruncateFrom,
 )
+from brokers.majority.quorum.log_effects import do, new_entries
 from brokers.majority.quorum.standing import Role
+from brokers.majority.quorum.turns import Step, Turns
 from brokers.majority.wire.codes import PushType, VoteResult
 from brokers.majority.wire.messages import (
     HeartBeatRequest,
@@ -37,7 +34,6 @@ from brokers.majority.wire.messages import (
     VoteRequest,
     VoteResponse,
 )
-from tests.simulation.majority.log_effects import append_as_follower, append_as_leader, new_entries
 from tests.simulation.majority.sim_log import SimulatedLog, SimulatedTerms
 
 GROUP = "g"
@@ -86,6 +82,7 @@ class OneMember:
         self.reports: list[Report] = []
         self.left: str | None = None
         self.core = QuorumCore(self.config, self.log, self.terms.state, self.now_ms, lambda: 0.0)
+        self._turns = Turns(self.core, self._do)
 
     # -- inputs ----------------------------------------------------------------------------------
 
@@ -181,48 +178,31 @@ class OneMember:
     # -- effects ---------------------------------------------------------------------------------
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
-        more: list[Effect] = []
-        for effect in effects:
-            self.order.append(type(effect).__name__)
-            more += self._do(effect)
-        if more:
-            self.carry_out(more)
+        self._turns.hear(lambda _: list(effects))
 
-    def _do(self, effect: Effect) -> list[Effect]:
+    def _do(self, effect: Effect) -> Step | None:
+        self.order.append(type(effect).__name__)
         match effect:
             case Send():
                 self.sent.append(effect)
             case Answer():
                 self.answers[effect.token] = effect.message
-            case SaveTerm():
-                self.terms.save(effect.state)
-            case AppendAsLeader():
-                failure = append_as_leader(self.log, effect)
-                return self.core.appended(failure, self.now_ms)
-            case AppendAsFollower():
-                taken, count = append_as_follower(self.log, effect)
-                return self.core.taken(taken, count, self.now_ms)
-            case RestartAt():
-                taken = self.log.restart_at(effect.entry)
-                return self.core.taken(taken, int(taken is Taken.APPENDED), self.now_ms)
-            case TruncateFrom():
-                self.log.truncate_from(effect.index)
             case Flush():
                 self.flushes += 1
                 if not self.holds_flushes:
                     self.log.flush()
-                    return self.core.flushed(self.now_ms)
-            case Commit():
-                self.log.commit(effect.index)
+                    return lambda core: core.flushed(self.now_ms)
             case AppendDone():
                 self.done[effect.token] = effect
             case LeaveGroup():
                 self.left = effect.reason
             case Report():
                 self.reports.append(effect)
-            case RoleChanged():
+            case RoleChanged() | LeaderReady():
                 pass
-        return []
+            case _:
+                return do(self.log, self.terms, effect, self.now_ms)
+        return None
 
 
 def follower(*terms: int, committed: int = -1, **settings: object) -> OneMember:

@@ -6,17 +6,13 @@ the time that a flush takes. Refuses to know: rules.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from brokers.majority.log_port import Taken
 from brokers.majority.quorum.config import QuorumConfig
 from brokers.majority.quorum.core import QuorumCore
 from brokers.majority.quorum.effects import (
     Answer,
-    AppendAsFollower,
-    AppendAsLeader,
     AppendDone,
     Commit,
     Effect,
@@ -26,15 +22,15 @@ from brokers.majority.quorum.effects import (
     Report,
     RestartAt,
     RoleChanged,
-    SaveTerm,
     Send,
     TruncateFrom,
 )
+from brokers.majority.quorum.log_effects import LogEffect, do, new_entries
+from brokers.majority.quorum.turns import Step, Turns
 from brokers.majority.wire import json_bodies
 from brokers.majority.wire.codes import Code
 from brokers.majority.wire.messages import Request, Response
 from tests.simulation.majority.links import CALL_MS, request_over, response_over
-from tests.simulation.majority.log_effects import append_as_follower, append_as_leader, new_entries
 from tests.simulation.majority.sim_log import SimulatedLog, SimulatedTerms
 
 if TYPE_CHECKING:
@@ -65,8 +61,7 @@ class Replica:
         self.paused_until_ms = 0
         self.flush_ms = 1
         self.dies_in: int | None = None
-        self._queue: deque[tuple[int, Callable[[QuorumCore], list[Effect]]]] = deque()
-        self._busy = False
+        self._turns: Turns | None = None
         self._clients: dict[int, Done] = {}
 
     @property
@@ -82,11 +77,11 @@ class Replica:
     def start(self) -> None:
         world = self.group.world
         self.life += 1
-        self._queue.clear()
         self._clients.clear()
         self.core = QuorumCore(
             self.config, self.log, self.terms.state, world.now_ms, world.chance.random
         )
+        self._turns = Turns(self.core, self._do)
         self._tick(self.life)
 
     def stop(self, power: bool) -> None:
@@ -105,72 +100,36 @@ class Replica:
         self.hear(lambda core: core.tick(world.now_ms))
         world.after(TICK_MS, lambda: self._tick(life))
 
-    def hear(self, what: Callable[[QuorumCore], list[Effect]]) -> None:
+    def hear(self, what: Step) -> None:
         """One input, now, or when the process runs again."""
         world, life = self.group.world, self.life
         if world.now_ms < self.paused_until_ms:
             wait_ms = self.paused_until_ms - world.now_ms
             world.after(wait_ms, lambda: self.hear(what) if self.life == life else None)
             return
-        self._queue.append((life, what))
-        if self._busy:
+        turns = self._turns
+        if self.core is None or turns is None:
             return
-        self._busy = True
         try:
-            while self._queue:
-                of_life, step = self._queue.popleft()
-                if self.core is not None and of_life == self.life:
-                    self._carry_out(step(self.core))
+            turns.hear(lambda core: what(core) if core is self.core else [])
         except PowerLost:
             self.stop(power=True)
-        finally:
-            self._busy = False
 
     # -- effects ---------------------------------------------------------------------------------
 
-    def _carry_out(self, effects: Sequence[Effect]) -> None:
-        """In their order; what the core hears of one follows behind all of them."""
-        more: list[Callable[[QuorumCore], list[Effect]]] = []
-        for effect in effects:
-            if self.dies_in is not None:
-                self.dies_in -= 1
-                if self.dies_in < 0:
-                    raise PowerLost
-            next_step = self._do(effect)
-            if next_step is not None:
-                more.append(next_step)
-        for step in more:
-            assert self.core is not None
-            self._carry_out(step(self.core))
-
-    def _do(self, effect: Effect) -> Callable[[QuorumCore], list[Effect]] | None:
+    def _do(self, effect: Effect) -> Step | None:
+        if self.dies_in is not None:
+            self.dies_in -= 1
+            if self.dies_in < 0:
+                raise PowerLost
         group, now_ms = self.group, self.group.world.now_ms
         match effect:
             case Send():
                 self._send(effect)
             case Answer():
                 effect.token(effect.message)  # type: ignore[operator]
-            case SaveTerm():
-                self.terms.save(effect.state)
-            case AppendAsLeader():
-                failure = append_as_leader(self.log, effect)
-                return lambda core: core.appended(failure, now_ms)
-            case AppendAsFollower():
-                taken, count = append_as_follower(self.log, effect)
-                return lambda core: core.taken(taken, count, now_ms)
-            case RestartAt():
-                begun = self.log.restart_at(effect.entry)
-                group.world.count("log.restarted")
-                count = int(begun is Taken.APPENDED)
-                return lambda core: core.taken(begun, count, now_ms)
-            case TruncateFrom():
-                group.world.count("log.truncated")
-                self.log.truncate_from(effect.index)
             case Flush():
                 self._flush()
-            case Commit():
-                self.log.commit(effect.index)
-                group.promises.committed(self, effect.index)
             case AppendDone():
                 self._done(effect)
             case RoleChanged():
@@ -182,7 +141,20 @@ class Replica:
             case Report():
                 group.world.count(f"report.{effect.kind}")
                 group.promises.reported(self, effect)
+            case _:
+                return self._to_log(effect, now_ms)
         return None
+
+    def _to_log(self, effect: LogEffect, now_ms: int) -> Step | None:
+        heard = do(self.log, self.terms, effect, now_ms)
+        match effect:
+            case RestartAt():
+                self.group.world.count("log.restarted")
+            case TruncateFrom():
+                self.group.world.count("log.truncated")
+            case Commit():
+                self.group.promises.committed(self, effect.index)
+        return heard
 
     def _flush(self) -> None:
         world, life, end = self.group.world, self.life, self.log.last
