@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import logging
 
-from brokers.process.boot import Boot
 from brokers.process.config import BrokerConfig
 from brokers.process.refused_ends import read_refused
 from brokers.replica.fixed.ack_rule import FixedAckRule
 from brokers.replica.fixed.config import FixedConfig
 from brokers.replica.fixed.core import FixedCore
 from brokers.store.log.checked_records import has_head
+from brokers.store.recovery.boot import Boot
 from brokers.store.store import MessageStore
 
 _log = logging.getLogger("regent.broker.replica")

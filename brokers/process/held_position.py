@@ -20,8 +20,8 @@ from pathlib import Path
 
 from brokers.store.files.disk_space import full_disk_told
 from brokers.store.files.durable import replace_file
+from brokers.store.recovery.boot import HELD_NAME
 
-HELD_NAME = "heldPosition"
 HELD_BYTES_MAX = 256
 KEEP_EVERY_MS = 5_000
 OFFSET_MAX = 2**63 - 1

@@ -18,7 +18,6 @@ from brokers.ha.epoch_file import EpochFile
 from brokers.ha.epochs import EpochHistory
 from brokers.ha.transport import HaTransport, LinkOwner, Resolve, host_and_port
 from brokers.membership.controller_messages import LogPosition
-from brokers.process.boot import Boot, BootMarker
 from brokers.process.config import BrokerConfig
 from brokers.process.fixed_core import make_fixed_core
 from brokers.process.held_position import Held, HeldPosition
@@ -40,6 +39,7 @@ from brokers.store.log import segments
 from brokers.store.log.group_commit import Flushed, GroupCommit
 from brokers.store.log.scan import LogWalk, end_of_valid_log
 from brokers.store.queues.entries import ENTRY_BYTES
+from brokers.store.recovery.boot import Boot, BootMarker
 from brokers.store.recovery.checkpoint import CHECKPOINT_NAME, read_checkpoint
 from brokers.store.store import MessageStore, StoreConfig
 

@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from brokers.process.boot import MARKER_NAME
 from brokers.store.files.disk import PAGE_BYTES
 from brokers.store.files.durable import ABORT_NAME
 from brokers.store.log.records import MessageFields
+from brokers.store.recovery.boot import MARKER_NAME
 from brokers.store.recovery.checkpoint import CHECKPOINT_NAME
 from brokers.store.store import MessageStore, StoreConfig
 from tests.bench.replica_ends import message

@@ -125,7 +125,7 @@ def set_points(points: KillPoints) -> None:
 
 def set_boot_id(folder: Path) -> None:
     """The machine's boot id is that of the folder, where there is one."""
-    from brokers.process import boot
+    from brokers.store.recovery import boot
 
     real = boot.machine_boot_id
 

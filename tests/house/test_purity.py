@@ -77,7 +77,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
         "cold_query", "consume_queue", "consume_queues", "dispatch", "entry_process",
         "entry_worker", "queue_ends",
     ),
-    "brokers/store/recovery": ("checkpoint",),
+    "brokers/store/recovery": ("boot", "checkpoint"),
     "brokers/ha": ("epoch_file", "transport"),
     "brokers/replica": ("driver", "hooks"),
     "brokers/service": ("client_service", "made_on_the_way"),

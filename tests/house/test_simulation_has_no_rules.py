@@ -20,7 +20,7 @@ DRIVEN = {
     "brokers.replica.store_port": "cut",
     "brokers.replica.waiters": "ConfirmWaiters",
     "brokers.membership.registration": "Registration",
-    "brokers.process.boot": "judge",
+    "brokers.store.recovery.boot": "judge",
     "brokers.ha.epochs": "EpochHistory",
     "brokers.ha.epoch_file": "format_epochs",
     "brokers.store.log.scan": "end_of_valid_log",

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from brokers.process.boot import BootMarker
 from brokers.process.broker import BrokerProcess
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
@@ -17,6 +16,7 @@ from brokers.remoting.command import RemotingCommand
 from brokers.store.files.errors import LogError
 from brokers.store.log.batch_units import BatchUnit, encode_batch
 from brokers.store.log.records import decode_messages
+from brokers.store.recovery.boot import BootMarker
 from tests.support.brokers import (
     broker_config,
     call,

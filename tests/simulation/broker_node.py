@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from brokers.ha.epoch_file import parse_epochs
 from brokers.ha.epochs import EpochHistory
 from brokers.membership import controller_messages as messages
-from brokers.process import boot
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.replica.config import ReplicaConfig
@@ -22,6 +21,7 @@ from brokers.replica.core import ReplicaCore
 from brokers.replica.effects import Effect
 from brokers.replica.roles import RoleNotice
 from brokers.store.log import retention
+from brokers.store.recovery import boot
 from tests.simulation.blocks import PowerCut
 from tests.simulation.broker_service import BrokerService
 from tests.simulation.disk import SimulatedDisk

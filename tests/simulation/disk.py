@@ -66,7 +66,8 @@ class SimulatedDisk:
         self.damage: tuple[int, int] | None = None
         self.abnormal = False
         self.distrusted = False  # bytes were lost and not caught up since
-        self.trusted_end: int | None = None  # kept with the marker, as brokers.process.boot does
+        # Kept with the marker, as brokers.store.recovery.boot does.
+        self.trusted_end: int | None = None
 
     def _begin_life(self) -> None:
         """What a process keeps in memory."""
@@ -97,7 +98,7 @@ class SimulatedDisk:
 
     @property
     def has_lived(self) -> bool:
-        """One of `brokers.process.boot.EARLIER_LIFE_NAMES` is there."""
+        """One of `brokers.store.recovery.boot.EARLIER_LIFE_NAMES` is there."""
         return self.identity is not None or any(
             self._files.read(name) is not None for name in (EPOCHS, EPOCHS_BACKUP, EPOCH_SEEN)
         )

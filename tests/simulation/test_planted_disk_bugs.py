@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 
-from brokers.process import boot
 from brokers.replica import put_rules
 from brokers.replica.core import ReplicaCore
 from brokers.store.log import integrity
 from brokers.store.log.group_commit import Flushed, FlushQueue
+from brokers.store.recovery import boot, recovery
 from brokers.store.recovery import plan as recovery_plan
-from brokers.store.recovery import recovery
 from tests.simulation.cluster import Shape
 from tests.simulation.mixes import Mix
 from tests.simulation.test_planted_bugs import POWER, Patch, Planted, find

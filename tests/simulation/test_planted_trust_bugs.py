@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from brokers.ha.sync_set import SyncSet
-from brokers.process import boot
 from brokers.replica.admission import Admission
 from brokers.replica.loss_watch import LossWatch
 from brokers.store.log.held_time import HeldTime
 from brokers.store.log.retention import LogFile
+from brokers.store.recovery import boot
 from processors.fold import candidates as elect_candidates
 from processors.fold import decide_doubt, decide_replicas, decide_sync_set, elect
 from processors.fold.refusals import Decision, Refusal

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pytest
 
 from brokers.ha.sync_set import SyncSet
-from brokers.process import boot
 from brokers.replica.admission import Admission
 from brokers.replica.loss_watch import LossWatch
+from brokers.store.recovery import boot
 from processors.fold import decide_replicas, decide_sync_set, elect
 from processors.fold.folder import Folder
 from tests.simulation import ghost

@@ -14,10 +14,10 @@ import pytest
 from brokers.ha.epochs import EpochHistory
 from brokers.membership.identity_file import IdentityFiles
 from brokers.membership.registration import Identity
-from brokers.process.boot import MARKER_NAME
 from brokers.process.replica import LocalReplica
 from brokers.remoting import fastjson
 from brokers.service.tables.table_files import TableFiles
+from brokers.store.recovery.boot import MARKER_NAME
 from tests.support.brokers import broker_config
 
 HERE = Path(__file__).parent

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from brokers.process.boot import MARKER_NAME, BootMarker
+from brokers.store.recovery.boot import MARKER_NAME, BootMarker
 from tests.bench import lost_power
 from tests.bench.apart import ChildFailed, apart
 from tests.bench.lost_power import AtLeast, Opened

@@ -11,7 +11,6 @@ import pytest
 
 from brokers.ha.epoch_file import EpochFileError
 from brokers.ha.epochs import EpochHistory
-from brokers.process.boot import machine_boot_id
 from brokers.process.replica import LocalReplica
 from brokers.replica.effects import Effect
 from brokers.replica.hooks import ReplicaHooks
@@ -19,6 +18,7 @@ from brokers.replica.roles import RoleNotice
 from brokers.store.files.errors import LogError
 from brokers.store.log.group_commit import Flushed
 from brokers.store.log.records import MessageFields, host_bytes
+from brokers.store.recovery.boot import machine_boot_id
 from brokers.store.recovery.checkpoint import Checkpoint, write_checkpoint
 from brokers.store.store import MessageStore, StoreConfig
 from events.outcomes import LABEL_AT_RISK

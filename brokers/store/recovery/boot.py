@@ -22,11 +22,11 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from brokers.process.held_position import HELD_NAME
 from brokers.store.files.durable import ABORT_NAME, replace_file
 from brokers.store.recovery.checkpoint import content_mark
 
 MARKER_NAME = "runMarker"
+HELD_NAME = "heldPosition"
 MARKER_BYTES_MAX = 4096
 # Written only by a process whose marker was durable before: alone, they were put back after the
 # disk was lost (S15).

@@ -9,8 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from brokers.process.boot import Boot, BootMarker, Traces, judge, machine_boot_id, machine_boot_s
 from brokers.store.files.durable import AbortMarker
+from brokers.store.recovery.boot import (
+    Boot,
+    BootMarker,
+    Traces,
+    judge,
+    machine_boot_id,
+    machine_boot_s,
+)
 from brokers.store.recovery.checkpoint import Checkpoint, write_checkpoint
 
 
