@@ -50,7 +50,7 @@ LEVELS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("brokers/service/popping",),
         ("brokers/service",),
         ("brokers/membership", "brokers/configuration", "brokers/pages"),
-        ("brokers/process/acting", "brokers/process/changeover"),
+        ("brokers/process/acting", "brokers/process/changeover", "brokers/process/majority"),
         ("brokers/process",),
     ),
     "lakehouse": (
@@ -118,6 +118,7 @@ BEYOND: dict[str, tuple[str, ...]] = {
     "brokers": (),
     "brokers/configuration": ("events",),
     "brokers/pages": ("events",),
+    "brokers/process/majority": ("events",),
     "brokers/process": ("schemas", "events"),
     "lakehouse": ("schemas", "events", "processors/fold", "processors/liveness"),
     "infra": ("schemas", "events", "processors", "brokers", "lakehouse"),

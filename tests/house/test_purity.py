@@ -44,6 +44,7 @@ SHELL_FOLDERS = (
     "brokers/process",
     "brokers/process/acting",
     "brokers/process/changeover",
+    "brokers/process/majority",
     "brokers/store/files",
     "lakehouse/landing",
 )

@@ -10,7 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from brokers.majority.quorum.effects import NewEntry
+
 NO_PRIORITY = 1 << 31
+NO_MESSAGE = NewEntry(None, 0, lambda position: b"")
+"""An entry without a body."""
 
 
 class Durability(Enum):
@@ -30,8 +34,8 @@ class QuorumConfig:
     self_id: str
     members: tuple[str, ...]
     durability: Durability = Durability.FLUSHED
-    noop_body: bytes = b""
-    """Of the entry that begins a term. A group with Java's brokers needs a message there."""
+    first_entry: NewEntry = NO_MESSAGE
+    """What begins a term. RocketMQ's brokers need a message in every entry (PROTOCOL 10.7)."""
     heartbeat_ms: int = 2_000
     heartbeats_missed_max: int = 3
     vote_pause_ms: tuple[int, int] = (300, 1_000)

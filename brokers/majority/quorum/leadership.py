@@ -31,8 +31,7 @@ class Leadership:
         self._unwritten: list[int] = []
         self.dispatchers = {peer: Dispatcher(member, peer, now_ms) for peer in member.config.peers}
         self.pulse = Pulse(member, now_ms, self._match_of, self._seen_end)
-        body = member.config.noop_body
-        self._write((NewEntry(None, len(body), lambda position: body),), None)
+        self._write((member.config.first_entry,), None)
 
     # -- what others may know ------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ hears of it; the entries of a client. Refuses to know: which log it is, and when
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from brokers.majority.log_port import MajorityLog, Taken, TermStore
 from brokers.majority.quorum.core import QuorumCore
@@ -31,9 +31,13 @@ def new_entries(token: object, bodies: Sequence[bytes]) -> list[NewEntry]:
     """For one append: the client waits for the last of them."""
     last = len(bodies) - 1
     return [
-        NewEntry(token if at == last else None, len(body), lambda _, body=body: body)
+        NewEntry(token if at == last else None, len(body), _as_it_is(body))
         for at, body in enumerate(bodies)
     ]
+
+
+def _as_it_is(body: bytes) -> Callable[[int], bytes]:
+    return lambda position: body
 
 
 def do(log: MajorityLog, terms: TermStore, effect: LogEffect, now_ms: int) -> Step | None:
@@ -44,8 +48,7 @@ def do(log: MajorityLog, terms: TermStore, effect: LogEffect, now_ms: int) -> St
         case SaveTerm():
             terms.save(effect.state)
         case AppendAsLeader():
-            failure = append_as_leader(log, effect)
-            return lambda core: core.appended(failure, now_ms)
+            return _written(append_as_leader(log, effect), now_ms)
         case AppendAsFollower():
             return _heard(*append_as_follower(log, effect), now_ms)
         case RestartAt():
@@ -56,6 +59,13 @@ def do(log: MajorityLog, terms: TermStore, effect: LogEffect, now_ms: int) -> St
         case Commit():
             log.commit(effect.index)
     return None
+
+
+def _written(failure: Code | None, now_ms: int) -> Step:
+    def hear(core: QuorumCore) -> list[Effect]:
+        return core.appended(failure, now_ms)
+
+    return hear
 
 
 def _heard(taken: Taken, count: int, now_ms: int) -> Step:

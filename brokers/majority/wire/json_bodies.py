@@ -134,7 +134,11 @@ def _own_fields(message: Request | Response) -> Mapping[str, object]:
         case GetResponse():
             return {"entries": [entry_fields(entry) for entry in message.entries]}
         case MetadataResponse():
-            return {"peers": message.peers}
+            return {
+                "peers": message.peers,
+                "regentCommittedIndex": message.committed_index,
+                **_place_fields("regentEnd", message.end),
+            }
         case TransferRequest():
             return {
                 "takeLeadershipLedgerIndex": message.ledger_index,
@@ -279,7 +283,12 @@ def _metadata_response(fields: Fields) -> Response:
     if len(peers) > PEERS_MAX:
         raise MessageRejected(f"more than {PEERS_MAX} peers")
     named = {key: name_of(peers, key) or "" for key in peers}
-    return MetadataResponse(**_base(fields), peers=named)  # type: ignore[arg-type]
+    return MetadataResponse(
+        **_base(fields),  # type: ignore[arg-type]
+        peers=named,
+        end=_place(fields, "regentEnd"),
+        committed_index=optional_number(fields, "regentCommittedIndex"),
+    )
 
 
 def _transfer_request(fields: Fields) -> Request:

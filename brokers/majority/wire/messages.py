@@ -33,9 +33,13 @@ class MetadataRequest(Message, frozen=True, kw_only=True, gc=False):
 
 
 class MetadataResponse(Message, frozen=True, kw_only=True):
-    """`peers`: address by member id; the leader stands in `leader_id`."""
+    """`peers`: address by member id; the leader stands in `leader_id`. Ours: `end`, where the log
+    of who answers ends, and how far it is committed.
+    """
 
     peers: dict[str, str] = {}
+    end: Place | None = None
+    committed_index: int | None = None
 
 
 class AppendRequest(Message, frozen=True, kw_only=True, gc=False):

@@ -8,6 +8,7 @@ import pytest
 
 from brokers.majority.quorum.config import Durability, QuorumConfig
 from brokers.majority.quorum.core import QuorumCore
+from brokers.majority.quorum.effects import NewEntry
 from brokers.majority.quorum.leadership import Leadership
 from brokers.majority.quorum.standing import Role
 from brokers.majority.wire.codes import NOT_APPENDED, Code
@@ -41,9 +42,12 @@ def acknowledge(member: OneMember, peer: str = "m1") -> None:
 
 
 def test_a_leader_writes_the_first_entry_of_its_term() -> None:
-    member = OneMember(log_of(0), noop_body=b"begin")
+    begins = NewEntry(None, 7, lambda position: b"at %04d" % position)
+    member = OneMember(log_of(0), first_entry=begins)
     member.lead()
-    assert [(one.term, one.body) for one in member.log.entries] == [(0, b"x"), (1, b"begin")]
+    first, own = member.log.entries
+    assert (first.term, first.body) == (0, b"x")
+    assert (own.term, own.body) == (1, b"at %04d" % own.position)
     assert not member.core.ready
     acknowledge(member)
     assert member.core.ready and member.core.committed == 1

@@ -16,6 +16,7 @@ from brokers.majority.wire.codes import FRAME_ANSWERED, Code, MajorityRequest, P
 from brokers.majority.wire.json_fields import INDEX_MAX, NAME_CHARS_MAX, MessageRejected
 from brokers.majority.wire.messages import (
     HeartBeatResponse,
+    MetadataResponse,
     PushRequest,
     PushResponse,
     VoteRequest,
@@ -71,6 +72,17 @@ def test_a_push_comes_back_as_it_was(push: PushRequest) -> None:
     assert json_bodies.decode_request(PUSH, json_bodies.encode(push)) == push
     if push.entries:
         assert json_bodies.decode_request(PUSH, json_bodies.encode_binary(push)) == push
+
+
+@pytest.mark.parametrize("end", [None, Place(), Place(3, 17)])
+def test_where_a_log_ends_comes_with_metadata(end: Place | None) -> None:
+    committed = None if end is None else end.index
+    said = MetadataResponse(
+        group="g", leader_id="n0", peers={"n0": "h:1"}, end=end, committed_index=committed
+    )
+    body = json_bodies.encode(said)
+    assert json_bodies.decode_response(MajorityRequest.METADATA, body) == said
+    assert (b"regent" in body) is (end is not None), "Java says nothing of it"
 
 
 @settings(max_examples=examples(100), deadline=None)
