@@ -309,6 +309,23 @@ SCENARIOS = (
         "a store folder of majority replication in the hands of DLedger 0.3.1.2 and ours in turn",
     ),
     Scenario(
+        "dledger-group-ours",
+        "dledger_group:ours_with_one_of_java",
+        "a group of two of ours and one of DLedger 0.3.1.2: each kind leads, is killed, paused, "
+        "cut; a follower is emptied",
+    ),
+    Scenario(
+        "dledger-group-java",
+        "dledger_group:java_with_one_of_ours",
+        "a group of two of DLedger 0.3.1.2, in batches, and one of ours: the same",
+    ),
+    Scenario(
+        "dledger-broker",
+        "dledger_broker",
+        "a broker of RocketMQ 5.3.3 on a DLedger group with two members of ours: its queues have "
+        "every message, also behind terms that ours led",
+    ),
+    Scenario(
         "stock-pauses",
         "stock_pauses",
         "the master stands still for good (SIGSTOP) under the Java client with default settings",
