@@ -17,6 +17,7 @@ from tests.bench.rows import (
     lake_open,
     lake_proof,
     log_leader,
+    majority_append,
     memory_growth,
     power_loss,
     queryable_row,
@@ -99,6 +100,11 @@ ROWS = (
         "broker-send-3",
         "the same at three brokers, all in sync, against Java",
         broker_send.measure_three,
+    ),
+    Row(
+        "majority-append",
+        "appends of 1 KiB at three members that replicate by majority, against DLedger's own",
+        majority_append.measure,
     ),
     Row(
         "features",
