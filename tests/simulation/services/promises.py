@@ -11,6 +11,7 @@ that the promoted member had begun to take.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -74,6 +75,10 @@ class Point:
     done: set[int] = field(default_factory=set)
     given_ms: dict[int, int] = field(default_factory=dict)
 
+    def says_the_same(self, other: Point) -> bool:
+        """Of one name: it is this one."""
+        return (self.invisible_ms, self.offsets) == (other.invisible_ms, other.offsets)
+
 
 @dataclass(frozen=True, slots=True)
 class Copy:
@@ -116,7 +121,7 @@ class Promises:
         self.realm, self.world = realm, realm.world
         self.sent: dict[str, Sent] = {}
         self.acked_keys: set[str] = set()
-        self._points: dict[PointKey, Point] = {}
+        self._points: dict[PointKey, list[Point]] = {}
         self._of_key: dict[str, list[tuple[Point, int]]] = {}
         self._promoted_ms = 0
         self._bounds: dict[int, Bounds] = {}  # by epoch: what its master had copied
@@ -287,11 +292,14 @@ class Promises:
         said = fastjson.loads(bytes(fields.body))
         assert isinstance(said, dict)
         key = str(said["t"]), int(said["q"]), int(said["so"]), int(said["pt"])
-        if key in self._points:
-            return  # the timer delivers it
         offsets = tuple(int(said["so"]) + int(step) for step in said["d"])
         point = Point(member.epoch, self.world.now_ms, int(said["it"]), offsets)
-        self._points[key] = point
+        known = self._points.setdefault(key, [])
+        if any(one.says_the_same(point) for one in known):
+            return  # the timer delivers it
+        known.append(point)
+        if len(known) > 1:
+            self.world.count("pop.one_name")
         for offset in offsets:
             # As its own log has it: another member may have had another message at this place, of
             # a tail that is lost.
@@ -320,14 +328,15 @@ class Promises:
     def popped(self, popped: Popped) -> None:
         """A client has it."""
         self.world.count("pop.given")
-        point = self._points.get(popped.key)
+        point = self._noted_for(popped)
         topic, queue_id, offset = popped.place
-        if point is None or offset not in point.offsets:
+        if point is None:
             self.broken(f"{popped.place} was given without a check point")
             return
         point.given_ms[offset] = popped.at_ms
-        for key, other in self._points.items():
-            if key[:2] != (topic, queue_id) or other is point or offset not in other.given_ms:
+        of_queue = (of for key, of in self._points.items() if key[:2] == (topic, queue_id))
+        for other in itertools.chain.from_iterable(of_queue):
+            if other is point or offset not in other.given_ms:
                 continue
             first, second = sorted((other, point), key=lambda one: (one.epoch, one.noted_ms))
             if first.epoch == second.epoch:
@@ -340,12 +349,19 @@ class Promises:
                     f"{second.epoch} was told, and is given again"
                 )
 
+    def _noted_for(self, popped: Popped) -> Point | None:
+        """The check point under which it was given."""
+        offset, invisible_ms = popped.place[2], popped.one.handle.invisible_ms
+        of_name = (one for one in self._points.get(popped.key, ()) if offset in one.offsets)
+        return next((one for one in of_name if one.invisible_ms == invisible_ms), None)
+
     def _done(self, popped: Popped) -> None:
-        point, offset = self._points[popped.key], popped.place[2]
-        until_ms = point.noted_ms + point.invisible_ms - IN_TIME_MS - self._spread(self._shifts)
-        if self.world.now_ms <= until_ms:
-            point.done.add(offset)
-            self.world.count("pop.done_in_time")
+        """Under all check points of the name that the acknowledgement says."""
+        for point in self._points[popped.key]:
+            until_ms = point.noted_ms + point.invisible_ms - IN_TIME_MS - self._spread(self._shifts)
+            if popped.place[2] in point.offsets and self.world.now_ms <= until_ms:
+                point.done.add(popped.place[2])
+                self.world.count("pop.done_in_time")
 
     def acks(self, popped: Popped) -> None:
         """A client says that it is done, and may never hear whether that was heard."""
