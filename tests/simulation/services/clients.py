@@ -16,6 +16,7 @@ from brokers.remoting.command import RemotingCommand
 from brokers.store.log.records import parse_offset_message_id
 from infra.features.pop_requests import Gotten, ack_request, gotten, pop_request
 from tests.simulation.services.calls import Calls
+from tests.simulation.services.lock_promises import LOCK_GROUP
 from tests.simulation.services.promises import (
     COMMIT,
     GROUP,
@@ -305,20 +306,25 @@ class Locker(Client):
         self.go(self._run())
 
     async def _run(self) -> None:
+        locks = self.promises.locks
         while not self.stopped:
             await self.pause(200, 1_500)
-            queues = [
-                {"brokerName": "b", "topic": TOPIC, "queueId": queue}
-                for queue in range(QUEUES)
-                if self.world.one_in(2)
-            ]
-            body = fastjson.dumps(
-                {"consumerGroup": "orderly", "clientId": self.name, "mqSet": queues}
-            )
+            queues = [queue for queue in range(QUEUES) if self.world.one_in(2)]
             if self.world.one_in(4):
-                await self.ask(RemotingCommand.request(RequestCode.UNLOCK_BATCH_MQ, body=body))
-            else:
-                await self.ask(RemotingCommand.request(RequestCode.LOCK_BATCH_MQ, body=body))
+                locks.gives_back(self.name, queues)
+                await self.ask(self._about(RequestCode.UNLOCK_BATCH_MQ, queues))
+                continue
+            asked_ms = self.world.now_ms
+            answer = await self.ask(self._about(RequestCode.LOCK_BATCH_MQ, queues))
+            if answer is not None and answer.code == 0:
+                body = fastjson.loads(answer.body)
+                held = [row["queueId"] for row in body["lockOKMQSet"]]  # type: ignore[index, call-overload]
+                locks.told(self.name, queues, held, asked_ms)
+
+    def _about(self, code: int, queues: list[int]) -> RemotingCommand:
+        rows = [{"brokerName": "b", "topic": TOPIC, "queueId": queue} for queue in queues]
+        body = {"consumerGroup": LOCK_GROUP, "clientId": self.name, "mqSet": rows}
+        return RemotingCommand.request(code, body=fastjson.dumps(body))
 
 
 def clients_of(realm: Realm) -> list[Client]:

@@ -29,6 +29,8 @@ OTHERS = (
     "offset.told",
     "offset.read",
     "lock.taken",
+    "lock.told",
+    "lock.renewed",
     "promoted",
     "set.changed",
     "power.bytes_lost",

@@ -51,10 +51,11 @@ class Bounds:
 
 
 class Copied:
-    """Of one life of a member."""
+    """Of one life of a member. `has_locks`: a master's, or its own."""
 
     def __init__(self, member: Member) -> None:
         self._member, self._bounds = member, Bounds()
+        self.has_locks = False
         sync, kept = member.serving.shared.sync, member.serving.tables.kept
         copy, adopt = sync._copied, kept.adopt
         self._adopted: set[int] = set()
@@ -79,6 +80,8 @@ class Copied:
         durable = self._member.realm.node_at(master).durable
         if code == RequestCode.GET_ALL_CONSUMER_OFFSET:
             self._bounds.offsets = epoch, begun_ms
+        elif code == RequestCode.REGENT_LOCKS:
+            self.has_locks = True
         elif code not in self._adopted:  # what a master does not have it need not give
             return
         elif code == RequestCode.GET_ALL_DELAY_OFFSET:

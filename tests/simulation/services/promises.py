@@ -1,7 +1,7 @@
-"""What clients were told of delayed, timed, transactional and popped messages, of offsets and of
-locks, and whether it holds.
+"""What clients were told of delayed, timed, transactional and popped messages and of offsets, and
+whether it holds.
 
-Responsible for: the promises of PROTOCOL 4.7, 4.8, 4.9, 4.14 and 4.18, checked at every write of a
+Responsible for: the promises of PROTOCOL 4.7, 4.9, 4.14 and 4.18, checked at every write of a
 master and in the end. Refuses to know: how brokers keep them.
 
 A place that a service told to others binds its successors: what lies in front of it is not done
@@ -22,6 +22,7 @@ from brokers.store.log.delay_levels import levels_in_force
 from brokers.store.log.properties import SCHEDULE_TOPIC, decode_properties
 from brokers.store.log.records import MessageFields, RecordError, decode_messages, message_size
 from infra.features.pop_requests import Gotten
+from tests.simulation.services.lock_promises import LockPromises
 from tests.simulation.services.observed import Bounds, Copied
 from tests.simulation.world import InvariantBroken
 
@@ -126,7 +127,7 @@ class Promises:
         self._promoted_ms = 0
         self._bounds: dict[int, Bounds] = {}  # by epoch: what its master had copied
         self._offsets: dict[int, list[Commit]] = {}
-        self._locks: dict[tuple[int, int, int, str], tuple[str, int]] = {}
+        self.locks = LockPromises(realm)
         self.jumped_ms: int | None = None
         """When a clock did last; None: none ever did."""
         self._shifts = [0]
@@ -167,11 +168,12 @@ class Promises:
         def mastership_begins(epoch: int) -> None:
             self._promoted_ms = self.world.now_ms
             self._bounds[epoch] = copied.frozen()
+            self.locks.promoted(member, copied)
             begin(epoch)
             self.world.count("promoted")
 
         process.service.mastership_begins = mastership_begins  # type: ignore[method-assign]
-        self._watch_locks(member)
+        self.locks.watch(member)
 
     def _written(
         self,
@@ -411,37 +413,6 @@ class Promises:
             return False
         epoch, now = commit.told[0], self.realm.control.epoch
         return epoch == now or self._was_told("offsets", now, *commit.told)
-
-    # -- locks -------------------------------------------------------------------------------------
-
-    def _watch_locks(self, member: Member) -> None:
-        locks = member.serving.service.clients.locks
-        take, give = locks.lock, locks.unlock
-
-        def lock(group: str, client: str, queues: object, now_ms: int, connection: int) -> object:
-            held = take(group, client, queues, now_ms, connection)  # type: ignore[arg-type]
-            for queue in held:
-                self._locked(member, client, queue[2])
-            return held
-
-        def unlock(group: str, client: str, queues: Sequence[tuple[str, str, int]]) -> None:
-            give(group, client, queues)
-            for queue in queues:
-                name = (member.number, member.life, queue[2], group)
-                if self._locks.get(name, ("", 0))[0] == client:
-                    del self._locks[name]
-
-        locks.lock, locks.unlock = lock, unlock  # type: ignore[assignment, method-assign]
-
-    def _locked(self, member: Member, client: str, queue_id: int) -> None:
-        name = (member.number, member.life, queue_id, "orderly")
-        owner, since_ms = self._locks.get(name, (client, 0))
-        if not member.leads:
-            self.broken(f"{member.name} locks queue {queue_id} and does not lead")
-        if owner != client and self.world.now_ms - since_ms <= 60_000:
-            self.broken(f"queue {queue_id} is locked for {client}, and {owner} holds it")
-        self._locks[name] = client, self.world.now_ms
-        self.world.count("lock.taken")
 
     # -- in the end --------------------------------------------------------------------------------
 

@@ -14,7 +14,9 @@ import pytest
 
 from brokers.replica.put_rules import PutStatus
 from brokers.service.clients import queue_locks
+from brokers.service.clients.queue_locks import QueueLocks
 from brokers.service.delivery.levels import DelayLevel, OtherClock
+from brokers.service.metadata.lock_requests import LockRequests
 from brokers.service.popping.ack_service import AckService
 from brokers.service.popping.collect import Collector
 from brokers.service.popping.matching import OpenPoint, OpenPoints
@@ -142,6 +144,19 @@ def a_lock_keeps_nobody_out(patch: Patch) -> None:
     patch.setattr(queue_locks, "LOCK_EXPIRES_MS", -1)
 
 
+def locks_do_not_wait_for_the_members(patch: Patch) -> None:
+    nothing = property(lambda self: set(), lambda self, value: None)
+    patch.setattr(LockRequests, "_unheld", nothing, raising=False)
+
+
+def slaves_do_not_take_locks(patch: Patch) -> None:
+    patch.setattr(QueueLocks, "put", lambda self, *_: None)
+
+
+def a_new_master_begins_without_locks(patch: Patch) -> None:
+    patch.setattr(QueueLocks, "lead", lambda self, now_ms: self.become({}, now_ms))
+
+
 def slaves_do_not_take_offsets(patch: Patch) -> None:
     patch.setattr(ConsumerOffsets, "adopt", lambda self, table: None)
 
@@ -185,6 +200,9 @@ PLANTED: Mapping[str, Planted] = {
         Planted(check_points_do_not_wait_for_the_members, LIVES, ("pops",), 16),
         Planted(check_points_that_wait_are_told_to_be_decided, LIVES, ("pops",)),
         Planted(a_lock_keeps_nobody_out, QUIET, ("pops", "locks")),
+        Planted(locks_do_not_wait_for_the_members, LIVES, ("pops", "locks")),
+        Planted(slaves_do_not_take_locks, LIVES, ("pops", "locks")),
+        Planted(a_new_master_begins_without_locks, LIVES, ("pops", "locks")),
         Planted(slaves_do_not_take_offsets, LIVES, ("pops", "offsets")),
         Planted(slaves_do_not_take_places_of_delays, LIVES, ("delays",)),
         Planted(slaves_do_not_take_the_check_point_of_the_wheel, LIVES, ("timers",), 13),
