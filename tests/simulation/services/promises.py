@@ -24,13 +24,17 @@ from brokers.store.log.records import MessageFields, RecordError, decode_message
 from infra.features.pop_requests import Gotten
 from tests.simulation.services.lock_promises import LockPromises
 from tests.simulation.services.observed import Bounds, Copied
+from tests.simulation.services.ordered_promises import OrderedPromises
 from tests.simulation.world import InvariantBroken
 
 if TYPE_CHECKING:
     from tests.simulation.services.member import Member
     from tests.simulation.services.realm import Realm
 
-TOPIC, GROUP, POP_GROUP = "T", "g", "pop"
+TOPIC, GROUP, POP_GROUP, BACK_GROUP = "T", "g", "pop", "back"
+AGAIN, DEAD = "@again", "@dead"
+"""What is added to a message's key to name what became of it when its consumer sent it back."""
+NAMED_BY = {TOPIC: "", f"%RETRY%{BACK_GROUP}": AGAIN, f"%DLQ%{BACK_GROUP}": DEAD}
 COMMIT, ROLLBACK = 8, 12
 RETRIES = tuple(f"%RETRY%{POP_GROUP}{joint}{TOPIC}" for joint in "_+")
 POP_TOPICS = (TOPIC, *RETRIES)
@@ -99,6 +103,8 @@ class Sent:
     due_ms: int = 0
     is_half: bool = False
     told: bool = False
+    recall_asked: bool = False
+    recalled: bool = False
     decided: int | None = None
     waits_since_ms: int | None = None
     copies: list[Copy] = field(default_factory=list)
@@ -128,6 +134,11 @@ class Promises:
         self._bounds: dict[int, Bounds] = {}  # by epoch: what its master had copied
         self._offsets: dict[int, list[Commit]] = {}
         self.locks = LockPromises(realm)
+        self.ordered = OrderedPromises(
+            realm,
+            lambda epoch, earlier, at_ms: self._was_told("ordered", epoch, earlier, at_ms),
+            lambda: self._spread(self._shifts),
+        )
         self.jumped_ms: int | None = None
         """When a clock did last; None: none ever did."""
         self._shifts = [0]
@@ -174,6 +185,7 @@ class Promises:
 
         process.service.mastership_begins = mastership_begins  # type: ignore[method-assign]
         self.locks.watch(member)
+        self.ordered.watch(member)
 
     def _written(
         self,
@@ -186,22 +198,22 @@ class Promises:
                 continue
             fields = group[0]
             body = bytes(fields.body).decode("utf-8", "replace")
-            if fields.topic in POP_TOPICS:
-                self._came(member, fields, result, body)
-            elif fields.topic == SCHEDULE_TOPIC and body in self.sent:
-                sent = self.sent[body]
-                if sent.waits_since_ms is None:
+            if fields.topic in NAMED_BY:
+                self._came(member, result, body + NAMED_BY[fields.topic], message_size(fields))
+            elif fields.topic in RETRIES and body in self.sent:
+                self._came_back(body)
+            elif fields.topic == SCHEDULE_TOPIC:
+                real = decode_properties(fields.properties).get("REAL_TOPIC", "")
+                sent = self.sent.get(body + NAMED_BY.get(real, ""))
+                if sent is not None and sent.waits_since_ms is None:
                     sent.waits_since_ms = self.world.now_ms
             elif "REVIVE" in fields.topic or b"REVIVE" in fields.properties:
                 self._pop_record(member, fields)
 
-    def _came(self, member: Member, fields: MessageFields, result: PutResult, key: str) -> None:
+    def _came(self, member: Member, result: PutResult, key: str, size: int) -> None:
         """A message under a topic that clients read."""
         sent = self.sent.get(key)
         if sent is None:
-            return
-        if fields.topic != TOPIC:
-            self._came_back(key)
             return
         now_ms = self.world.now_ms
         if sent.is_half and sent.decided != COMMIT:
@@ -217,7 +229,9 @@ class Promises:
             self.world.count("timer.delivered")
             if now_ms < sent.due_ms - self._spread(self._trusted):
                 self.broken(f"timed message {key} comes {sent.due_ms - now_ms} ms early")
-        end = result.physical_offset + message_size(fields)
+        if sent.recalled and self.jumped_ms is None:
+            self.broken(f"timed message {key} comes, and was recalled")
+        end = result.physical_offset + size
         copy = Copy(member.epoch, now_ms, result.physical_offset, end)
         self._judge_copies(member, key, sent, copy)
         sent.copies.append(copy)
@@ -252,7 +266,7 @@ class Promises:
         return (
             copy.end <= store.log_end
             and copy.start >= store.log_min
-            and key.encode() in store.read_log(copy.start, copy.end - copy.start)
+            and key.partition("@")[0].encode() in store.read_log(copy.start, copy.end - copy.start)
         )
 
     # -- sends -------------------------------------------------------------------------------------
@@ -270,7 +284,8 @@ class Promises:
     def told(self, key: str) -> None:
         """It is stored, its producer hears."""
         self.sent[key].told = True
-        self.world.count(f"told.{key.rstrip('0123456789x')}")
+        kind, _, again = key.partition("@")
+        self.world.count(f"told.{again or kind.rstrip('0123456789x')}")
 
     def was_told(self, key: str) -> bool:
         return self.sent[key].told
@@ -285,6 +300,18 @@ class Promises:
     def ended(self) -> None:
         """A producer was told that the members hold its decision."""
         self.world.count("transaction.ended")
+
+    def recalls(self, key: str) -> None:
+        """Its producer wants it back; it may come all the same."""
+        self.sent[key].recall_asked = True
+
+    def recalled(self, key: str) -> None:
+        """Its producer was told that it will not come."""
+        sent = self.sent[key]
+        sent.recalled = True
+        self.world.count("timer.recalled")
+        if sent.copies and self.jumped_ms is None:
+            self.broken(f"timed message {key} was recalled, and came before")
 
     # -- pops --------------------------------------------------------------------------------------
 
@@ -428,14 +455,20 @@ class Promises:
             for key, sent in self.sent.items()
             if sent.is_half and sent.told and sent.decided is None
         ]
-        left = [f"{key} was never acknowledged" for key in there if key not in self.acked_keys]
-        return lacks + open_halves + (left if "pops" in self.realm.shape.uses else [])
+        acked = {"pops": self.acked_keys, "ordered": self.ordered.acked_keys}
+        left = [
+            f"{key} was never acknowledged ({use})"
+            for use in acked.keys() & set(self.realm.shape.uses)
+            for key in there
+            if key not in acked[use] and "@" not in key
+        ]
+        return lacks + open_halves + left
 
     def _due(self) -> list[str]:
         return [
             key
             for key, sent in self.sent.items()
-            if sent.told and (not sent.is_half or sent.decided == COMMIT)
+            if sent.told and not sent.recall_asked and (not sent.is_half or sent.decided == COMMIT)
         ]
 
     @staticmethod
@@ -443,10 +476,11 @@ class Promises:
         store, found = leader.serving.store, {}
         for topic, queue_id in store.queue_ids():
             place, end = store.queue_bounds(topic, queue_id)
-            while topic == TOPIC and place < end:
+            while topic in NAMED_BY and place < end:
                 got = store.query(topic, queue_id, place, 32)
                 found.update(
-                    (bytes(one.fields.body).decode(), None) for one in decode_messages(got.body)
+                    (bytes(one.fields.body).decode() + NAMED_BY[topic], None)
+                    for one in decode_messages(got.body)
                 )
                 place = max(place + 1, got.next_offset)
         return found
