@@ -173,7 +173,7 @@ class ClientService:
         return ClientRequests(
             self.groups,
             self._clock,
-            self.ensure_groups,
+            self.made.greeted,
             self.tables.groups.notify_enabled,
             self.filters,
         )

@@ -8,7 +8,7 @@ so that a new master knows them (what it was not told itself it copied: `known_c
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 from brokers.clock import Clock
 from brokers.remoting import fastjson
@@ -17,6 +17,7 @@ from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.service.clients import heartbeat as client_heartbeat
 from brokers.service.clients.groups import ClientGroups
+from brokers.service.clients.heartbeat import ConsumerData
 from brokers.service.clients.wanted import FilterRefused, Filters
 from brokers.service.role.services import Served, Service
 
@@ -30,7 +31,7 @@ EXPIRE_PERIOD_MS = 10_000
 
 
 class ClientRequests(Service):
-    """`ensure_groups(names)` sees that consumer groups and their retry topics exist before a client
+    """`greeted(consumers)` sees that consumer groups and their retry topics exist before a client
     is answered.
     """
 
@@ -38,13 +39,13 @@ class ClientRequests(Service):
         self,
         groups: ClientGroups,
         clock: Clock,
-        ensure_groups: Callable[[Iterable[str]], None],
+        greeted: Callable[[Sequence[ConsumerData]], None],
         notify: Callable[[str], bool],
         filters: Filters | None = None,
     ) -> None:
         self._filters = filters or Filters()
         self._groups, self._clock = groups, clock
-        self._ensure_groups, self._notify_enabled = ensure_groups, notify
+        self._greeted, self._notify_enabled = greeted, notify
         self._connections: dict[int, Connection] = {}
         self._by_client: dict[str, int] = {}
         self._expire_at_ms = clock.now_ms() + EXPIRE_PERIOD_MS
@@ -101,7 +102,7 @@ class ClientRequests(Service):
             heartbeat = client_heartbeat.parse(fastjson.loads(request.body))
             self._connections[connection.id] = connection
             self._note_client(heartbeat.client_id, connection)
-            self._ensure_groups([consumer.group for consumer in heartbeat.consumers])
+            self._greeted(heartbeat.consumers)
             result = self._groups.on_heartbeat(
                 connection.id, heartbeat, request.language, request.version, self._clock.now_ms()
             )
