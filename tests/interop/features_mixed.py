@@ -191,7 +191,7 @@ def _copy_tables(brokers: JavaSet, master_id: int | None, since_ms: int) -> None
 
     def have_copied() -> bool:
         return all(
-            _read_until_ms(one) >= since_ms - ROUND_MS and _has(told, _places(one))
+            _read_until_ms(one) >= since_ms - ROUND_MS and has_places(told, _places(one))
             for one in slaves
         )
 
@@ -207,7 +207,8 @@ def _places(one: Replica) -> Mapping[str, Mapping[str, int]]:
     return fields["offsetTable"]
 
 
-def _has(told: Mapping[str, Mapping[str, int]], own: Mapping[str, Mapping[str, int]]) -> bool:
+def has_places(told: Mapping[str, Mapping[str, int]], own: Mapping[str, Mapping[str, int]]) -> bool:
+    """Whether a slave's table is one that its master had since it told this."""
     return all(
         own.get(name, {}).get(queue, -1) >= place
         for name, queues in told.items()
