@@ -21,7 +21,7 @@ from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Answer, Connection
 from brokers.remoting.fields import BadField, number
-from brokers.service.clients.queue_locks import Queue, QueueLocks
+from brokers.service.clients.queue_locks import LOCKS_MAX, Queue, QueueLocks
 from brokers.service.metadata.held_by_members import HELD, Ask, HeldByMembers
 from brokers.service.metadata.table_pieces import TEXT_BYTES_MAX, table_piece
 from brokers.service.role.role_view import RoleView
@@ -83,13 +83,15 @@ class LockRequests(Service):
         news = [queue for queue in held if (group, queue) in self._unheld]
         if not news:
             return _locked(request, held)
+        if len(self._unheld) > LOCKS_MAX:
+            self._unheld = {one for one in self._unheld if locks.holder(*one, now_ms)}
+        self._held.begun += 1
         return self._answered(request, group, held, news)
 
     async def _answered(
         self, request: RemotingCommand, group: str, held: list[Queue], news: list[Queue]
     ) -> RemotingCommand:
         """A queue that a member may not know of is not told to be held."""
-        self._held.begun += 1
         if await self._held.until_held(lambda ask, epoch: self._push(ask, group, news, epoch)):
             self._unheld.difference_update((group, queue) for queue in news)
         return _locked(request, [queue for queue in held if (group, queue) not in self._unheld])

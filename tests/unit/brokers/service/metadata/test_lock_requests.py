@@ -1,6 +1,7 @@
 """Locks of orderly consumers: given when the members know them, and kept by whoever leads next."""
 
 import asyncio
+import random
 from pathlib import Path
 
 import pytest
@@ -226,3 +227,40 @@ async def test_no_more_than_once_is_pushed_what_two_requests_ask_for_at_once(
         assert sorted(queue for one in found for queue in one) == [0, 1, 2]
         table = slave.service.locks.locks.table()
         assert table == master.service.locks.locks.table()
+
+
+PIECES = (
+    "{", "}", "[", "]", ",", ":", '"group"', '"locks"', '"number"', '"mqSet"', '"clientId"',
+    '"consumerGroup"', '"queueId"', '"g"', "null", "true", "1", "-1", "9" * 30, "1e400", '"T"',
+    '{"brokerName":"b","queueId":0,"topic":"T"}', '["b","T",0,"a"]', '["b","T",0]', "\xff", '"\\u',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("leads", [True, False])
+async def test_whatever_is_said_of_locks_is_answered_and_bounded(
+    tmp_path: Path, leads: bool
+) -> None:
+    chance = random.Random(leads)
+    whole = (
+        asking(LOCK, "a", 0, 1).body,
+        push(3, 1, ["b", "T", 0, "a"]).body,
+        b'{"number":1,"locks":{"g":{"a":[["b","T",0]]}}}',
+    )
+    async with Desk(tmp_path) as desk:
+        known(desk)
+        desk.lead(3) if leads else desk.follow("127.0.0.1:1", 3)
+        for _ in range(300):
+            body = "".join(chance.choices(PIECES, k=chance.randint(0, 12))).encode("latin-1")
+            if chance.random() < 0.7:
+                text = bytearray(chance.choice(whole))
+                text[chance.randrange(len(text))] = chance.randrange(256)
+                body = bytes(text)
+            facts = {"regentMasterEpoch": chance.choice(("3", "x", "")), "regentNumber": "1"}
+            for code in (LOCK, UNLOCK, 19019, 19020) if leads else (19019, 19020):
+                answer = await desk.ask(RemotingCommand.request(code, facts, body))
+                assert len(answer.remark or "") < 2_000
+            try:
+                desk.service.locks.adopt(body)
+            except ValueError:
+                continue
+        assert len(desk.service.locks.locks.table()) < 300
