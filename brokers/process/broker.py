@@ -194,7 +194,6 @@ class BrokerProcess:
             escape=make_escape(config, tables, self.client, self.name_servers, self.clock),
         )
         self.switch.wire(self.service, self.shared.topics, self.name_servers, self._dispatcher)
-        self.name_servers.tell_of_order(self.service.made.ordered)
         self.upkeep = Upkeep(
             self.store,
             tables,

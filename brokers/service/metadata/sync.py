@@ -75,7 +75,8 @@ class MetadataSync:
         self._client = client
         self._period_ms = period_ms
         self._adopt_topics, self._adopt_groups = adopt_topics, adopt_groups
-        self._ends, self._clients, self._locks = ends, clients, locks
+        self._ends, self._clients = ends, clients
+        self._locks = locks
         self._offset_copy = OffsetCopy()
         self._copying_offsets = asyncio.Lock()
 
