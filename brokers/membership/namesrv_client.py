@@ -96,6 +96,17 @@ def _readable_queues(route: object) -> dict[str, int]:
     return found
 
 
+def _ordered_topics(body: bytes) -> list[str]:
+    """Of an answer to 103; none where it is not understood."""
+    try:
+        fields = fastjson.loads(body, fastjson.TABLE_BYTES_MAX)
+    except ValueError as error:
+        _log.warning("what a name server says of ordered topics: %s", error)
+        return []
+    table = fields.get("table") if isinstance(fields, dict) else None
+    return [str(topic) for topic in table] if isinstance(table, dict) else []
+
+
 def _ext(entry: RouteEntry) -> dict[str, str]:
     return {
         "clusterName": entry.cluster_name,
@@ -131,6 +142,7 @@ class NameServers:
         self._entry = entry
         self._leaving = False
         self._on_master: Callable[[str, str], None] = lambda address, ha_address: None
+        self._on_ordered: Callable[[Iterable[str]], None] = lambda topics: None
         self._period_ms = period_ms
         self._sessions = {address: _Session(address) for address in addresses}
         self._client = RemotingClient(on_close=self._connection_closed)
@@ -140,6 +152,10 @@ class NameServers:
     def tell_of_masters(self, on_master: Callable[[str, str], None]) -> None:
         """`on_master(address, HA address)` hears of the master that a slave's answer names."""
         self._on_master = on_master
+
+    def tell_of_order(self, on_ordered: Callable[[Iterable[str]], None]) -> None:
+        """`on_ordered(topics)` hears which topics an answer says are read in order."""
+        self._on_ordered = on_ordered
 
     def start(self) -> None:
         self._tasks = [
@@ -353,6 +369,8 @@ class NameServers:
         master, ha_address = answer.ext.get("masterAddr"), answer.ext.get("haServerAddr")
         if master and ha_address:
             self._on_master(master, ha_address)
+        if answer.body:
+            self._on_ordered(_ordered_topics(answer.body))
         return True
 
     def _note_silent(self, address: str, why: str) -> None:

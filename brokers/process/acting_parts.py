@@ -101,6 +101,7 @@ def make_acting(
         tables.topics.has_queue,
         report,
     )
+    service.locks.is_shared = False
     reads = service.pulls.slave_reads
     reads.acts = lambda: roles.acting
     service.may_deliver = shell.may_deliver
@@ -116,7 +117,7 @@ def _quorum(
     config: BrokerConfig, clock: Clock, replica: LocalReplica, service: ClientService
 ) -> LockQuorum:
     return LockQuorum(
-        service.clients.locks,
+        service.locks.locks,
         f"{config.advertised}/{replica.boot.incarnation}",
         config.total_replicas,
         strict=config.lock_in_strict_mode,

@@ -97,6 +97,7 @@ class RoleSwitch:
         self._dispatcher = dispatcher
         self._changes = changes
         self._name_servers = name_servers
+        name_servers.tell_of_order(service.made.ordered)
 
     def acts_by(self, standing: Standing, before: Before) -> None:
         """A set whose slaves act: `before` puts handlers in front of the usual ones."""

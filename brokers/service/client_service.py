@@ -107,7 +107,7 @@ class ClientService:
         self._forwarder = forwarder
         self.changes = changes
         self._follower = QueueFollower(store, self._queues_grew, lambda: roles.serving)
-        self.groups = shared.client_groups
+        self.groups, self.locks = shared.client_groups, shared.locks
         self.filters = filters or Filters()
         self._repair = _nothing_to_repair if repairs is None else repairs.wanted
         self._shared = shared
@@ -173,9 +173,8 @@ class ClientService:
         return ClientRequests(
             self.groups,
             self._clock,
-            self.ensure_groups,
+            self.made.greeted,
             self.tables.groups.notify_enabled,
-            self._queue_exists,
             self.filters,
         )
 
@@ -196,7 +195,7 @@ class ClientService:
         )
 
     def _sends(self, terms: SendTerms) -> SendService:
-        locks, clock = self.clients.locks, self._clock
+        locks, clock = self.locks.locks, self._clock
         retries = RetryRules(
             self.tables.groups, lambda group: locks.holds_any(group, clock.now_ms())
         )
@@ -377,10 +376,6 @@ class ClientService:
         """Sends and changes of topics that were begun and are not answered yet."""
         waiting = self.sends.waiting + self.puts.waiting + self.transactions.waiting
         return waiting + self.changes.under_way
-
-    def _queue_exists(self, topic: str, queue_id: int) -> bool:
-        config = self.tables.topics.get(topic)
-        return config is not None and 0 <= queue_id < config.queues
 
     # -- what happens around -----------------------------------------------------------------------
 

@@ -1,7 +1,6 @@
-"""Serving clients as such: 34, 35, 38, 40, 41, 42, 46 (PROTOCOL 4.4, 4.8).
+"""Serving clients as such: 34, 35, 38, 40, 46 (PROTOCOL 4.4).
 
-Responsible for: recording clients and their subscriptions, telling groups that they changed, queue
-locks.
+Responsible for: recording clients and their subscriptions, telling groups that they changed.
 Refuses to know: messages, offsets, who is master: every replica records the clients that greet it,
 so that a new master knows them (what it was not told itself it copied: `known_clients`).
 """
@@ -9,7 +8,7 @@ so that a new master knows them (what it was not told itself it copied: `known_c
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 from brokers.clock import Clock
 from brokers.remoting import fastjson
@@ -18,11 +17,10 @@ from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.service.clients import heartbeat as client_heartbeat
 from brokers.service.clients.groups import ClientGroups
-from brokers.service.clients.queue_locks import Queue, QueueLocks
+from brokers.service.clients.heartbeat import ConsumerData
 from brokers.service.clients.wanted import FilterRefused, Filters
-from brokers.service.role.services import Served, Service, Where
+from brokers.service.role.services import Served, Service
 
-QUEUES_PER_LOCK_MAX = 10_000
 CLIENT_IDS = "client_ids"
 # Of clients that share a connection, as those of a proxy do; a reply to others does not find them.
 IDS_PER_CONNECTION_MAX = 1_000
@@ -33,7 +31,7 @@ EXPIRE_PERIOD_MS = 10_000
 
 
 class ClientRequests(Service):
-    """`ensure_groups(names)` sees that consumer groups and their retry topics exist before a client
+    """`greeted(consumers)` sees that consumer groups and their retry topics exist before a client
     is answered.
     """
 
@@ -41,29 +39,24 @@ class ClientRequests(Service):
         self,
         groups: ClientGroups,
         clock: Clock,
-        ensure_groups: Callable[[Iterable[str]], None],
+        greeted: Callable[[Sequence[ConsumerData]], None],
         notify: Callable[[str], bool],
-        queue_exists: Callable[[str, int], bool],
         filters: Filters | None = None,
     ) -> None:
         self._filters = filters or Filters()
-        self._queue_exists = queue_exists
         self._groups, self._clock = groups, clock
-        self._ensure_groups, self._notify_enabled = ensure_groups, notify
+        self._greeted, self._notify_enabled = greeted, notify
         self._connections: dict[int, Connection] = {}
         self._by_client: dict[str, int] = {}
-        self.locks = QueueLocks()
         self._expire_at_ms = clock.now_ms() + EXPIRE_PERIOD_MS
 
     def serves(self) -> dict[int, Served]:
-        """Every replica knows its own clients; locks of queues are the master's."""
+        """Every replica knows its own clients."""
         return {
             RequestCode.HEART_BEAT: Served(self._heartbeat),
             RequestCode.UNREGISTER_CLIENT: Served(self._unregister),
             RequestCode.GET_CONSUMER_LIST_BY_GROUP: Served(self._consumer_list),
             RequestCode.CHECK_CLIENT_CONFIG: Served(self._check_client_config),
-            RequestCode.LOCK_BATCH_MQ: Served(self.lock, Where.MASTER, repeatable=True),
-            RequestCode.UNLOCK_BATCH_MQ: Served(self.unlock, Where.MASTER, repeatable=True),
         }
 
     def connection_closed(self, connection: Connection) -> None:
@@ -109,7 +102,7 @@ class ClientRequests(Service):
             heartbeat = client_heartbeat.parse(fastjson.loads(request.body))
             self._connections[connection.id] = connection
             self._note_client(heartbeat.client_id, connection)
-            self._ensure_groups([consumer.group for consumer in heartbeat.consumers])
+            self._greeted(heartbeat.consumers)
             result = self._groups.on_heartbeat(
                 connection.id, heartbeat, request.language, request.version, self._clock.now_ms()
             )
@@ -175,56 +168,9 @@ class ClientRequests(Service):
                         )
                     )
 
-    # -- queue locks: the master's alone -----------------------------------------------------------
-
-    def lock(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """41."""
-        try:
-            group, client_id, queues = _lock_body(request.body)
-        except ValueError as error:
-            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
-        known = [queue for queue in queues if self._queue_exists(queue[1], queue[2])]
-        held = self.locks.lock(group, client_id, known, self._clock.now_ms(), connection.id)
-        rows = [
-            {"brokerName": broker, "topic": topic, "queueId": queue_id}
-            for broker, topic, queue_id in held
-        ]
-        return request.reply(body=fastjson.dumps({"lockOKMQSet": rows}))
-
-    def unlock(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """42."""
-        try:
-            group, client_id, queues = _lock_body(request.body)
-        except ValueError as error:
-            return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
-        self.locks.unlock(group, client_id, queues)
-        return request.reply()
-
 
 def known_ids(connection: Connection) -> Set[str]:
     """The client ids that greeted over this connection."""
     known = connection.attributes.get(CLIENT_IDS, frozenset())
     assert isinstance(known, Set)
     return known
-
-
-def _lock_body(body: bytes) -> tuple[str, str, list[Queue]]:
-    """Group, client id and queues of 41 and 42; `ValueError` when it is no such body."""
-    fields = fastjson.loads(body)
-    if not isinstance(fields, Mapping):
-        raise ValueError("the body is no object")
-    group, client_id, rows = (
-        fields.get("consumerGroup"),
-        fields.get("clientId"),
-        fields.get("mqSet"),
-    )
-    if not isinstance(group, str) or not isinstance(client_id, str) or not isinstance(rows, list):
-        raise ValueError("the body needs consumerGroup, clientId and mqSet")
-    if len(rows) > QUEUES_PER_LOCK_MAX:
-        raise ValueError(f"more than {QUEUES_PER_LOCK_MAX} queues in one request")
-    queues = []
-    for row in rows:
-        if not isinstance(row, Mapping) or type(row.get("queueId")) is not int:
-            raise ValueError("a queue without a number")
-        queues.append((str(row.get("brokerName")), str(row.get("topic")), row["queueId"]))
-    return group, client_id, queues

@@ -11,10 +11,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from brokers.clock import Clock
 from brokers.remoting.client import RemotingClient
 from brokers.service.clients.groups import ClientGroups
+from brokers.service.clients.queue_locks import QueueLocks
 from brokers.service.metadata.client_copy import ClientCopy
 from brokers.service.metadata.group_changes import GroupChanges
 from brokers.service.metadata.held_by_members import HeldByMembers
 from brokers.service.metadata.joiner_tables import JoinerTables
+from brokers.service.metadata.lock_requests import LockRequests
 from brokers.service.metadata.queue_end_copy import QueueEndCopy
 from brokers.service.metadata.sync import MetadataSync
 from brokers.service.metadata.topic_changes import TopicChanges
@@ -27,7 +29,7 @@ from brokers.store.store import MessageStore
 class SharedTables:
     """`held`: what members are told; `topics`, `groups`: changes; `sync`: a slave's copying;
     `ends`: where queues go on that the log does not know; `clients`: who greeted the master;
-    `joiners`: who may join the set.
+    `locks`: who holds which queue; `joiners`: who may join the set.
     `report(kind, fields)`: a broker event. For `members` see HeldByMembers, for `register`
     TopicChanges, for `addresses` JoinerTables.
     """
@@ -54,6 +56,7 @@ class SharedTables:
         self.ends = QueueEndCopy(store, roles, report)
         self.client_groups = ClientGroups()
         self.clients = ClientCopy(self.client_groups, roles, clock)
+        self.locks = LockRequests(QueueLocks(), roles, self.held, clock, files.topics.has_queue)
         self.sync = MetadataSync(
             files,
             roles,
@@ -63,13 +66,14 @@ class SharedTables:
             self.groups.adopt,
             self.ends,
             self.clients,
+            self.locks,
         )
         self.joiners = JoinerTables(roles, self.held, client, clock, addresses)
 
     @property
     def services(self) -> tuple[Service, ...]:
         """Those of these parts that answer requests."""
-        return self.ends, self.clients
+        return self.ends, self.clients, self.locks
 
     async def copy_whole(self, master: str, epoch: int) -> str | None:
         """A slave copies all tables of its master now; None when it has them, what its master

@@ -1,9 +1,9 @@
 """A slave copies its master's tables: topics, offsets, groups, what is kept for Java
 (PROTOCOL 2.11).
 
-Responsible for: asking 21, 43, 201, 19015, 19016, 45, 402, 61 and 60 every few seconds and at once
-after a change of master; a master of our own kind much more often for offsets, for who greeted it
-and for how far it has delivered delayed messages, and only what changed.
+Responsible for: asking 21, 43, 201, 19015, 19016, 19019, 45, 402, 61 and 60 every few seconds and
+at once after a change of master; a master of our own kind much more often for offsets, for who
+greeted it, for locks and for how far it has delivered delayed messages, and only what changed.
 Refuses to know: what the tables are for.
 """
 
@@ -20,6 +20,7 @@ from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.fields import FOLLOWS_EPOCH
 from brokers.service.metadata.client_copy import ClientCopy
+from brokers.service.metadata.lock_requests import LockRequests
 from brokers.service.metadata.offset_copy import OffsetCopy
 from brokers.service.metadata.queue_end_copy import QueueEndCopy
 from brokers.service.metadata.table_pieces import TEXT_BYTES_MAX, PiecesCopied
@@ -67,6 +68,7 @@ class MetadataSync:
         adopt_groups: Callable[[SubscriptionGroups, int], None],
         ends: QueueEndCopy,
         clients: ClientCopy,
+        locks: LockRequests,
     ) -> None:
         self._tables = tables
         self._roles = roles
@@ -74,6 +76,7 @@ class MetadataSync:
         self._period_ms = period_ms
         self._adopt_topics, self._adopt_groups = adopt_topics, adopt_groups
         self._ends, self._clients = ends, clients
+        self._locks = locks
         self._offset_copy = OffsetCopy()
         self._copying_offsets = asyncio.Lock()
 
@@ -113,7 +116,7 @@ class MetadataSync:
         """
         refused = [
             await self._copied(code, master, epoch)
-            for code in (*_OWN, RequestCode.REGENT_CLIENTS, *self._tables.kept.codes)
+            for code in (*_OWN, *_OF_CLIENTS, *self._tables.kept.codes)
         ]
         return next(filter(None, refused), None)
 
@@ -135,11 +138,13 @@ class MetadataSync:
                 )
             elif code == RequestCode.REGENT_CLIENTS:
                 self._clients.adopt(await self._text(code, self._clients.text, master, epoch))
+            elif code == RequestCode.REGENT_LOCKS:
+                self._locks.adopt(await self._text(code, self._locks.copied, master, epoch))
             else:
                 self._tables.kept.adopt(code, (await self._asked(code, {}, master, epoch)).body)
         except NotCopied as refusal:
-            # What is kept for Java an older master may not have, nor who greeted it; where queues
-            # go on a Java master does not tell.
+            # What is kept for Java an older master may not have, nor who greeted it or holds what;
+            # where queues go on a Java master does not tell.
             spared = refusal.unknown if code == RequestCode.REGENT_QUEUE_ENDS else code not in _OWN
             return None if spared and self._still_follows(epoch) else f"table {code}: {refusal}"
         except (RemotingError, ValueError, OSError) as error:
@@ -217,13 +222,14 @@ _OWN = (
     RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
     RequestCode.REGENT_QUEUE_ENDS,
 )
+_OF_CLIENTS = RequestCode.REGENT_CLIENTS, RequestCode.REGENT_LOCKS
 # What moves all the time, and what a new master repeats that lacks it.
 _OFTEN = (
     RequestCode.GET_ALL_CONSUMER_OFFSET,
     RequestCode.GET_ALL_DELAY_OFFSET,
     RequestCode.GET_TIMER_CHECK_POINT,
     RequestCode.REGENT_ORDERED_POPS,
-    RequestCode.REGENT_CLIENTS,
+    *_OF_CLIENTS,
 )
 _PAGE: Mapping[int, Mapping[str, str]] = {
     RequestCode.GET_ALL_TOPIC_CONFIG: {"topicSeq": "0", "maxTopicNum": "2147483647"},

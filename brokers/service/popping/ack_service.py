@@ -127,7 +127,7 @@ class AckService(Service):
         if place is not None and offset < place:
             return ResponseCode.SUCCESS
         key = topic, group, queue_id
-        what, goes_on = terms.ordered.ack(key, offset, pop_ms)
+        what, goes_on = terms.ordered.ack(key, offset, pop_ms, place)
         if what is Acked.UNKNOWN:
             return ResponseCode.MESSAGE_ILLEGAL
         if what is Acked.MOVED:

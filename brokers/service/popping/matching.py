@@ -5,7 +5,9 @@ Responsible for: bringing check points and acknowledgements together, what comes
 that a successor may go on from. Refuses to know: the store, clocks, how a message comes back.
 
 A check point is known by its place in the revive queue. A second one of the same pop, which a new
-master's timer may deliver, adds nothing.
+master's timer may deliver, adds nothing. One of the same name with other messages adds those: where
+a group's place went back, a pop and a change of the invisible time, or pops of two masters, can
+fall into one millisecond, and names are made of that.
 
 Two places: `next_offset` is behind every record that was read; `safe` names the last check point in
 front of which, itself included, everything is decided for good.
@@ -16,7 +18,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from brokers.service.popping.records import Ack, CheckPoint, Key
 
@@ -33,7 +35,9 @@ FULL_WAIT_MS = 60_000
 
 @dataclass(slots=True, eq=False)
 class OpenPoint:
-    """A check point in work. `left`: offsets that nobody has acknowledged."""
+    """A check point in work, without messages that another one of its name has. `left`: offsets
+    that nobody has acknowledged.
+    """
 
     point: CheckPoint
     revive_offset: int
@@ -52,7 +56,7 @@ class OpenPoints:
         self.until_ms = 0
         """Everything that was to come before this time has been read."""
         self._processed = processed
-        self._by_key: dict[Key, OpenPoint] = {}
+        self._by_key: dict[Key, tuple[OpenPoint, ...]] = {}
         # of check points that are not open: what was acknowledged, or came back
         self._over: dict[Key, set[int]] = {}
         self._due: list[tuple[int, int, OpenPoint]] = []
@@ -62,13 +66,15 @@ class OpenPoints:
     def open(self) -> int:
         return len(self._by_key)
 
-    def names(self) -> dict[Key, set[int]]:
-        """The check points that were read and are not done for good: how often one of that key was
-        noted anew.
+    def names(self) -> dict[Key, set[tuple[int, int]]]:
+        """The check points that were read and are not done for good: how often they were noted
+        anew, with each of their messages.
         """
-        found: dict[Key, set[int]] = {}
+        found: dict[Key, set[tuple[int, int]]] = {}
         for one in self._in_order:
-            found.setdefault(one.point.key, set()).add(one.point.re_puts)
+            point = one.point
+            messages = ((point.re_puts, offset) for offset in point.offsets)
+            found.setdefault(point.key, set()).update(messages)
         return found
 
     @property
@@ -84,27 +90,32 @@ class OpenPoints:
             for number, offset in enumerate(point.offsets)
             if not point.done >> number & 1 and offset not in over
         }
+        others = self._by_key.get(point.key, ())
+        for other in others:
+            left = {offset: None for offset in left if offset not in other.point.offsets}
+            point = replace(point, offsets=tuple(left), done=0)
         known = OpenPoint(point, revive_offset, left)
         self._in_order.append(known)
-        if not left or point.key in self._by_key:
-            known.is_open = False
-        else:
-            self._by_key[point.key] = known
+        if left:
+            self._by_key[point.key] = *others, known
             heapq.heappush(self._due, (point.visible_ms, revive_offset, known))
+        else:
+            known.is_open = False
         return known
 
     def ack(self, ack: Ack) -> bool:
         """An acknowledgement was read; False: of nothing that is open, but perhaps of what comes:
         RocketMQ's timer delivers what is late in any order.
         """
-        known = self._by_key.get(ack.key)
-        if known is None:
+        found = self._by_key.get(ack.key)
+        if found is None:
             self._note_over(ack.key, ack.offsets)
             return False
-        for offset in ack.offsets:
-            known.left.pop(offset, None)
-        if not known.left:
-            self.settle(known, 0)
+        for known in found:
+            for offset in ack.offsets:
+                known.left.pop(offset, None)
+            if not known.left:
+                self.settle(known, 0)
         return True
 
     def _note_over(self, key: Key, offsets: Iterable[int]) -> None:
@@ -154,7 +165,12 @@ class OpenPoints:
         if over:
             self._note_over(known.point.key, over)
         known.left = {}
-        del self._by_key[known.point.key]
+        key = known.point.key
+        others = tuple(one for one in self._by_key[key] if one is not known)
+        if others:
+            self._by_key[key] = others
+        else:
+            del self._by_key[key]
 
     def safe(self, durable_offset: int) -> int:
         """Offset of the last check point up to which everything is done for good; −1: none."""

@@ -30,7 +30,7 @@ class Acked(Enum):
     """What came of an acknowledgement."""
 
     MOVED = "the group goes on at another place"
-    NOTHING = "it is of an earlier attempt, or was done before"
+    NOTHING = "it is of an earlier attempt, was done before, or comes again"
     UNKNOWN = "no message of this pop has that offset"
 
 
@@ -106,11 +106,15 @@ class OrderedPops:
         self._put(key, Batch(pop_ms, invisible_ms, offsets, attempt, pop_ms, counts=counts))
         return counts
 
-    def ack(self, key: QueueKey, offset: int, pop_ms: int) -> tuple[Acked, int]:
-        """One message of a pop is done; and where the group goes on."""
+    def ack(self, key: QueueKey, offset: int, pop_ms: int, place: int | None) -> tuple[Acked, int]:
+        """One message of a pop is done; and where the group goes on. `place`: where it would go on
+        now. Of a pop that is not known here, as of a former master just before its end, only the
+        next message moves it: one in front may be left, and would be passed over for good.
+        """
         batch = self._batches.get(key)
         if batch is None:
-            return Acked.MOVED, offset + 1
+            is_next = place is None or offset == place
+            return (Acked.MOVED, offset + 1) if is_next else (Acked.NOTHING, 0)
         if batch.pop_ms != pop_ms:
             return Acked.NOTHING, 0
         if offset not in batch.offsets:

@@ -109,7 +109,7 @@ class ReviveService(Service):
         self._terms = terms
         self._ways = ways
         self._outlet: Outlet = terms.puts
-        self._here: dict[int, dict[Key, set[int]]] = {}
+        self._here: dict[int, dict[Key, set[tuple[int, int]]]] = {}
         self._repair = repair
         self._soon = soon
         self._made = made
@@ -179,7 +179,8 @@ class ReviveService(Service):
         try:
             if tag == CHECK_POINT_TAG:
                 point = read_check_point(body, own)
-                return point.re_puts in here.get(point.key, ())
+                known = here.get(point.key, set())
+                return all((point.re_puts, offset) in known for offset in point.offsets)
             if tag in (ACK_TAG, BATCH_ACK_TAG):
                 ack = read_ack(body, own, batch=tag == BATCH_ACK_TAG)
                 return queue.points.ack(ack) or ack.key in here
@@ -187,7 +188,7 @@ class ReviveService(Service):
             pass
         return False
 
-    def _names_here(self, queue: ReviveQueue) -> dict[Key, set[int]]:
+    def _names_here(self, queue: ReviveQueue) -> dict[Key, set[tuple[int, int]]]:
         """Of the check points of this queue, which does not grow while its slave acts. NotPut."""
         here = self._here.get(queue.queue_id)
         if here is None:

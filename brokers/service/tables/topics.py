@@ -37,7 +37,7 @@ QUEUES_PER_TOPIC_MAX = 65_535
 # frame too.
 TOPIC_ATTRIBUTES_MAX, ALL_ATTRIBUTES_MAX = 1_024, 1_048_576
 FILTER_TYPE_CHARACTERS_MAX = 255
-SYS_FLAG_UNIT = 1
+SYS_FLAG_UNIT, SYS_FLAG_UNIT_READ = 1, 2
 
 # What a topic's attributes may be (4.10). Batch queues and compaction are served by RocketMQ and
 # not by this broker.

@@ -7,11 +7,10 @@ reads as well. So texts are compared as values, and as they are where both diale
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from pathlib import Path
 
 import pytest
 
-from brokers.clock import Clock
 from brokers.ha.epochs import OFFSET_MAX, EpochHistory
 from brokers.membership.controller_messages import (
     Introduction,
@@ -22,11 +21,11 @@ from brokers.remoting import fastjson
 from brokers.remoting.command import RemotingCommand
 from brokers.replica.ha_status import HaStatus, SlaveSeen
 from brokers.service.admin import ha_runtime_info
-from brokers.service.clients.groups import ClientGroups
-from brokers.service.clients.requests import ClientRequests
 from brokers.service.tables.offsets import ConsumerOffsets
+from brokers.service.tables.topics import TopicConfig
 from processors.nameserver.registration import decode_registration
 from processors.nameserver.routes import RouteTable
+from tests.support.client_service import Desk
 
 TOPIC = (
     '"T":{"attributes":{},"order":false,"perm":6,"readQueueNums":4,"topicFilterType":"SINGLE_TAG",'
@@ -132,18 +131,11 @@ def test_route_and_registration() -> None:
     assert fastjson.loads(fastjson.dumps(table.route("T"))) == value("route")
 
 
-def test_lock_request_and_its_answer() -> None:
-    desk = ClientRequests(
-        ClientGroups(),
-        Clock(),
-        lambda groups: None,
-        lambda group: True,
-        lambda topic, queue_id: True,
-    )
-    answer = desk.lock(
-        SimpleNamespace(id=1), RemotingCommand.request(41, body=VECTORS["lock request"].encode())
-    )  # type: ignore[arg-type]
-    assert answer.body.decode() == VECTORS["lock response"]
+async def test_lock_request_and_its_answer(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.lead().tables.topics.put([TopicConfig("T", 8, 8)], 0)
+        answer = await desk.ask(RemotingCommand.request(41, body=VECTORS["lock request"].encode()))
+        assert answer.body.decode() == VECTORS["lock response"]
 
 
 def test_sync_state_set_as_question_and_as_answer() -> None:

@@ -1,4 +1,5 @@
-"""Applications: what they send, pop, end and lock, and what they believe of the answers.
+"""Applications that send: messages with a level, with a time, in two steps, and ones that come back
+once more; what they believe of the answers.
 
 Responsible for: requests as stock clients make them, telling the promises what was answered.
 Refuses to know: who leads, by any other way than trying; what must hold.
@@ -6,7 +7,7 @@ Refuses to know: who leads, by any other way than trying; what must hold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
 from brokers.remoting import fastjson
@@ -14,17 +15,8 @@ from brokers.remoting.calls import RemotingError
 from brokers.remoting.codes import RequestCode
 from brokers.remoting.command import RemotingCommand
 from brokers.store.log.records import parse_offset_message_id
-from infra.features.pop_requests import Gotten, ack_request, gotten, pop_request
 from tests.simulation.services.calls import Calls
-from tests.simulation.services.promises import (
-    COMMIT,
-    GROUP,
-    POP_GROUP,
-    ROLLBACK,
-    TOPIC,
-    TOPICS_OF_KINDS,
-    Popped,
-)
+from tests.simulation.services.promises import AGAIN, BACK_GROUP, COMMIT, DEAD, ROLLBACK, TOPIC
 from tests.simulation.virtual_loop import VirtualLoop
 from tests.support.brokers import send_request
 
@@ -39,12 +31,15 @@ STORED = (0, 10, 11, 12)  # only 0 is a promise
 
 
 class Client:
-    """A process that does one thing after the other. `stopped`: nothing new is begun."""
+    """A process that does one thing after the other. `stopped`: nothing new is begun; `settles`:
+    what is left is brought to its end.
+    """
 
     def __init__(self, realm: Realm, number: int) -> None:
         self.realm, self.world, self.promises = realm, realm.world, realm.promises
         self.name = f"c{number}"
-        self.life, self.up, self.paused, self.stopped = 1, True, False, False
+        self.life, self.up, self.paused = 1, True, False
+        self.stopped = self.settles = False
         self.loop = VirtualLoop(realm.world, self)
         self._calls = Calls(realm, self, self.loop, self.asked)
         self._target = number % len(realm.members)
@@ -210,129 +205,52 @@ class TransactionProducer(Producer):
             self.promises.ended()
 
 
-class Popper(Client):
-    """Pops, and does this or that with what it gets; all is acknowledged once it shall end."""
+class TimerProducer(Producer):
+    """Recalls some of its messages before their time."""
 
     def __init__(self, realm: Realm, number: int) -> None:
-        super().__init__(realm, number)
-        self.settles = False
-        self.go(self._run())
+        super().__init__(realm, number, "timer")
 
-    async def _run(self) -> None:
-        while True:
-            await self.pause(30, 250)
-            invisible_ms = self.world.between(1_200, 2_800)
-            request = pop_request(
-                TOPIC,
-                POP_GROUP,
-                invisibleTime=invisible_ms,
-                maxMsgNums=self.world.chance.choice((1, 4, 32)),
-                bornTime=self.world.wall_ms,
-            )
-            answer = await self.ask(request)
-            if answer is None or answer.code != 0:
-                continue
-            for one in gotten(answer):
-                self.go(self._use(one, invisible_ms))
+    def stored(self, key: str, answer: RemotingCommand) -> None:
+        handle = answer.ext.get("recallHandle")
+        if handle and self.world.one_in(3):
+            self.go(self._recall(key, handle))
 
-    async def _use(self, one: Gotten, invisible_ms: int) -> None:
-        popped = Popped(one, self.world.now_ms)
-        self.promises.popped(popped)
-        what = "ack" if self.settles else self.world.chance.choice(("ack", "ack", "change", "drop"))
-        if what == "drop":
-            self.world.count("pop.left")
-            return
-        await self.pause(0, int(invisible_ms * (0.1 if self.settles else 0.7)))
-        if what == "change":
-            await self._change(one)
-            return
-        self.promises.acks(popped)
-        answer = await self.ask(_named(ack_request(one.handle, TOPIC, POP_GROUP), one))
+    async def _recall(self, key: str, handle: str) -> None:
+        await self.pause(0, 2_000)
+        self.promises.recalls(key)
+        ext = {"topic": TOPIC, "recallHandle": handle}
+        answer = await self.ask(RemotingCommand.request(RequestCode.RECALL_MESSAGE, ext))
         if answer is not None and answer.code == 0:
-            self.promises.acked(popped)
+            self.promises.recalled(key)
 
-    async def _change(self, one: Gotten) -> None:
-        code = RequestCode.CHANGE_MESSAGE_INVISIBLETIME
-        more = self.world.between(500, 2_000)
-        ask = ack_request(one.handle, TOPIC, POP_GROUP, code, invisibleTime=more)
-        answer = await self.ask(_named(ask, one))
+
+class Returner(Producer):
+    """A consumer of its own messages that fails with most: it sends them back, for later or as dead
+    letters.
+    """
+
+    def __init__(self, realm: Realm, number: int) -> None:
+        super().__init__(realm, number, "back")
+
+    def stored(self, key: str, answer: RemotingCommand) -> None:
+        level = self.world.chance.choice((1, 1, 2, -1, None))
+        if level is not None:
+            _, place = parse_offset_message_id(answer.ext["msgId"])
+            self.go(self._send_back(key, place, level, answer.ext["msgId"]))
+
+    async def _send_back(self, key: str, place: int, level: int, message_id: str) -> None:
+        await self.pause(0, 500)
+        name = key + (DEAD if level < 0 else AGAIN)
+        self.promises.waits(name, level=max(0, level))
+        fields = {
+            "offset": str(place),
+            "group": BACK_GROUP,
+            "delayLevel": str(level),
+            "originMsgId": message_id,
+            "originTopic": TOPIC,
+        }
+        code = RequestCode.CONSUMER_SEND_MSG_BACK
+        answer = await self.ask(RemotingCommand.request(code, fields))
         if answer is not None and answer.code == 0:
-            self.world.count("pop.changed")
-            self.promises.changed(one)
-
-
-def _named(request: RemotingCommand, one: Gotten) -> RemotingCommand:
-    """About the topic in which the message lies."""
-    request.ext["topic"] = TOPICS_OF_KINDS[one.handle.kind]
-    return request
-
-
-class Reader(Client):
-    """Commits how far its group is in each queue, and asks for it."""
-
-    def __init__(self, realm: Realm, number: int) -> None:
-        super().__init__(realm, number)
-        self.go(self._run())
-
-    async def _run(self) -> None:
-        while not self.stopped:
-            await self.pause(50, 500)
-            queue = self.world.between(0, QUEUES - 1)
-            place = {"consumerGroup": GROUP, "topic": TOPIC, "queueId": str(queue)}
-            asked_ms = self.world.now_ms
-            answer = await self.ask(RemotingCommand.request(14, place))
-            known = 0
-            if answer is not None and answer.code == 0:
-                known = int(answer.ext["offset"])
-                self.promises.offset_read(queue, known, asked_ms)
-            answer = await self.ask(RemotingCommand.request(30, place))
-            if answer is None or answer.code != 0 or int(answer.ext["offset"]) <= known:
-                continue
-            offset = self.world.between(known + 1, int(answer.ext["offset"]))
-            commit = self.promises.offset_said(queue, offset)
-            answer = await self.ask(
-                RemotingCommand.request(15, {**place, "commitOffset": str(offset)})
-            )
-            if answer is not None and answer.code == 0:
-                self.promises.offset_told(commit)
-
-
-class Locker(Client):
-    """An orderly consumer: takes queues, keeps them for a while, gives them back."""
-
-    def __init__(self, realm: Realm, number: int) -> None:
-        super().__init__(realm, number)
-        self.go(self._run())
-
-    async def _run(self) -> None:
-        while not self.stopped:
-            await self.pause(200, 1_500)
-            queues = [
-                {"brokerName": "b", "topic": TOPIC, "queueId": queue}
-                for queue in range(QUEUES)
-                if self.world.one_in(2)
-            ]
-            body = fastjson.dumps(
-                {"consumerGroup": "orderly", "clientId": self.name, "mqSet": queues}
-            )
-            if self.world.one_in(4):
-                await self.ask(RemotingCommand.request(RequestCode.UNLOCK_BATCH_MQ, body=body))
-            else:
-                await self.ask(RemotingCommand.request(RequestCode.LOCK_BATCH_MQ, body=body))
-
-
-def clients_of(realm: Realm) -> list[Client]:
-    """Those that the shape asks for."""
-    makers: dict[str, list[Callable[[int], Client]]] = {
-        "delays": [lambda number: Producer(realm, number, "delay")],
-        "timers": [lambda number: Producer(realm, number, "timer")],
-        "transactions": [lambda number: TransactionProducer(realm, number)],
-        "pops": [
-            lambda number: Producer(realm, number, "plain"),
-            lambda number: Popper(realm, number),
-        ],
-        "offsets": [lambda number: Reader(realm, number)],
-        "locks": [lambda number: Locker(realm, number), lambda number: Locker(realm, number)],
-    }
-    made = [make for use in realm.shape.uses for make in makers[use]]
-    return [make(number + 1) for number, make in enumerate(made)]
+            self.promises.told(name)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Services tell their places every 50 ms; what a slot holds may be delivered slice by slice.
 TOLD_WITHIN_MS, SLOT_TOLD_WITHIN_MS = 200, 2_500
+# What is out in order, every 250 ms.
+ORDERED_TOLD_WITHIN_MS = 500
 
 
 class DurableHistory:
@@ -41,20 +43,22 @@ class DurableHistory:
 @dataclass(slots=True)
 class Bounds:
     """Each: the epoch of the master that told, and up to what. `offsets`: the time in ms up to
-    which all commits are in the table; `delays`, `timers`: the end in the log of the copies that it
-    told to be done.
+    which all commits are in the table, `ordered`: of what is out in order; `delays`, `timers`: the
+    end in the log of the copies that it told to be done.
     """
 
     offsets: tuple[int, int] = (0, 0)
+    ordered: tuple[int, int] = (0, 0)
     delays: tuple[int, int] = (0, 0)
     timers: tuple[int, int] = (0, 0)
 
 
 class Copied:
-    """Of one life of a member."""
+    """Of one life of a member. `has_locks`: a master's, or its own."""
 
     def __init__(self, member: Member) -> None:
         self._member, self._bounds = member, Bounds()
+        self.has_locks = False
         sync, kept = member.serving.shared.sync, member.serving.tables.kept
         copy, adopt = sync._copied, kept.adopt
         self._adopted: set[int] = set()
@@ -79,8 +83,12 @@ class Copied:
         durable = self._member.realm.node_at(master).durable
         if code == RequestCode.GET_ALL_CONSUMER_OFFSET:
             self._bounds.offsets = epoch, begun_ms
+        elif code == RequestCode.REGENT_LOCKS:
+            self.has_locks = True
         elif code not in self._adopted:  # what a master does not have it need not give
             return
+        elif code == RequestCode.REGENT_ORDERED_POPS:
+            self._bounds.ordered = epoch, begun_ms - ORDERED_TOLD_WITHIN_MS
         elif code == RequestCode.GET_ALL_DELAY_OFFSET:
             self._bounds.delays = epoch, durable.at(begun_ms - TOLD_WITHIN_MS)
         elif code == RequestCode.GET_TIMER_CHECK_POINT:

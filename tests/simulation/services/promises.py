@@ -1,7 +1,7 @@
-"""What clients were told of delayed, timed, transactional and popped messages, of offsets and of
-locks, and whether it holds.
+"""What clients were told of delayed, timed, transactional and popped messages and of offsets, and
+whether it holds.
 
-Responsible for: the promises of PROTOCOL 4.7, 4.8, 4.9, 4.14 and 4.18, checked at every write of a
+Responsible for: the promises of PROTOCOL 4.7, 4.9, 4.14 and 4.18, checked at every write of a
 master and in the end. Refuses to know: how brokers keep them.
 
 A place that a service told to others binds its successors: what lies in front of it is not done
@@ -11,6 +11,7 @@ that the promoted member had begun to take.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -21,14 +22,19 @@ from brokers.store.log.delay_levels import levels_in_force
 from brokers.store.log.properties import SCHEDULE_TOPIC, decode_properties
 from brokers.store.log.records import MessageFields, RecordError, decode_messages, message_size
 from infra.features.pop_requests import Gotten
+from tests.simulation.services.lock_promises import LockPromises
 from tests.simulation.services.observed import Bounds, Copied
+from tests.simulation.services.ordered_promises import OrderedPromises
 from tests.simulation.world import InvariantBroken
 
 if TYPE_CHECKING:
     from tests.simulation.services.member import Member
     from tests.simulation.services.realm import Realm
 
-TOPIC, GROUP, POP_GROUP = "T", "g", "pop"
+TOPIC, GROUP, POP_GROUP, BACK_GROUP = "T", "g", "pop", "back"
+AGAIN, DEAD = "@again", "@dead"
+"""What is added to a message's key to name what became of it when its consumer sent it back."""
+NAMED_BY = {TOPIC: "", f"%RETRY%{BACK_GROUP}": AGAIN, f"%DLQ%{BACK_GROUP}": DEAD}
 COMMIT, ROLLBACK = 8, 12
 RETRIES = tuple(f"%RETRY%{POP_GROUP}{joint}{TOPIC}" for joint in "_+")
 POP_TOPICS = (TOPIC, *RETRIES)
@@ -74,6 +80,10 @@ class Point:
     done: set[int] = field(default_factory=set)
     given_ms: dict[int, int] = field(default_factory=dict)
 
+    def says_the_same(self, other: Point) -> bool:
+        """Of one name: it is this one."""
+        return (self.invisible_ms, self.offsets) == (other.invisible_ms, other.offsets)
+
 
 @dataclass(frozen=True, slots=True)
 class Copy:
@@ -93,6 +103,8 @@ class Sent:
     due_ms: int = 0
     is_half: bool = False
     told: bool = False
+    recall_asked: bool = False
+    recalled: bool = False
     decided: int | None = None
     waits_since_ms: int | None = None
     copies: list[Copy] = field(default_factory=list)
@@ -116,12 +128,17 @@ class Promises:
         self.realm, self.world = realm, realm.world
         self.sent: dict[str, Sent] = {}
         self.acked_keys: set[str] = set()
-        self._points: dict[PointKey, Point] = {}
+        self._points: dict[PointKey, list[Point]] = {}
         self._of_key: dict[str, list[tuple[Point, int]]] = {}
         self._promoted_ms = 0
         self._bounds: dict[int, Bounds] = {}  # by epoch: what its master had copied
         self._offsets: dict[int, list[Commit]] = {}
-        self._locks: dict[tuple[int, int, int, str], tuple[str, int]] = {}
+        self.locks = LockPromises(realm)
+        self.ordered = OrderedPromises(
+            realm,
+            lambda epoch, earlier, at_ms: self._was_told("ordered", epoch, earlier, at_ms),
+            lambda: self._spread(self._shifts),
+        )
         self.jumped_ms: int | None = None
         """When a clock did last; None: none ever did."""
         self._shifts = [0]
@@ -162,11 +179,13 @@ class Promises:
         def mastership_begins(epoch: int) -> None:
             self._promoted_ms = self.world.now_ms
             self._bounds[epoch] = copied.frozen()
+            self.locks.promoted(member, copied)
             begin(epoch)
             self.world.count("promoted")
 
         process.service.mastership_begins = mastership_begins  # type: ignore[method-assign]
-        self._watch_locks(member)
+        self.locks.watch(member)
+        self.ordered.watch(member)
 
     def _written(
         self,
@@ -179,22 +198,22 @@ class Promises:
                 continue
             fields = group[0]
             body = bytes(fields.body).decode("utf-8", "replace")
-            if fields.topic in POP_TOPICS:
-                self._came(member, fields, result, body)
-            elif fields.topic == SCHEDULE_TOPIC and body in self.sent:
-                sent = self.sent[body]
-                if sent.waits_since_ms is None:
+            if fields.topic in NAMED_BY:
+                self._came(member, result, body + NAMED_BY[fields.topic], message_size(fields))
+            elif fields.topic in RETRIES and body in self.sent:
+                self._came_back(body)
+            elif fields.topic == SCHEDULE_TOPIC:
+                real = decode_properties(fields.properties).get("REAL_TOPIC", "")
+                sent = self.sent.get(body + NAMED_BY.get(real, ""))
+                if sent is not None and sent.waits_since_ms is None:
                     sent.waits_since_ms = self.world.now_ms
             elif "REVIVE" in fields.topic or b"REVIVE" in fields.properties:
                 self._pop_record(member, fields)
 
-    def _came(self, member: Member, fields: MessageFields, result: PutResult, key: str) -> None:
+    def _came(self, member: Member, result: PutResult, key: str, size: int) -> None:
         """A message under a topic that clients read."""
         sent = self.sent.get(key)
         if sent is None:
-            return
-        if fields.topic != TOPIC:
-            self._came_back(key)
             return
         now_ms = self.world.now_ms
         if sent.is_half and sent.decided != COMMIT:
@@ -210,7 +229,9 @@ class Promises:
             self.world.count("timer.delivered")
             if now_ms < sent.due_ms - self._spread(self._trusted):
                 self.broken(f"timed message {key} comes {sent.due_ms - now_ms} ms early")
-        end = result.physical_offset + message_size(fields)
+        if sent.recalled and self.jumped_ms is None:
+            self.broken(f"timed message {key} comes, and was recalled")
+        end = result.physical_offset + size
         copy = Copy(member.epoch, now_ms, result.physical_offset, end)
         self._judge_copies(member, key, sent, copy)
         sent.copies.append(copy)
@@ -245,7 +266,7 @@ class Promises:
         return (
             copy.end <= store.log_end
             and copy.start >= store.log_min
-            and key.encode() in store.read_log(copy.start, copy.end - copy.start)
+            and key.partition("@")[0].encode() in store.read_log(copy.start, copy.end - copy.start)
         )
 
     # -- sends -------------------------------------------------------------------------------------
@@ -263,7 +284,8 @@ class Promises:
     def told(self, key: str) -> None:
         """It is stored, its producer hears."""
         self.sent[key].told = True
-        self.world.count(f"told.{key.rstrip('0123456789x')}")
+        kind, _, again = key.partition("@")
+        self.world.count(f"told.{again or kind.rstrip('0123456789x')}")
 
     def was_told(self, key: str) -> bool:
         return self.sent[key].told
@@ -279,6 +301,18 @@ class Promises:
         """A producer was told that the members hold its decision."""
         self.world.count("transaction.ended")
 
+    def recalls(self, key: str) -> None:
+        """Its producer wants it back; it may come all the same."""
+        self.sent[key].recall_asked = True
+
+    def recalled(self, key: str) -> None:
+        """Its producer was told that it will not come."""
+        sent = self.sent[key]
+        sent.recalled = True
+        self.world.count("timer.recalled")
+        if sent.copies and self.jumped_ms is None:
+            self.broken(f"timed message {key} was recalled, and came before")
+
     # -- pops --------------------------------------------------------------------------------------
 
     def _pop_record(self, member: Member, fields: MessageFields) -> None:
@@ -287,11 +321,14 @@ class Promises:
         said = fastjson.loads(bytes(fields.body))
         assert isinstance(said, dict)
         key = str(said["t"]), int(said["q"]), int(said["so"]), int(said["pt"])
-        if key in self._points:
-            return  # the timer delivers it
         offsets = tuple(int(said["so"]) + int(step) for step in said["d"])
         point = Point(member.epoch, self.world.now_ms, int(said["it"]), offsets)
-        self._points[key] = point
+        known = self._points.setdefault(key, [])
+        if any(one.says_the_same(point) for one in known):
+            return  # the timer delivers it
+        known.append(point)
+        if len(known) > 1:
+            self.world.count("pop.one_name")
         for offset in offsets:
             # As its own log has it: another member may have had another message at this place, of
             # a tail that is lost.
@@ -320,14 +357,15 @@ class Promises:
     def popped(self, popped: Popped) -> None:
         """A client has it."""
         self.world.count("pop.given")
-        point = self._points.get(popped.key)
+        point = self._noted_for(popped)
         topic, queue_id, offset = popped.place
-        if point is None or offset not in point.offsets:
+        if point is None:
             self.broken(f"{popped.place} was given without a check point")
             return
         point.given_ms[offset] = popped.at_ms
-        for key, other in self._points.items():
-            if key[:2] != (topic, queue_id) or other is point or offset not in other.given_ms:
+        of_queue = (of for key, of in self._points.items() if key[:2] == (topic, queue_id))
+        for other in itertools.chain.from_iterable(of_queue):
+            if other is point or offset not in other.given_ms:
                 continue
             first, second = sorted((other, point), key=lambda one: (one.epoch, one.noted_ms))
             if first.epoch == second.epoch:
@@ -340,12 +378,19 @@ class Promises:
                     f"{second.epoch} was told, and is given again"
                 )
 
+    def _noted_for(self, popped: Popped) -> Point | None:
+        """The check point under which it was given."""
+        offset, invisible_ms = popped.place[2], popped.one.handle.invisible_ms
+        of_name = (one for one in self._points.get(popped.key, ()) if offset in one.offsets)
+        return next((one for one in of_name if one.invisible_ms == invisible_ms), None)
+
     def _done(self, popped: Popped) -> None:
-        point, offset = self._points[popped.key], popped.place[2]
-        until_ms = point.noted_ms + point.invisible_ms - IN_TIME_MS - self._spread(self._shifts)
-        if self.world.now_ms <= until_ms:
-            point.done.add(offset)
-            self.world.count("pop.done_in_time")
+        """Under all check points of the name that the acknowledgement says."""
+        for point in self._points[popped.key]:
+            until_ms = point.noted_ms + point.invisible_ms - IN_TIME_MS - self._spread(self._shifts)
+            if popped.place[2] in point.offsets and self.world.now_ms <= until_ms:
+                point.done.add(popped.place[2])
+                self.world.count("pop.done_in_time")
 
     def acks(self, popped: Popped) -> None:
         """A client says that it is done, and may never hear whether that was heard."""
@@ -396,37 +441,6 @@ class Promises:
         epoch, now = commit.told[0], self.realm.control.epoch
         return epoch == now or self._was_told("offsets", now, *commit.told)
 
-    # -- locks -------------------------------------------------------------------------------------
-
-    def _watch_locks(self, member: Member) -> None:
-        locks = member.serving.service.clients.locks
-        take, give = locks.lock, locks.unlock
-
-        def lock(group: str, client: str, queues: object, now_ms: int, connection: int) -> object:
-            held = take(group, client, queues, now_ms, connection)  # type: ignore[arg-type]
-            for queue in held:
-                self._locked(member, client, queue[2])
-            return held
-
-        def unlock(group: str, client: str, queues: Sequence[tuple[str, str, int]]) -> None:
-            give(group, client, queues)
-            for queue in queues:
-                name = (member.number, member.life, queue[2], group)
-                if self._locks.get(name, ("", 0))[0] == client:
-                    del self._locks[name]
-
-        locks.lock, locks.unlock = lock, unlock  # type: ignore[assignment, method-assign]
-
-    def _locked(self, member: Member, client: str, queue_id: int) -> None:
-        name = (member.number, member.life, queue_id, "orderly")
-        owner, since_ms = self._locks.get(name, (client, 0))
-        if not member.leads:
-            self.broken(f"{member.name} locks queue {queue_id} and does not lead")
-        if owner != client and self.world.now_ms - since_ms <= 60_000:
-            self.broken(f"queue {queue_id} is locked for {client}, and {owner} holds it")
-        self._locks[name] = client, self.world.now_ms
-        self.world.count("lock.taken")
-
     # -- in the end --------------------------------------------------------------------------------
 
     def missing(self) -> list[str]:
@@ -441,14 +455,20 @@ class Promises:
             for key, sent in self.sent.items()
             if sent.is_half and sent.told and sent.decided is None
         ]
-        left = [f"{key} was never acknowledged" for key in there if key not in self.acked_keys]
-        return lacks + open_halves + (left if "pops" in self.realm.shape.uses else [])
+        acked = {"pops": self.acked_keys, "ordered": self.ordered.acked_keys}
+        left = [
+            f"{key} was never acknowledged ({use})"
+            for use in acked.keys() & set(self.realm.shape.uses)
+            for key in there
+            if key not in acked[use] and "@" not in key
+        ]
+        return lacks + open_halves + left
 
     def _due(self) -> list[str]:
         return [
             key
             for key, sent in self.sent.items()
-            if sent.told and (not sent.is_half or sent.decided == COMMIT)
+            if sent.told and not sent.recall_asked and (not sent.is_half or sent.decided == COMMIT)
         ]
 
     @staticmethod
@@ -456,10 +476,11 @@ class Promises:
         store, found = leader.serving.store, {}
         for topic, queue_id in store.queue_ids():
             place, end = store.queue_bounds(topic, queue_id)
-            while topic == TOPIC and place < end:
+            while topic in NAMED_BY and place < end:
                 got = store.query(topic, queue_id, place, 32)
                 found.update(
-                    (bytes(one.fields.body).decode(), None) for one in decode_messages(got.body)
+                    (bytes(one.fields.body).decode() + NAMED_BY[topic], None)
+                    for one in decode_messages(got.body)
                 )
                 place = max(place + 1, got.next_offset)
         return found

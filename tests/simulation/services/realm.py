@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.simulation.network import Network, Node
-from tests.simulation.services.clients import Client, clients_of
+from tests.simulation.services.clients import Client
+from tests.simulation.services.consumers import clients_of
 from tests.simulation.services.control import Control
 from tests.simulation.services.member import Member
 from tests.simulation.services.promises import Promises
@@ -24,8 +25,8 @@ QUEUE_FILE_ENTRIES = 100
 # lies further off than a seventh goes round, there and here.
 WHEEL_SLOTS = 7 * 12_096
 ROLL_WINDOW_SLOTS = WHEEL_SLOTS // 7
-USES = ("delays", "timers", "transactions", "pops", "offsets", "locks")
-USED = (2, 3, 3, 6)
+USES = ("delays", "timers", "transactions", "pops", "offsets", "locks", "returns", "ordered")
+USED = (2, 3, 3, 8)
 """How many of them a world uses."""
 
 

@@ -27,7 +27,6 @@ if __package__ in (None, ""):  # started as a file: the root of the project come
 from brokers.service.timers import formats, timer_service, waiting_counts, wheel
 from brokers.service.timers.time_rules import BELIEVED_AFTER_MS
 from tests.simulation.seeds import Series, total
-from tests.simulation.services.clients import Popper
 from tests.simulation.services.coverage import missing
 from tests.simulation.services.faults import Faults, Mix
 from tests.simulation.services.mixes import MIXES, mix_of
@@ -110,9 +109,7 @@ def _run(world: World, mix: Mix, shape: Shape, folder: Path, told: Raising) -> N
             _until(world, world.between(*LASTS_MS), told)
             faults.heal()
             for client in realm.clients:
-                client.stopped = True
-                if isinstance(client, Popper):
-                    client.settles = True
+                client.stopped = client.settles = True
             _settle(realm, told)
         finally:
             realm.close()

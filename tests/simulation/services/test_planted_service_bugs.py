@@ -14,15 +14,21 @@ import pytest
 
 from brokers.replica.put_rules import PutStatus
 from brokers.service.clients import queue_locks
+from brokers.service.clients.queue_locks import QueueLocks
+from brokers.service.delivery import send_back
 from brokers.service.delivery.levels import DelayLevel, OtherClock
+from brokers.service.metadata.lock_requests import LockRequests
 from brokers.service.popping.ack_service import AckService
 from brokers.service.popping.collect import Collector
 from brokers.service.popping.matching import OpenPoint, OpenPoints
+from brokers.service.popping.ordered import Batch, OrderedPops
 from brokers.service.sending import messages
 from brokers.service.sending.delayed import HALF_TOPIC
+from brokers.service.sending.own_puts import OwnPuts
 from brokers.service.sending.timed import TimerRules
 from brokers.service.tables.kept_for_java import KeptDocument, TimerCheckPoint
 from brokers.service.tables.offsets import ConsumerOffsets
+from brokers.service.timers import slot_reader
 from brokers.service.timers.progress import Progress
 from brokers.service.timers.time_rules import SteadyTime
 from brokers.service.transactions.decided import Decided
@@ -142,6 +148,19 @@ def a_lock_keeps_nobody_out(patch: Patch) -> None:
     patch.setattr(queue_locks, "LOCK_EXPIRES_MS", -1)
 
 
+def locks_do_not_wait_for_the_members(patch: Patch) -> None:
+    nothing = property(lambda self: set(), lambda self, value: None)
+    patch.setattr(LockRequests, "_unheld", nothing, raising=False)
+
+
+def slaves_do_not_take_locks(patch: Patch) -> None:
+    patch.setattr(QueueLocks, "put", lambda self, *_: None)
+
+
+def a_new_master_begins_without_locks(patch: Patch) -> None:
+    patch.setattr(QueueLocks, "lead", lambda self, now_ms: self.become({}, now_ms))
+
+
 def slaves_do_not_take_offsets(patch: Patch) -> None:
     patch.setattr(ConsumerOffsets, "adopt", lambda self, table: None)
 
@@ -152,6 +171,41 @@ def slaves_do_not_take_places_of_delays(patch: Patch) -> None:
 
 def slaves_do_not_take_the_check_point_of_the_wheel(patch: Patch) -> None:
     patch.setattr(TimerCheckPoint, "adopt", lambda self, body: None)
+
+
+def a_queue_is_popped_while_its_batch_is_out(patch: Patch) -> None:
+    patch.setattr(OrderedPops, "blocks", lambda self, *_: False)
+
+
+def one_acknowledgement_in_order_is_for_the_whole_batch(patch: Patch) -> None:
+    patch.setattr(Batch, "next_offset", property(lambda self: self.offsets[-1] + 1))
+
+
+def slaves_do_not_take_what_is_out_in_order(patch: Patch) -> None:
+    patch.setattr(KeptDocument, "adopt", lambda self, body: None)
+
+
+def what_is_sent_back_comes_at_once(patch: Patch) -> None:
+    patch.setattr(send_back, "as_stored", lambda fields: fields)
+
+
+def what_is_sent_back_does_not_wait_for_the_members(patch: Patch) -> None:
+    _puts_do_not_wait(patch)
+
+
+def recalls_do_not_wait_for_the_members(patch: Patch) -> None:
+    _puts_do_not_wait(patch)
+
+
+def _puts_do_not_wait(patch: Patch) -> None:
+    async def settled(self: OwnPuts, end_offset: int) -> PutStatus:
+        return PutStatus.PUT_OK
+
+    patch.setattr(OwnPuts, "settled", settled)
+
+
+def a_slot_is_delivered_with_what_was_recalled(patch: Patch) -> None:
+    patch.setattr(slot_reader._Making, "_is_out", lambda self, message, goes: False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +225,7 @@ PLANTED: Mapping[str, Planted] = {
     bug.plant.__name__: bug
     for bug in (
         Planted(delayed_messages_are_due_at_once, QUIET, ("delays",)),
-        Planted(delayed_messages_come_forward_where_the_clock_is_set_back, CLOCKS, ("delays",)),
+        Planted(delayed_messages_come_forward_where_the_clock_is_set_back, CLOCKS, ("delays",), 60),
         Planted(timed_messages_go_into_an_earlier_slot, QUIET, ("timers",)),
         Planted(the_wheel_follows_a_clock_that_jumps, CLOCKS, ("timers",)),
         Planted(places_of_delays_are_told_before_their_copies_are_safe, LIVES, ("delays",), 3),
@@ -185,6 +239,16 @@ PLANTED: Mapping[str, Planted] = {
         Planted(check_points_do_not_wait_for_the_members, LIVES, ("pops",), 16),
         Planted(check_points_that_wait_are_told_to_be_decided, LIVES, ("pops",)),
         Planted(a_lock_keeps_nobody_out, QUIET, ("pops", "locks")),
+        Planted(locks_do_not_wait_for_the_members, LIVES, ("pops", "locks")),
+        Planted(slaves_do_not_take_locks, LIVES, ("pops", "locks")),
+        Planted(a_new_master_begins_without_locks, LIVES, ("pops", "locks")),
+        Planted(a_queue_is_popped_while_its_batch_is_out, QUIET, ("ordered",)),
+        Planted(one_acknowledgement_in_order_is_for_the_whole_batch, QUIET, ("ordered",)),
+        Planted(slaves_do_not_take_what_is_out_in_order, QUIET, ("ordered",)),
+        Planted(what_is_sent_back_comes_at_once, QUIET, ("returns",)),
+        Planted(what_is_sent_back_does_not_wait_for_the_members, LIVES, ("returns",)),
+        Planted(recalls_do_not_wait_for_the_members, LIVES, ("timers",)),
+        Planted(a_slot_is_delivered_with_what_was_recalled, QUIET, ("timers",)),
         Planted(slaves_do_not_take_offsets, LIVES, ("pops", "offsets")),
         Planted(slaves_do_not_take_places_of_delays, LIVES, ("delays",)),
         Planted(slaves_do_not_take_the_check_point_of_the_wheel, LIVES, ("timers",), 13),

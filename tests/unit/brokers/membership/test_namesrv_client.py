@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -144,6 +145,53 @@ async def test_a_slave_hears_which_master_a_name_server_knows_and_where_it_takes
     assert heard == [("127.0.0.1:10911", "127.0.0.1:4711")]
     for each in (servers, master):
         await each.close(None)
+    await server.close()
+
+
+@pytest.mark.parametrize(
+    ("told", "heard"),
+    [
+        pytest.param("true", [["T", "U"]], id="returnOrderTopicConfigToBroker"),
+        pytest.param("false", [], id="switched off"),
+    ],
+)
+async def test_a_broker_hears_with_its_registration_which_topics_are_read_in_order(
+    tmp_path: Path, told: str, heard: list[list[str]]
+) -> None:
+    config = NameServerConfig(
+        listen="127.0.0.1:0", data_dir=str(tmp_path), return_order_topic_config=told == "true"
+    )
+    server, found = NameServer(config), []
+    await server.start()
+    servers = NameServers([f"127.0.0.1:{server.port}"], lambda: entry(0, "T"), 60_000)
+    servers.tell_of_order(lambda topics: found.append(sorted(topics)))
+    servers.start()
+    assert await servers.register() == 1 and not found  # there are none
+    client = RemotingClient()
+    for topic in ("U", "T"):
+        put = {"namespace": "ORDER_TOPIC_CONFIG", "key": topic, "value": "b:4"}
+        answer = await client.call(
+            f"127.0.0.1:{server.port}", RemotingCommand.request(100, put), 5_000
+        )
+        assert answer.code == 0
+    assert await servers.register() == 1
+    assert found == heard
+    await servers.close(None)
+    await client.close()
+    await server.close()
+
+
+@pytest.mark.parametrize("body", [b"x", b"[]", b"{}", b'{"table":[]}', b'{"table":null}'])
+async def test_an_answer_that_says_nothing_of_order_registers_all_the_same(body: bytes) -> None:
+    dispatcher, heard = Dispatcher(), []
+    dispatcher.register(103, lambda connection, request: request.reply(body=body))
+    server = RemotingServer(dispatcher)
+    await server.start()
+    servers = NameServers([f"127.0.0.1:{server.port}"], entry, 60_000)
+    servers.tell_of_order(lambda topics: heard.extend(topics))
+    servers.start()
+    assert await servers.register() == 1 and not heard
+    await servers.close(None)
     await server.close()
 
 

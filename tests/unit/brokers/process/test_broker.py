@@ -113,6 +113,29 @@ async def test_the_route_appears_with_the_role_and_goes_with_the_stop(
     await name_server.close()
 
 
+async def test_a_topic_that_the_name_server_says_is_in_order_is_one_at_the_broker(
+    tmp_path: Path, controller: ScriptedController
+) -> None:
+    config = NameServerConfig(listen="127.0.0.1:0", data_dir=str(tmp_path / "names"))
+    name_server, client = NameServer(config), RemotingClient()
+    await name_server.start()
+    address = f"127.0.0.1:{name_server.port}"
+    # given: what updateOrderConf puts there
+    put = {"namespace": "ORDER_TOPIC_CONFIG", "key": "T", "value": "b:4"}
+    assert (await client.call(address, RemotingCommand.request(100, put), 5_000)).code == 0
+    broker = await start_broker(broker_config(tmp_path, [controller.address], [address]))
+    await until(lambda: broker.roles.serving, "the broker serves")
+    # when: the topic is made, and registered
+    assert (await call(client, broker, send_request("T", b"x"))).code == 0
+    # then: 351 shows it, and it is pulled and sent to as before
+    shown = await call(client, broker, RemotingCommand.request(351, {"topic": "T"}))
+    assert b'"order":true' in shown.body
+    assert (await call(client, broker, send_request("T", b"y"))).code == 0
+    await broker.stop("test")
+    await client.close()
+    await name_server.close()
+
+
 async def test_controllers_see_the_port_closed_before_the_connection_ends(
     tmp_path: Path, controller: ScriptedController
 ) -> None:

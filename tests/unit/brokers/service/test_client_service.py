@@ -54,6 +54,8 @@ SERVED = {
     19015,
     19016,
     19017,
+    19019,
+    19020,
     45,
     402,
     60,
@@ -189,7 +191,7 @@ async def test_a_group_that_an_operator_made_gets_its_retry_topic_with_its_first
         assert master.tables.topics.get("%RETRY%g") == TopicConfig("%RETRY%g", 3, 3)
 
 
-@pytest.mark.parametrize("code", [19010, 19011, 19013, 19014])
+@pytest.mark.parametrize("code", [19010, 19011, 19013, 19014, 19019, 19020])
 async def test_what_replicas_tell_each_other_strangers_may_not_ask(
     tmp_path: Path, code: int
 ) -> None:

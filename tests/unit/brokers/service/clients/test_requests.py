@@ -1,4 +1,4 @@
-"""Clients as such: heartbeats, lists, notifications, locks."""
+"""Clients as such: heartbeats, lists, notifications."""
 
 from pathlib import Path
 
@@ -8,7 +8,6 @@ from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
 from brokers.service.clients.wanted import Filters
-from brokers.service.tables.topics import TopicConfig
 from tests.support.brokers import until
 from tests.support.client_service import Desk
 
@@ -152,26 +151,3 @@ async def test_a_client_that_asks_without_a_subscription_is_answered(
 ) -> None:
     async with Desk(tmp_path) as desk:
         assert (await desk.ask(RemotingCommand.request(46, body=body))).code == code
-
-
-async def test_queues_are_locked_for_one_client(tmp_path: Path) -> None:
-    def locking(code: int, client_id: str) -> RemotingCommand:
-        queue = {"brokerName": "b", "queueId": 1, "topic": "T"}
-        return RemotingCommand.request(
-            code,
-            body=fastjson.dumps({"clientId": client_id, "consumerGroup": "g", "mqSet": [queue]}),
-        )
-
-    async with Desk(tmp_path) as desk:
-        desk.lead()
-        # there is no such queue
-        assert fastjson.loads((await desk.ask(locking(41, "a"))).body) == {"lockOKMQSet": []}
-        desk.tables.topics.put([TopicConfig("T", 1, 1)], 0)
-        assert fastjson.loads((await desk.ask(locking(41, "a"))).body) == {"lockOKMQSet": []}
-        desk.tables.topics.put([TopicConfig("T", 2, 2)], 0)
-        held = fastjson.loads((await desk.ask(locking(41, "a"))).body)
-        assert held == {"lockOKMQSet": [{"brokerName": "b", "queueId": 1, "topic": "T"}]}
-        assert fastjson.loads((await desk.ask(locking(41, "b"))).body) == {"lockOKMQSet": []}
-        assert (await desk.ask(locking(42, "a"))).code == 0
-        assert fastjson.loads((await desk.ask(locking(41, "b"))).body) == held
-        assert (await desk.ask(RemotingCommand.request(41, body=b"{}"))).code == 1

@@ -91,6 +91,7 @@ async def test_topics_that_are_the_same_already_are_not_decoded_again(tmp_path: 
             slave.shared.groups.adopt,
             slave.shared.ends,
             slave.shared.clients,
+            slave.shared.locks,
         )
         for rounds in (1, 1, 2):
             if rounds == 2:

@@ -71,6 +71,47 @@ def test_a_second_check_point_of_the_same_pop_adds_nothing() -> None:
     assert points.check_point(noted_anew, 6).is_open
 
 
+@pytest.mark.parametrize("larger_first", [False, True])
+def test_59_check_points_of_one_name_lose_no_message_of_either(larger_first: bool) -> None:
+    # given: a change of the invisible time of the message at 8, and a pop of it and the next one,
+    # in one millisecond
+    changed = CheckPoint(Key("T", "g", 0, 8, 1_000, "b"), 1_000, (8,))
+    popped = CheckPoint(changed.key, 9_000, (8, 9))
+    points = OpenPoints(0, -1)
+    both = (popped, changed) if larger_first else (changed, popped)
+    known = [points.check_point(one, at) for at, one in enumerate(both)]
+    # when: the time of both is over, and nothing was acknowledged
+    points.read_until(60_000)
+    due = []
+    while (one := points.due(60_000)) is not None:
+        due.append((one.point.invisible_ms, list(one.left)))
+        assert points.safe(100) < known.index(one)
+        points.settle(one, 50)
+    # then: each message comes back, once, and not before the time of its own
+    assert due == ([(9_000, [8, 9])] if larger_first else [(1_000, [8]), (9_000, [9])])
+    assert points.open == 0 and points.safe(100) == 1
+
+
+def test_60_an_acknowledgement_is_of_all_check_points_of_its_name() -> None:
+    key = Key("T", "g", 0, 8, 1_000, "b")
+    points = OpenPoints(0, -1)
+    points.check_point(CheckPoint(key, 1_000, (8,)), 0)
+    rest = points.check_point(CheckPoint(key, 9_000, (8, 9)), 1)
+    assert points.ack(Ack(key, (8,))) and rest.is_open
+    assert points.ack(Ack(key, (9,))) and points.open == 0
+    # and what comes twice of either adds nothing
+    assert not points.check_point(CheckPoint(key, 9_000, (8, 9)), 2).is_open
+
+
+def test_a_check_point_that_waits_again_is_not_done_by_another_one_of_its_name() -> None:
+    key = Key("T", "g", 0, 8, 1_000, "b")
+    points = OpenPoints(0, -1)
+    early = points.check_point(CheckPoint(key, 1_000, (8,)), 0)
+    points.settle(points.check_point(CheckPoint(key, 9_000, (8, 9)), 1), 50)
+    points.settle(early, 60, comes_again=True)
+    assert list(points.check_point(CheckPoint(key, 1_000, (8,)), 2).left) == [8]
+
+
 def test_two_check_points_that_begin_at_the_same_offset_are_two() -> None:
     points = OpenPoints(0, -1)
     points.check_point(point(topic="A"), 0)

@@ -30,13 +30,26 @@ def test_74_one_batch_at_a_time_and_the_same_attempt_gets_it_again() -> None:
 def test_75_acknowledgements_move_the_place_to_the_first_gap() -> None:
     pops = OrderedPops()
     pops.popped(KEY, None, 1_000, 3_000, (4, 5, 7))
-    assert pops.ack(KEY, 5, 1_000) == (Acked.MOVED, 4)
-    assert pops.ack(KEY, 4, 1_000) == (Acked.MOVED, 7)
-    assert pops.ack(KEY, 6, 1_000)[0] is Acked.UNKNOWN
-    assert pops.ack(KEY, 7, 999)[0] is Acked.NOTHING
+    assert pops.ack(KEY, 5, 1_000, 4) == (Acked.MOVED, 4)
+    assert pops.ack(KEY, 4, 1_000, 4) == (Acked.MOVED, 7)
+    assert pops.ack(KEY, 6, 1_000, 4)[0] is Acked.UNKNOWN
+    assert pops.ack(KEY, 7, 999, 4)[0] is Acked.NOTHING
     assert not pops.is_free(KEY, 1_000)
-    assert pops.ack(KEY, 7, 1_000) == (Acked.MOVED, 8) and pops.is_free(KEY, 1_000)
-    assert pops.ack(("O2", "GO", 0), 3, 1) == (Acked.MOVED, 4)
+    assert pops.ack(KEY, 7, 1_000, 4) == (Acked.MOVED, 8) and pops.is_free(KEY, 1_000)
+
+
+@pytest.mark.parametrize(
+    ("place", "outcome"),
+    [
+        pytest.param(None, (Acked.MOVED, 4), id="a group without a place"),
+        pytest.param(3, (Acked.MOVED, 4), id="the next message"),
+        pytest.param(2, (Acked.NOTHING, 0), id="one in front may be left"),
+    ],
+)
+def test_75_of_a_pop_that_is_not_known_only_the_next_message_moves_the_place(
+    place: int | None, outcome: tuple[Acked, int]
+) -> None:
+    assert OrderedPops().ack(KEY, 3, 1, place) == outcome
 
 
 def test_76_a_changed_time_frees_the_queue_then() -> None:
@@ -44,7 +57,7 @@ def test_76_a_changed_time_frees_the_queue_then() -> None:
     pops.popped(KEY, None, 1_000, 60_000, (2, 3))
     assert pops.change(KEY, 2, 1_000, 4_000) and not pops.change(KEY, 2, 7, 9)
     assert not pops.change(KEY, 9, 1_000, 9)
-    pops.ack(KEY, 3, 1_000)
+    pops.ack(KEY, 3, 1_000, 4)
     assert pops.blocks(KEY, None, 3_999) and not pops.blocks(KEY, None, 4_000)
     assert pops.freed(3_999) == [] and pops.freed(4_000) == [KEY] and pops.freed(5_000) == []
 

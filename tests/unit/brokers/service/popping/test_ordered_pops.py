@@ -109,6 +109,20 @@ async def test_77_what_is_out_survives_a_restart_and_a_change_of_master(tmp_path
         assert len(gotten(await ordered(desk))) == 3
 
 
+async def test_77_a_new_master_that_does_not_know_what_is_out_passes_nothing_over(
+    tmp_path: Path,
+) -> None:
+    async with Desk(tmp_path) as desk:
+        await opened(desk)
+        got = gotten(await ordered(desk))
+        # given: the master died before it told anybody of this batch
+        desk.service.popping.terms.ordered.take({})
+        # when: a message is acknowledged behind one that is left
+        assert await code(desk, got[1]) == 0
+        # then: both come again
+        assert bodies(gotten(await ordered(desk))) == [b"0", b"1", b"2"]
+
+
 async def test_an_ordered_pop_of_all_queues_skips_blocked_ones(tmp_path: Path) -> None:
     async with Desk(tmp_path) as desk:
         await opened(desk)
