@@ -70,8 +70,8 @@ def sets_of(
 ) -> dict[str, dict[str, Any]]:
     """Each set: `master` (its address, None while it is away), `acting` (the name of the slave that
     acts for it, else None), `registered` (None: no name server says) and its `members`, each with
-    what it lacks of the longest log of its set in bytes, and whether it is in sync, once controllers
-    lead the set (else None: there is no such thing).
+    what it lacks of the longest log of its set in bytes, and whether it is in sync (None where no
+    controller leads the set: there is no such thing).
     """
     found = {}
     for name, registered in members.items():
