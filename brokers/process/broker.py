@@ -114,8 +114,7 @@ class BrokerProcess:
         self._make_service()
         self.acting = self._acting()
         self.hand_over = self._hand_over()
-        self.change_over = self._change_over(file or written)
-        self._begins = begins
+        self.change_over = self._change_over(file or written, begins)
         self.disk_care = DiskHandOver(
             self.disk, config.disk_timeout_ms, lambda: self.roles.serving, self.hand_over.once
         )
@@ -234,7 +233,8 @@ class BrokerProcess:
             config.kafka, config.cluster_name, config.broker_name, start, self.clock
         )
 
-    def _change_over(self, file: BrokerConfig) -> ChangeOver:
+    def _change_over(self, file: BrokerConfig, begins: Order | None) -> ChangeOver:
+        self._begins = begins
         made = make_change_over(
             self.config,
             file,
