@@ -21,7 +21,7 @@ from tests.support.local_cluster import LocalCluster
 
 NAME, CLUSTER, TOPIC, GROUP = "java-by-hand", "DefaultCluster", "Moved", "hand"
 QUEUES, MESSAGES, BODY_BYTES = 4, 200, 1_000
-ASK_MS, WITHIN_S = 3_000, 180.0
+ASK_MS, WITHIN_S = 3_000, 300.0
 FIXED = {
     "enableControllerMode": "false",
     "allAckInSyncStateSet": "false",
@@ -60,7 +60,7 @@ def _brokers(stage: Stage, regent: LocalCluster) -> Iterator[list[JavaBroker]]:
                 settings={**FAST_BROKER_SETTINGS, **FIXED, **_place(broker_id)},
                 start=False,
             )
-            made.append(broker.start())
+            made.append(broker.start(wait=False))
         yield made
     finally:
         for broker in made:
@@ -97,11 +97,11 @@ class _Hand:
             }
             del broker.settings["brokerId"], broker.settings["brokerRole"]
         first, *others = self._brokers
-        first.start()
+        first.start(wait=False)
         self._wait(lambda: self._view_has([1]), "the former master leads")
         for broker in others:
             broker.wipe()
-            broker.start()
+            broker.start(wait=False)
         self._wait(lambda: self._view_has([1, 2, 3]), "all are in sync")
         self._send("with controllers")
         view = self._view()
@@ -119,7 +119,7 @@ class _Hand:
         killed = self._broker_at(view.master_address)
         killed.kill()
         self._wait(lambda: self._leads_other_than(killed.address), "another one is elected")
-        killed.start()
+        killed.start(wait=False)
         self._wait(lambda: self._view_has([1, 2, 3]), "the killed one is in sync again")
         self._send("after a failover")
         return [self._equal("after a failover"), self._all_there("after a failover")]
@@ -137,7 +137,7 @@ class _Hand:
             broker.settings |= {**FIXED, **_place(broker_id)}
             for name in LEFT_BEHIND:
                 (broker.store / name).unlink(missing_ok=True)
-            broker.start()
+            broker.start(wait=False)
         self._brokers = ordered
         self._send("with fixed ids again")
         self._admin.clean(CLUSTER, NAME, living=True)
