@@ -117,6 +117,7 @@ class MemberGroupSeen(Struct, frozen=True, gc=False):
     addresses: tuple[str, ...]
     left_ids: tuple[int, ...]
     left_why: tuple[str, ...]
+    left_silent_ms: tuple[int, ...] = ()
 
 
 class NameServerMinIdChanged(Struct, frozen=True, gc=False):
@@ -150,6 +151,18 @@ class ActingRouteWithdrawn(Struct, frozen=True, gc=False):
     given_for_ms: int
 
 
+class PlaceChanged(Struct, frozen=True, gc=False):
+    """A replica began anew with another place: its set was adopted by controllers, or released."""
+
+    header: BrokerEventHeader
+    change: str
+    kind: str
+    address: str
+    leader: str
+    epoch: int
+    copies: int
+
+
 AboutActing = (
     ActingBegan
     | ActingOver
@@ -165,4 +178,5 @@ AboutActing = (
     | NameServerMinIdChanged
     | ActingRouteGiven
     | ActingRouteWithdrawn
+    | PlaceChanged
 )

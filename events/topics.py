@@ -51,5 +51,7 @@ BROKER_EVENTS = TopicSpec(
 )
 
 TOPICS: tuple[TopicSpec, ...] = (COMMANDS, OUTCOMES, BROKER_EVENTS)
+WITHOUT_CONTROLLERS: tuple[TopicSpec, ...] = (BROKER_EVENTS,)
+"""What sets with fixed ids write: nobody decides there."""
 TOPIC_NAMES = tuple(spec.name for spec in TOPICS)
 KEPT_FOR_EVER = frozenset(spec.name for spec in TOPICS if spec.created.get("retention.ms") == "-1")

@@ -72,6 +72,11 @@ class Order:
     def document(self) -> dict[str, Any]:
         return {**asdict(self), "kind": self.kind.value, "controllers": list(self.controllers)}
 
+    def told(self) -> dict[str, Any]:
+        """The fields of the event PlaceChanged, for history."""
+        names = ("change", "address", "leader", "epoch", "copies")
+        return {"kind": self.kind.value, **{name: getattr(self, name) for name in names}}
+
 
 @dataclass(frozen=True, slots=True)
 class Record:

@@ -20,6 +20,7 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
+from brokers.changeover.order import Order
 from brokers.clock import Clock
 from brokers.configuration.live import with_kept_changes
 from brokers.membership import ha_announce
@@ -78,7 +79,7 @@ class BrokerProcess:
     Without `replica` it opens the store at once, in the constructor: LogError, EpochFileError.
     `opening`: what has had the address until now; `membership`: who tells its id and its role;
     `written`: the configuration without what was changed at run time; `file`: without what a
-    changeover made of it.
+    changeover made of it; `begins`: the order whose first life this is.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class BrokerProcess:
         membership: PlaceInSet | None = None,
         written: BrokerConfig | None = None,
         file: BrokerConfig | None = None,
+        begins: Order | None = None,
     ) -> None:
         written, config = written or config, with_kept_changes(config, config.store_dir)
         self.config = config
@@ -112,7 +114,7 @@ class BrokerProcess:
         self._make_service()
         self.acting = self._acting()
         self.hand_over = self._hand_over()
-        self.change_over = self._change_over(file or written)
+        self.change_over = self._change_over(file or written, begins)
         self.disk_care = DiskHandOver(
             self.disk, config.disk_timeout_ms, lambda: self.roles.serving, self.hand_over.once
         )
@@ -231,7 +233,8 @@ class BrokerProcess:
             config.kafka, config.cluster_name, config.broker_name, start, self.clock
         )
 
-    def _change_over(self, file: BrokerConfig) -> ChangeOver:
+    def _change_over(self, file: BrokerConfig, begins: Order | None) -> ChangeOver:
+        self._begins = begins
         made = make_change_over(
             self.config,
             file,
@@ -352,6 +355,8 @@ class BrokerProcess:
             raise port_refused(self.config.ha_listen, error) from error
         self.reporter.broker_id = broker_id
         self.replica.report_start(core, self.reporter.report)
+        if self._begins is not None:
+            self.reporter.report("PlaceChanged", self._begins.told())
         self.tables.left_out.report_to(self.reporter.report)
         self._serve()
 

@@ -13,6 +13,7 @@ import asyncio
 import logging
 from functools import partial
 
+from brokers.changeover.order import Order
 from brokers.changeover.placed import PlaceContradicts
 from brokers.configuration.live import with_kept_changes
 from brokers.ha.epoch_file import EpochFileError
@@ -20,7 +21,7 @@ from brokers.membership.identity_file import IdentityFileError
 from brokers.membership.membership import RegistrationRefused
 from brokers.process.broker import BrokerProcess
 from brokers.process.changeover.change_over import PlaceChanged
-from brokers.process.changeover.folder import placed
+from brokers.process.changeover.folder import placed, unsettled
 from brokers.process.config import BrokerConfig
 from brokers.process.hand_over import longest_stop_ms
 from brokers.process.held_position import forget_epoch
@@ -68,7 +69,7 @@ async def _live(
     """With one place in its set. PlaceChanged: it has another one now, and connections stay."""
     broker, moves = None, False
     try:
-        written = _placed(file)
+        begins, written = _placed(file)
         config = with_kept_changes(written, file.store_dir)
         use_delay_levels(delay_levels(config.message_delay_level))
         opening.begin(config)
@@ -76,7 +77,7 @@ async def _live(
             partial(_opened, config), stays_ms=partial(leaves_in_ms, config.store_dir)
         )
         forget_leaving(config.store_dir)
-        broker = BrokerProcess(config, replica, opening, written=written, file=file)
+        broker = BrokerProcess(config, replica, opening, written=written, file=file, begins=begins)
         await broker.start()
         await broker.run_until(stopping)
     except PlaceChanged:
@@ -122,9 +123,11 @@ async def _end(
         forget_leaving(folder)
 
 
-def _placed(file: BrokerConfig) -> BrokerConfig:
+def _placed(file: BrokerConfig) -> tuple[Order | None, BrokerConfig]:
+    """The order whose first life this is, and the configuration that counts."""
     try:
-        return placed(file, file.store_dir, forget_epoch)
+        begins = unsettled(file.store_dir)
+        return begins, placed(file, file.store_dir, forget_epoch)
     except OSError as error:
         raise _unusable(file, error) from error
 

@@ -248,11 +248,15 @@ def _minds(master: Look, replicas: int) -> list[Check]:
 def plan_release(
     name: str, looks: Mapping[str, Found], here: Mapping[str, Any] | None, new: Changeover
 ) -> SetPlan:
-    """`looks`: by address, of the replicas that controllers know."""
+    """`looks`: by address, of the replicas that controllers know; of a set that they do not run, of
+    those that name servers know.
+    """
     seen = [one for one in looks.values() if isinstance(one, Look)]
     if begun := begun_orders(seen, Kind.FIXED):
         return _begun(name, Kind.FIXED, begun, looks)
     known = here is not None and not here["tombstone"]
+    if not known and _is_gone(here, seen):
+        return SetPlan(name, Kind.FIXED, DONE, _gone_checks(name, looks, seen))
     checks: tuple[Check, ...] = (
         Check(
             "here",
@@ -285,6 +289,32 @@ def plan_release(
         for number, key in enumerate([here["master"], *others])
     )
     return SetPlan(name, Kind.FIXED, FRESH, checks, orders)
+
+
+def _is_gone(here: Mapping[str, Any] | None, seen: Sequence[Look]) -> bool:
+    """Nobody of a set that the controllers do not run is with controllers, and it did exist: they
+    remember it, or its brokers answer.
+    """
+    return (here is not None or bool(seen)) and all(one.kind is Kind.FIXED for one in seen)
+
+
+def _gone_checks(name: str, looks: Mapping[str, Found], seen: Sequence[Look]) -> tuple[Check, ...]:
+    leads = next((one.address for one in seen if one.serving), None)
+    silent = [address for address, one in looks.items() if not isinstance(one, Look)]
+    return (
+        Check("here", True, f"{name}: the controllers do not run it any more"),
+        Check(
+            "master",
+            leads is not None,
+            f"{name}: {leads} leads with broker_id 0"
+            if leads is not None
+            else f"{name}: nobody was seen to lead it"
+            + (f", no answer from {', '.join(silent)}" if silent else ""),
+            "Name a name server that knows its brokers with --namesrv; 'mqadmin clusterList' "
+            "shows who is there.",
+            fatal=False,
+        ),
+    )
 
 
 def _promises(copies: int, replicas: int) -> list[Check]:

@@ -129,32 +129,28 @@ def restart_acting(
     end: Callable[[dict[str, Any]], None],
     say: Callable[[str], None],
 ) -> None:
-    """The same where nobody elects: a slave acts while the master is away. Problem when a set does
-    not become whole again.
+    """The same in a folder of sets with fixed ids, one set after the other: a slave acts while the
+    master is away, or another one is elected, where controllers adopted the set. Problem when a set
+    does not become whole again.
     """
-    for name in acting_order(names):
-        broker_set = set_of(name)
-        if name == f"{broker_set}-{MASTER_ID}":
-            say(
-                f"{name} is the master of {broker_set}: until it is back a slave is read from, and "
-                "sends go to the other set"
-            )
+    for broker_set in dict.fromkeys(map(set_of, names)):
+        left = [name for name in names if set_of(name) == broker_set]
         what = f"{broker_set} with its master and every slave"
-        cluster.wait(what, partial(cluster.is_whole, broker_set), ACTING_LIMIT_S)
-        began = time.monotonic()
-        _anew(cluster, name, end, say)
-        cluster.wait(what, partial(cluster.is_whole, broker_set), ACTING_LIMIT_S)
-        say(f"{name}: restarted, {broker_set} whole after {time.monotonic() - began:.1f} s")
-
-
-def acting_order(names: Sequence[str]) -> list[str]:
-    """One set after the other, in each the master last."""
-    sets = list(dict.fromkeys(map(set_of, names)))
-
-    def place(name: str) -> tuple[int, bool]:
-        return sets.index(set_of(name)), name == f"{set_of(name)}-{MASTER_ID}"
-
-    return sorted(names, key=place)
+        while left:
+            cluster.wait(what, partial(cluster.is_whole, broker_set), ACTING_LIMIT_S)
+            master, is_led = cluster.master_of(broker_set), cluster.is_led(broker_set)
+            name = next_of(left, master or f"{broker_set}-{MASTER_ID}", _leaving(cluster))
+            left.remove(name)
+            if name == master and not is_led:
+                say(
+                    f"{name} is the master of {broker_set}: until it is back a slave is read from, "
+                    "and sends go to the other set"
+                )
+            began = time.monotonic()
+            _anew(cluster, name, end, say)
+            cluster.wait(what, partial(cluster.is_whole, broker_set), ACTING_LIMIT_S)
+            so = "whole and in sync" if is_led else "whole"
+            say(f"{name}: restarted, {broker_set} {so} after {time.monotonic() - began:.1f} s")
 
 
 def next_of(left: Sequence[str], master: str, leaving: Collection[str] = ()) -> str:

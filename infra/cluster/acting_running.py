@@ -20,7 +20,7 @@ TOLD_IN_TIME_MS = 2_000
 
 def whole(one: Mapping[str, Any], size: int) -> bool:
     """Of a set as `sets` has it, with so many brokers. Which ids they have is not asked: a set that
-    was adopted by controllers has those that they gave.
+    was adopted by controllers has those that they gave, and all of them have to be in sync.
     """
     members = one["members"]
     return (
@@ -28,6 +28,7 @@ def whole(one: Mapping[str, Any], size: int) -> bool:
         and one["acting"] is None
         and len(members) == size
         and all(member["registered"] and not member["waits_for"] for member in members)
+        and all(member["in_sync"] is not False for member in members)
     )
 
 
@@ -70,6 +71,17 @@ class ActingCluster(DemoCluster):
     def is_whole(self, broker_set: str) -> bool:
         """Its master leads, every slave follows, and nobody acts or is still on its way back."""
         return whole(self.sets()[broker_set], self._size_of(broker_set))
+
+    def master_of(self, broker_set: str) -> str | None:
+        """The name of the process that leads it; None while nobody does."""
+        one = self.sets()[broker_set]
+        found = (member for member in one["members"] if member["address"] == one["master"])
+        return next((str(member["name"]) for member in found), None)
+
+    def is_led(self, broker_set: str) -> bool:
+        """Controllers adopted it."""
+        members = self.sets()[broker_set]["members"]
+        return any(member["in_sync"] is not None for member in members)
 
     def _size_of(self, broker_set: str) -> int:
         return sum(set_of(one["name"]) == broker_set for one in self.processes("broker"))

@@ -70,13 +70,15 @@ def sets_of(
 ) -> dict[str, dict[str, Any]]:
     """Each set: `master` (its address, None while it is away), `acting` (the name of the slave that
     acts for it, else None), `registered` (None: no name server says) and its `members`, each with
-    what it lacks of the longest log of its set in bytes.
+    what it lacks of the longest log of its set in bytes, and whether it is in sync (None where no
+    controller leads the set: there is no such thing).
     """
     found = {}
     for name, registered in members.items():
         own = [one for one in processes if (one.get("status") or {}).get("broker_name") == name]
         ends = [int(one["status"]["log_end"]) for one in own]
-        shown = [_member(one, registered, max(ends, default=0)) for one in own]
+        led = _led_by(own, (registered or {}).get(MASTER_ID))
+        shown = [_member(one, registered, max(ends, default=0), led) for one in own]
         found[name] = {
             "master": (registered or {}).get(MASTER_ID),
             "acting": next((one["name"] for one in shown if one["acts"]), None),
@@ -86,7 +88,29 @@ def sets_of(
     return found
 
 
-def _member(one: Process, registered: Members | None, longest: int) -> dict[str, Any]:
+def _led_by(own: Sequence[Process], master: str | None) -> Mapping[str, Any] | None:
+    """What the master says, of a set that was adopted by controllers: with fixed ids there is no
+    SyncStateSet.
+    """
+    leads = (one["status"] for one in own if one["address"] == master)
+    return next((status for status in leads if status.get("sync_state_set")), None)
+
+
+def _in_sync(status: Mapping[str, Any], led: Mapping[str, Any]) -> bool:
+    """A member, in its master's epoch, that holds what was acknowledged: a set may still name one
+    whose link is gone.
+    """
+    return bool(
+        status["broker_id"] in led["sync_state_set"]
+        and status["ready"]
+        and status["master_epoch"] == led["master_epoch"]
+        and status["log_end"] >= led["confirm_offset"]
+    )
+
+
+def _member(
+    one: Process, registered: Members | None, longest: int, led: Mapping[str, Any] | None
+) -> dict[str, Any]:
     status = one["status"]
     return {
         "name": one["name"],
@@ -98,6 +122,7 @@ def _member(one: Process, registered: Members | None, longest: int) -> dict[str,
         "waits_for": status.get("waits_for") or None,
         "log_end": status["log_end"],
         "behind": longest - int(status["log_end"]),
+        "in_sync": None if led is None else _in_sync(status, led),
     }
 
 

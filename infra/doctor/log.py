@@ -20,9 +20,10 @@ from events.topics import (
     BROKER_EVENTS,
     COMMANDS,
     COMMANDS_TOPIC,
-    OUTCOMES_TOPIC,
+    OUTCOMES,
     PRODUCTION_REPLICATION_MIN,
     TOPICS,
+    WITHOUT_CONTROLLERS,
     TopicSpec,
 )
 from infra import waiting
@@ -47,12 +48,19 @@ _SAID = re.compile(", set it|: set it")
 @dataclass(frozen=True, slots=True)
 class Wish:
     """How safe the topics have to be. `few_copies`: fewer than three are as wished; `self_made`:
-    controllers make what is missing; `accept_unflushed`: see OPERATING.
+    controllers make what is missing; `accept_unflushed`: see OPERATING; `there`: topics without
+    which something waits; `fit`: those that are written to, so that settings matter.
     """
 
     few_copies: bool = False
     self_made: bool = False
     accept_unflushed: bool = False
+    there: tuple[TopicSpec, ...] = TOPICS
+    fit: tuple[TopicSpec, ...] = TOPICS
+
+
+REPORTS = Wish(there=WITHOUT_CONTROLLERS, fit=WITHOUT_CONTROLLERS)
+"""Of brokers and name servers that no controller speaks to."""
 
 
 def check(
@@ -76,7 +84,7 @@ def check(
         return [
             nodes,
             *_topics(admin, cluster, where, wish, commands),
-            *_times(kafka, cluster),
+            *_times(kafka, cluster, wish),
             *(lost(kafka, folders, commands) if COMMANDS_TOPIC in cluster.topics else []),
         ]
     except KafkaException as error:
@@ -106,17 +114,21 @@ def _topics(
     admin: AdminClient, cluster: ClusterMetadata, where: str, wish: Wish, commands: Commands
 ) -> list[Finding]:
     findings: list[Finding] = []
-    there = [spec for spec in TOPICS if spec.name in cluster.topics]
-    reported = topic_check.settings_of(admin, [spec.name for spec in there]) if there else {}
-    for spec in TOPICS:
-        if spec in there:
+    there = [spec for spec in wish.there if spec.name in cluster.topics]
+    asked = [spec.name for spec in there if spec in wish.fit]
+    reported = topic_check.settings_of(admin, asked) if asked else {}
+    for spec in wish.there:
+        if spec in there and spec not in wish.fit:
+            findings.append(well("topics", f"{spec.name} is there, and nobody writes to it"))
+        elif spec in there:
             findings += _topic(spec, reported[spec.name], cluster, where, wish, commands)
         elif wish.self_made:
             way_out = "The first controller that starts makes it; without waiting for one:"
             command = commands.topics("create", "--replication", str(_copies_possible(cluster)))
             findings.append(warn("topics", f"{spec.name} is not there", way_out, command))
         else:
-            few = ("--replication", str(_copies_possible(cluster))) if wish.few_copies else ()
+            may_be_few = wish.few_copies or COMMANDS not in wish.fit
+            few = ("--replication", str(_copies_possible(cluster))) if may_be_few else ()
             way_out, command = "Make it:", commands.topics("create", *few)
             findings.append(fail("topics", f"{spec.name} is not there", way_out, command))
     return findings
@@ -214,13 +226,15 @@ def more_copies(topic: str, cluster: ClusterMetadata, where: str) -> str:
     )
 
 
-def _times(kafka: Mapping[str, str], cluster: ClusterMetadata) -> list[Finding]:
+def _times(kafka: Mapping[str, str], cluster: ClusterMetadata, wish: Wish) -> list[Finding]:
     """The newest record's time against this machine's clock: the future means that a clock is
     wrong.
     """
     findings = []
-    for name in (COMMANDS_TOPIC, OUTCOMES_TOPIC):
-        stamp = newest_ms(kafka, name) if name in cluster.topics else None
+    for spec in (COMMANDS, OUTCOMES):
+        name = spec.name
+        is_asked = name in cluster.topics and spec in wish.fit
+        stamp = newest_ms(kafka, name) if is_asked else None
         if stamp is None:
             continue
         ahead_ms = stamp - time.time_ns() // 1_000_000

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from events.properties import parse
+from events.topics import TOPICS
 from infra.cli import process
 from infra.cluster.data_folder import DataFolder
 from infra.cluster.options import ACTING
@@ -18,7 +19,7 @@ from infra.cluster.plan import ACTING_SETS
 from infra.doctor.commands import Commands
 from infra.doctor.landing import PROCESS as LAND
 from infra.doctor.landing import LandingPlace
-from infra.doctor.log import Wish
+from infra.doctor.log import REPORTS, Wish
 from infra.problems import EXIT_USAGE, Problem
 from processors.nameserver.config import EMBED
 from processors.settings.config import PROPERTIES_SUFFIXES
@@ -46,7 +47,7 @@ class Target:
 
     kafka: dict[str, str] = field(default_factory=dict)
     kafka_file: Path | None = None
-    wish: Wish = field(default_factory=Wish)
+    wish: Wish = REPORTS
     starts_kafka: bool = False
     controllers: dict[str, str] = field(default_factory=dict)
     """Name (or address, where only that is known) -> advertised address."""
@@ -105,6 +106,8 @@ class Target:
     def take_broker(self, name: str, config: Any, path: Path) -> None:
         """What a broker's configuration says."""
         self._take_kafka(config.kafka or {}, path)
+        if config.controllers:
+            self.wish = replace(self.wish, there=TOPICS, fit=TOPICS)
         known = set(self.controllers.values())
         self.controllers |= {
             address: address for address in config.controllers if address not in known
@@ -121,8 +124,15 @@ class Target:
         self.limits[config.store_dir] = config.disk_full_percent
 
     def take_landing(self, config: Any, path: Path, log: Path | None = None) -> None:
-        """What a landing job's configuration says; `log`: the file that it logs to."""
-        self._take_kafka(config.kafka, path)
+        """What a landing job's configuration says; `log`: the file that it logs to. It waits for
+        every topic, also where nobody decides.
+        """
+        if config.without_controllers:
+            self.kafka, self.kafka_file = dict(config.kafka), path
+            self.wish = replace(self.wish, there=TOPICS)
+        else:
+            self._take_kafka(config.kafka, path)
+            self.wish = replace(self.wish, there=TOPICS, fit=TOPICS)
         self.files[LAND] = ("land", path)
         self.tables = self.tables or str(config.tables)
         self.landing = LandingPlace(Path(config.work_dir or config.checkpoint_dir), log)

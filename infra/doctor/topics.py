@@ -1,5 +1,5 @@
-"""`regent topics create|check|repair`: the topics that controllers rest on, in a Kafka that others
-run.
+"""`regent topics create|check|repair`: the topics that controllers rest on, and what sets without
+them report to, in a Kafka that others run.
 
 A local cluster makes its own. Refuses to know what the topics hold.
 """
@@ -10,8 +10,8 @@ import argparse
 import json
 import shlex
 import time
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from events.producer import LOG_CLIENT_SETTINGS
-from events.topics import BROKER_EVENTS, PRODUCTION_REPLICATION_MIN, TOPIC_NAMES, TOPICS
+from events.topics import BROKER_EVENTS, PRODUCTION_REPLICATION_MIN, TopicSpec
 from infra.cli.process import table_of
 from infra.doctor import log, target
 from infra.doctor.commands import Commands
@@ -48,7 +48,13 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
         help="a client setting, e.g. bootstrap.servers=... security.protocol=SSL; may repeat",
     )
     parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="take [kafka] from this file of a controller"
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help=(
+            "take [kafka] from this file of a controller; a broker's with a fixed id: only the "
+            "topic that it reports to"
+        ),
     )
     parser.add_argument(
         "--replication",
@@ -78,8 +84,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise Problem(
             f"topics {arguments.action} prints no commands", "Leave --print out.", EXIT_USAGE
         )
-    kafka = _settings(arguments)
-    wanted = log_topics.wanted(arguments.replication)
+    kafka, wish = _asked(arguments)
+    wanted = topic_check.wanted(wish.there, arguments.replication)
     if arguments.only_print:
         lines = printed(kafka["bootstrap.servers"], wanted)
         print(json.dumps({"commands": lines}, indent=1) if arguments.json else "\n".join(lines))
@@ -89,8 +95,8 @@ def run(arguments: argparse.Namespace) -> int:
     created = _create(kafka, wanted) if arguments.action == "create" else []
     commands = Commands(kafka=kafka, kafka_file=arguments.config)
     try:
-        repaired = repair(kafka, few_copies) if arguments.action == "repair" else {}
-        findings = log.topics(kafka, log.Wish(few_copies), commands)
+        repaired = repair(kafka, wish.fit, few_copies) if arguments.action == "repair" else {}
+        findings = log.topics(kafka, replace(wish, few_copies=few_copies), commands)
     except TopicsUnfit as error:
         raise Problem(str(error), "Let this user describe and alter configurations.") from error
     if arguments.json:
@@ -112,13 +118,15 @@ def run(arguments: argparse.Namespace) -> int:
     return EXIT_FAILED if verdict_of(findings) == FAIL else EXIT_DONE
 
 
-def repair(kafka: Mapping[str, str], few_copies: bool) -> dict[str, dict[str, str]]:
+def repair(
+    kafka: Mapping[str, str], wanted: Sequence[TopicSpec], few_copies: bool
+) -> dict[str, dict[str, str]]:
     """Set what is not as it has to be; gives it by topic. Topics that are not there are left out.
     TopicsUnfit, KafkaException.
     """
     admin = AdminClient({**LOG_CLIENT_SETTINGS, **kafka})
     there = admin.list_topics(timeout=KNOWN_WITHIN_S).topics
-    specs = [spec for spec in TOPICS if spec.name in there]
+    specs = [spec for spec in wanted if spec.name in there]
     reported = topic_check.settings_of(admin, [spec.name for spec in specs]) if specs else {}
     done = {}
     for spec in specs:
@@ -130,23 +138,24 @@ def repair(kafka: Mapping[str, str], few_copies: bool) -> dict[str, dict[str, st
     return done
 
 
-def _settings(arguments: argparse.Namespace) -> dict[str, str]:
+def _asked(arguments: argparse.Namespace) -> tuple[dict[str, str], log.Wish]:
+    """Which Kafka, and the topics that matter there: what the file's process needs, or all."""
     if arguments.config and arguments.kafka:
         raise Problem(
             "topics: --config and --kafka exclude each other", "Name one of them.", EXIT_USAGE
         )
-    kafka = (
-        target.of_file(arguments.config).kafka
-        if arguments.config
-        else table_of("kafka", arguments.kafka or [])
-    )
+    if arguments.config:
+        found = target.of_file(arguments.config)
+        kafka, wish = found.kafka, log.Wish(there=found.wish.there, fit=found.wish.fit)
+    else:
+        kafka, wish = table_of("kafka", arguments.kafka or []), log.Wish()
     if not kafka.get("bootstrap.servers"):
         raise Problem(
             "topics: it is not said which Kafka",
             "Name it: --kafka bootstrap.servers=HOST:PORT, or --config controller.toml.",
             EXIT_USAGE,
         )
-    return kafka
+    return kafka, wish
 
 
 def printed(bootstrap: str, wanted: list[NewTopic]) -> list[str]:
@@ -169,7 +178,9 @@ def _create(kafka: Mapping[str, str], wanted: list[NewTopic]) -> list[str]:
         admin = AdminClient({**LOG_CLIENT_SETTINGS, **kafka})
         deadline = time.monotonic() + KNOWN_WITHIN_S
         while time.monotonic() < deadline:  # what was just made is known a moment later
-            if set(TOPIC_NAMES) <= set(admin.list_topics(timeout=KNOWN_WITHIN_S).topics):
+            if {one.topic for one in wanted} <= set(
+                admin.list_topics(timeout=KNOWN_WITHIN_S).topics
+            ):
                 break
             time.sleep(POLL_S)
         return created

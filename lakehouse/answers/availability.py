@@ -67,7 +67,8 @@ def availability_text(model: Mapping[str, Any]) -> str:
     if model["total"]["acting_ms"]:
         notes.append(
             "while a slave acted, clients of a set without controllers could read: nobody could "
-            "write, which is counted as unavailable"
+            "write, which is counted as unavailable, of a master that stood still from when a name "
+            "server heard it last"
         )
     if unmeasured:
         notes.append(

@@ -1,5 +1,6 @@
 """Why a broker set has the masters it had: each election with everything that is known about it,
-and of a set without controllers each time that a slave acted for its master.
+of a set without controllers each time that a slave acted for its master, and when controllers
+adopted or released it.
 
 Responsible for joining decisions, the evidence in their commands and what brokers reported. Refuses
 to know how these are found (`explain_sources`) and how it looks on a screen (`explain_text`). Times
@@ -11,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lakehouse.answers.acting.changeovers import changeover_models
 from lakehouse.answers.acting.periods import period_model
-from lakehouse.answers.acting.sets import is_acting_set
+from lakehouse.answers.acting.sets import told_of
 from lakehouse.answers.decisions import Row
 from lakehouse.answers.explain_sources import AFTERMATH_MS, Sources, sources_of
 from lakehouse.errors import NotLanded
@@ -25,8 +27,8 @@ PHASES = ("detected", "probed", "received", "appended", "applied", "answered", "
 
 
 def explain(lake: Lake, broker_name: str, epoch: int | None = None) -> dict[str, Any]:
-    """Every election and every acting period of a set, or the election that began master epoch
-    `epoch`.
+    """Every election, acting period and changeover of a set, or the election that began master
+    epoch `epoch`.
 
     Raises `NotLanded` for a set or an epoch that is not known.
     """
@@ -37,13 +39,15 @@ def explain(lake: Lake, broker_name: str, epoch: int | None = None) -> dict[str,
             f"known epochs: {', '.join(map(str, sources.epochs)) or 'none'}"
         )
     asked = [i for i, row in enumerate(sources.elections) if epoch in (None, row["master_epoch"])]
-    acting = epoch is None and is_acting_set(lake, broker_name)
+    told = told_of(lake, broker_name) if epoch is None else []
+    acting = bool(told)
     periods = gold_now(lake, [ACTING_PERIODS], broker_name).rows(ACTING_PERIODS) if acting else []
     return {
         "broker_name": broker_name,
         "without_controllers": acting and not sources.elections,
         "elections": [_election(i, sources) for i in asked],
         "acting_periods": [period_model(row) for row in periods],
+        "changeovers": changeover_models(told),
     }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from events.outcomes import LABEL_AT_RISK, LABEL_REMEMBERED
 from lakehouse import wording
+from lakehouse.answers.acting.changeovers import changeover_text
 from lakehouse.answers.acting.periods import NOBODY_ELECTS, period_text
 from lakehouse.answers.decisions import result_text
 
@@ -37,10 +38,11 @@ VERDICT_WORDS: Mapping[str, str] = {
 
 
 def explain_text(model: Mapping[str, Any]) -> str:
-    """All elections and acting periods of the model by time, one paragraph each."""
+    """All elections, acting periods and changeovers of the model by time, one paragraph each."""
     name = model["broker_name"]
     told = [(one["at_ms"], _election_text(name, one)) for one in model["elections"]]
     told += [(one["at_ms"], period_text(name, one)) for one in model["acting_periods"]]
+    told += [(one["at_ms"], changeover_text(name, one)) for one in model["changeovers"]]
     blocks = [text for _, text in sorted(told, key=lambda one: one[0])]
     if model["without_controllers"]:
         none = [] if blocks else ["no slave has acted yet, as far as was told"]

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lakehouse.answers.acting.periods import masterless_spans
 from lakehouse.gold.acting_story import MASTER_ID
+from lakehouse.gold.spans import Stretch as Span
+from lakehouse.gold.spans import without
 
 Row = Mapping[str, Any]
 Stretch = dict[str, Any]
@@ -54,17 +55,16 @@ def replica_lanes(
 
 
 def acting_lanes(
-    periods: Sequence[Row], since_ms: int | None, until_ms: int
+    periods: Sequence[Row], fixed: Sequence[Span], away: Sequence[Span], until_ms: int
 ) -> list[dict[str, Any]]:
     """The same of a set without controllers, from rows of `gold/acting_periods`: the master where
-    it is there, and each slave while it acts. `since_ms` None: it is no such set.
+    it is there, and each slave while it acts. `fixed`: when the set had fixed ids, none if it never
+    had; `away`: when it had no master.
     """
-    if since_ms is None:
+    if not fixed:
         return []
-    away = masterless_spans(periods, until_ms)
-    begins = [since_ms, *(to_ms for _, to_ms in away)]
-    ends = [*(from_ms for from_ms, _ in away), until_ms]
-    lanes = {MASTER_ID: [_stretch(*ends_of, MASTER) for ends_of in zip(begins, ends, strict=True)]}
+    led = without(fixed, away)
+    lanes = {MASTER_ID: [_stretch(*one, MASTER) for one in led]}
     addresses = {MASTER_ID: ""}
     for row in sorted(periods, key=lambda one: one["since_ms"]):
         end = until_ms if row["until_ms"] is None else min(row["until_ms"], until_ms)

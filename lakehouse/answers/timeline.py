@@ -12,8 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lakehouse import wording
-from lakehouse.answers.acting.periods import masterless_spans, span_of
+from lakehouse.answers.acting.changeovers import headline
+from lakehouse.answers.acting.periods import span_of
 from lakehouse.answers.replica_roles import acting_lanes, replica_lanes, span
+from lakehouse.gold.acting_periods import ActingSet, masterless
+from lakehouse.gold.spans import Stretch as Span
+from lakehouse.gold.spans import union, within, without
 
 Row = Mapping[str, Any]
 Stretch = dict[str, Any]
@@ -24,8 +28,10 @@ class Acting(NamedTuple):
 
     periods: Sequence[Row] = ()
     """Rows of `gold/acting_periods`, by time."""
-    since_ms: int | None = None
-    """When the set was heard of first, ms since 1970-01-01 UTC; None: it is no such set."""
+    over_time: ActingSet | None = None
+    """None: it is no such set, or nobody told of its master."""
+    changeovers: Sequence[Row] = ()
+    """When controllers adopted and released it, as `changeover_models` has them."""
 
 
 NOBODY_ACTED = Acting()
@@ -62,26 +68,27 @@ def timeline_model(
     """
     states = sorted(history, key=lambda row: row["from_offset"])
     asked = sorted(elections, key=lambda row: row["offset"])
-    # From when on controllers tell roles.
     led_from_ms = int(states[0]["from_ms"]) if states else until_ms
+    fixed, away = _without_controllers(states, acting, until_ms)
     return {
         "broker_name": broker_name,
-        "from_ms": min(led_from_ms, until_ms, acting.since_ms or until_ms),
+        "from_ms": min(led_from_ms, until_ms, *(from_ms for from_ms, _ in fixed)),
         "to_ms": until_ms,
         "replicas": [
-            *acting_lanes(acting.periods, acting.since_ms, led_from_ms),
+            *acting_lanes(acting.periods, fixed, away, until_ms),
             *replica_lanes(states, asked, until_ms),
         ],
         "acting": [span_of(row, until_ms) for row in acting.periods],
+        "changeovers": [dict(one) for one in acting.changeovers],
         "sync_state_sets": [
             _set(row, until_ms) for row in sorted(sets, key=lambda row: row["from_offset"])
         ],
         "elections": [_election(row) for row in asked],
         "gaps": sorted(
             (
-                *_masterless(states, until_ms),
+                *_apart(_masterless(states, until_ms), fixed),
                 *_silent(failovers),
-                *_without_writes(acting.periods, until_ms),
+                *({"from_ms": low, "to_ms": high, "kind": NO_MASTER} for low, high in away),
             ),
             key=lambda gap: gap["from_ms"],
         ),
@@ -111,7 +118,7 @@ def window(model: Mapping[str, Any], from_ms: int | None, to_ms: int | None) -> 
         "acting": _cut(model["acting"], first, last),
         **{
             name: [one for one in model[name] if first <= one["at_ms"] <= last]
-            for name in ("elections", "failovers")
+            for name in ("elections", "failovers", "changeovers")
         },
     }
 
@@ -123,6 +130,7 @@ def timeline_text(model: Mapping[str, Any]) -> str:
         *map(_set_line, model["sync_state_sets"]),
         *map(_gap_line, model["gaps"]),
         *map(_acting_line, model["acting"]),
+        *((one["at_ms"], one["what"], headline(one)) for one in model["changeovers"]),
     ]
     rows = [
         (wording.moment(at_ms), what, text)
@@ -136,10 +144,29 @@ def timeline_text(model: Mapping[str, Any]) -> str:
     )
 
 
-def _without_writes(periods: Sequence[Row], until_ms: int) -> list[Stretch]:
+def _without_controllers(
+    states: Sequence[Row], acting: Acting, until_ms: int
+) -> tuple[list[Span], list[Span]]:
+    """When the set had fixed ids, until controllers tell roles, and when it had no master then. Of
+    one whose master was never heard of nothing but the latter is known.
+    """
+    if acting.over_time is None:
+        away = union(masterless(row, until_ms) for row in acting.periods)
+        return away, away
+    fixed = []
+    for begin, told_end in acting.over_time.fixed:
+        led = (int(row["from_ms"]) for row in states if int(row["from_ms"]) > begin)
+        end = next((from_ms for from_ms in led), until_ms) if told_end is None else told_end
+        fixed.append((begin, end))
+    return fixed, within(acting.over_time.masterless, fixed)
+
+
+def _apart(gaps: Iterable[Stretch], fixed: Sequence[Span]) -> list[Stretch]:
+    """What controllers knew of the set while it was not theirs any more does not count."""
     return [
-        {"from_ms": from_ms, "to_ms": to_ms, "kind": NO_MASTER}
-        for from_ms, to_ms in masterless_spans(periods, until_ms)
+        {**gap, "from_ms": from_ms, "to_ms": to_ms}
+        for gap in gaps
+        for from_ms, to_ms in without([(gap["from_ms"], gap["to_ms"])], fixed)
     ]
 
 

@@ -17,12 +17,13 @@ from lakehouse.gold.acting_story import (
     End,
     Period,
     Told,
+    absences,
     departure,
     end_by_signs,
     phases_of,
     returned_ms,
 )
-from lakehouse.gold.spans import Row
+from lakehouse.gold.spans import Row, union
 
 OF_SUCH_SETS = (
     "acting_began",
@@ -37,11 +38,14 @@ OF_SUCH_SETS = (
     "member_group_seen",
     "acting_route_given",
     "acting_route_withdrawn",
+    "place_changed",
 )
-"""Only sets without controllers, and name servers of them, report these."""
+"""Only sets without controllers, name servers of them, and sets that change over report these."""
 OF_ALL_SETS = ("broker_started", "broker_stopped")
 ACTING_KINDS = (*OF_SUCH_SETS, *OF_ALL_SETS)
 
+FIXED = "fixed"
+"""What `place_changed` calls a set that controllers released."""
 CLOCK_JUMP_MS = 366 * 86_400_000
 """Events that stand further than this from all others are of a clock that was wrong."""
 
@@ -237,18 +241,24 @@ class ActingSet:
     until_ms: int
     """How far what was told of such sets reaches."""
     masterless: tuple[tuple[int, int], ...]
-    """Times without a master: nobody could write."""
+    """Times without a master: nobody could write. Each moment once."""
     acting: tuple[tuple[int, int], ...]
     """Times in which a slave acted: clients could read."""
+    fixed: tuple[tuple[int, int | None], ...] = ()
+    """Times with fixed ids, by what was told of changeovers; an end of None was not told. Empty:
+    from `since_ms` on.
+    """
 
 
 def acting_sets(
-    events: Mapping[str, Events], rows: Iterable[Row]
+    events: Mapping[str, Events], rows: Iterable[Row], reach_ms: int = 0
 ) -> dict[tuple[str, str], ActingSet]:
-    """By cluster and name; `rows` are those of `acting_period_rows`."""
+    """By cluster and name; `rows` are those of `acting_period_rows`. `reach_ms`: how far history
+    reaches by decisions, where there are any.
+    """
     of_sets = _by_key(events)
     times = _times(of_sets.values())
-    from_ms, until_ms = (times[0], times[-1]) if times else (0, 0)
+    from_ms, until_ms = (times[0], max(times[-1], reach_ms)) if times else (0, 0)
     periods: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         periods.setdefault((row["cluster_id"], row["broker_name"]), []).append(row)
@@ -258,13 +268,59 @@ def acting_sets(
         first = next((at_ms for at_ms in heard if from_ms <= at_ms <= until_ms), None)
         if first is not None:
             own = periods.get(key, [])
+            fixed = _fixed(first, [one for one in told if from_ms <= one.at_ms <= until_ms])
+            away = [gap for stretch in fixed for gap in _away(told, *stretch)]
             found[key] = ActingSet(
                 first,
                 until_ms,
-                tuple(masterless(row, until_ms) for row in own),
+                tuple(
+                    union(
+                        (
+                            *(masterless(row, until_ms) for row in own),
+                            *((begin, _end(end, until_ms)) for begin, end in away),
+                        )
+                    )
+                ),
                 tuple((row["since_ms"], _end(row["until_ms"], until_ms)) for row in own),
+                tuple(fixed),
             )
     return found
+
+
+def _fixed(since_ms: int, told: Iterable[Told]) -> list[tuple[int, int | None]]:
+    """The times with fixed ids: until controllers adopted the set, again from its release on."""
+    found: list[tuple[int, int | None]] = []
+    begin: int | None = since_ms
+    for one in changeovers(told):
+        if one.row["kind"] == FIXED:
+            begin = one.at_ms if begin is None else begin
+        elif begin is not None and begin < one.at_ms:
+            found.append((begin, one.at_ms))
+            begin = None
+    return found if begin is None else [*found, (begin, None)]
+
+
+def changeovers(told: Iterable[Told]) -> list[Told]:
+    """One event of each changeover of a set, ascending. Replicas begin anew one after the other:
+    the word of the master that gave up counts, or without it that of the first one.
+    """
+    found: dict[str, Told] = {}
+    for one in told:
+        if one.kind == "place_changed":
+            known = found.setdefault(one.row["change"], one)
+            if _is_leaders(one) and not _is_leaders(known):
+                found[one.row["change"]] = one
+    return sorted(found.values(), key=_order)
+
+
+def _is_leaders(one: Told) -> bool:
+    return bool(one.row["address"] == one.row["leader"])
+
+
+def _away(told: Iterable[Told], from_ms: int, to_ms: int | None) -> list[tuple[int, int | None]]:
+    """Absences of the master in a time with fixed ids."""
+    inside = (one for one in told if from_ms <= one.at_ms and (to_ms is None or one.at_ms < to_ms))
+    return absences(inside)
 
 
 def masterless(row: Mapping[str, Any], until_ms: int) -> tuple[int, int]:

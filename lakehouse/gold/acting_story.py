@@ -11,10 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from lakehouse import wording
 from lakehouse.gold.spans import Row
 from lakehouse.tables.specs import CLOCK_SLACK_MS
 
 MASTER_ID = 0
+WAS_SILENT = "it was silent"
+"""Why a name server dropped a broker that it had not heard for too long (PROTOCOL 4.20)."""
 BEFORE_MS = 120_000
 """A broker that left longer before than this is not why a slave began to act: name servers wait for
 less.
@@ -103,8 +106,20 @@ def _departures(one: Told) -> Iterator[Left]:
     if one.kind == "broker_stopped":
         yield Left(one.at_ms, row["broker_id"], f"was stopped ({row['reason']})")
     if one.kind == "member_group_seen":
-        for broker_id, why in zip(row["left_ids"], row["left_why"], strict=False):
-            yield Left(one.at_ms, broker_id, f"left: {why} (name server {row['name_server']})")
+        whys = zip(row["left_ids"], row["left_why"], _silences(row), strict=False)
+        for broker_id, why, silent_ms in whys:
+            lasted = f" for {wording.duration(silent_ms)}" if silent_ms else ""
+            said = f"left: {why}{lasted} (name server {row['name_server']})"
+            yield Left(one.at_ms - silent_ms, broker_id, said)
+
+
+def _silences(row: Row) -> list[int]:
+    """For how long each that left had not been heard when it was dropped, ms: one that stands still
+    serves nobody from its last word on, not only from when that is noticed. One whose connection
+    was closed or that took its leave was there until then. Nothing is known by an older release.
+    """
+    told = row.get("left_silent_ms") or [0] * len(row["left_ids"])
+    return [ms if why == WAS_SILENT else 0 for ms, why in zip(told, row["left_why"], strict=False)]
 
 
 def _came_back(left: Left, since_ms: int, told: Iterable[Told]) -> bool:
@@ -138,6 +153,83 @@ def end_by_signs(broker_id: int, began: Row, last_ms: int, told: Iterable[Told])
         if one.kind == "pre_online_over" and row["broker_id"] == MASTER_ID:
             return End(one.at_ms, "the master is online again; the one that acted told no end")
     return None
+
+
+def absences(told: Iterable[Told]) -> list[tuple[int, int | None]]:
+    """When the master of a set was away by what was told, whether a slave acted or not: from when
+    to when, ms; None while it lasts. `told`: of a time with fixed ids, ascending.
+
+    It is gone when it says so, and when no name server that listed it does so any more; it is back
+    when it is online, or somebody finds it there. One that starts anew though nobody told its end
+    is away from that start on: it died earlier, and nobody knows when.
+    """
+    told = list(told)
+    tells_way_back = any(
+        one.kind == "pre_online_over" and one.row["broker_id"] == MASTER_ID for one in told
+    )
+    watch = _Watch(tells_way_back)
+    for one in told:
+        watch.take(one)
+    return watch.over()
+
+
+class _Watch:
+    """Who says that the master is there, event after event. `tells_way_back`: a start of it is not
+    yet its return.
+    """
+
+    def __init__(self, tells_way_back: bool) -> None:
+        self._tells_way_back = tells_way_back
+        self._found: list[tuple[int, int | None]] = []
+        self._lists: set[str] = set()
+        self._since_ms: int | None = None
+        self._has_started = self._said_so = False
+
+    def over(self) -> list[tuple[int, int | None]]:
+        """All of them, the last one perhaps open."""
+        lasts = [] if self._since_ms is None else [(self._since_ms, None)]
+        return [*self._found, *lasts]
+
+    def take(self, one: Told) -> None:
+        if one.kind == "member_group_seen":
+            self._seen(one)
+        elif one.row["broker_id"] == MASTER_ID and one.kind == "broker_stopped":
+            self._said_so = True
+            self._leaves(one.at_ms)
+        elif one.row["broker_id"] == MASTER_ID and one.kind == "broker_started":
+            self._starts(one.at_ms)
+        elif _has_master(one) and (one.row["broker_id"] == MASTER_ID or not self._said_so):
+            self._returns(one.at_ms)
+
+    def _seen(self, one: Told) -> None:
+        name, here = one.row["name_server"], MASTER_ID in one.row["broker_ids"]
+        if here:
+            self._lists.add(name)
+        else:
+            self._lists.discard(name)
+        left = next((left for left in _departures(one) if left.broker_id == MASTER_ID), None)
+        if here and not self._said_so:
+            self._returns(one.at_ms)
+        elif left is not None and not here:
+            if not self._lists:
+                self._said_so = False  # all have noticed: what they see from now on counts
+                self._leaves(left.at_ms)
+
+    def _starts(self, at_ms: int) -> None:
+        self._said_so = False
+        if self._has_started:
+            self._leaves(at_ms)
+        self._has_started = True
+        if not self._tells_way_back:
+            self._returns(at_ms)
+
+    def _leaves(self, at_ms: int) -> None:
+        self._since_ms = at_ms if self._since_ms is None else self._since_ms
+
+    def _returns(self, at_ms: int) -> None:
+        if self._since_ms is not None:
+            self._found.append((self._since_ms, max(self._since_ms, at_ms)))
+            self._since_ms = None
 
 
 def returned_ms(period: Period, told: Iterable[Told]) -> int | None:

@@ -15,15 +15,12 @@ from types import MappingProxyType
 
 from lakehouse.gold.acting_periods import ActingSet
 from lakehouse.gold.masterships import Mastership
-from lakehouse.gold.spans import Row
+from lakehouse.gold.spans import Row, Stretch, union, within, without
 
 DAY_MS = 86_400_000
 FIRST_DAY = date(1970, 1, 1)
 
 NO_ACTING_SETS: Mapping[tuple[str, str], ActingSet] = MappingProxyType({})
-
-Stretch = tuple[int, int]
-"""Beginning and end, ms since 1970-01-01 UTC; the end is not in it."""
 
 
 def availability_rows(
@@ -60,14 +57,15 @@ def _of_set(
     until_ms: int,
     acting: ActingSet | None,
 ) -> Iterator[Row]:
-    of_acting = _service_of(acting, found)
-    service = [*of_acting, *_service(found, until_ms)]
-    away = _masterless(found, until_ms)
+    of_acting, joining = _fixed(acting, found)
+    led = without(_service(found, until_ms), of_acting)
+    service = union([*of_acting, *led])
+    away = [*joining, *within(_masterless(found, until_ms), led)]
     if acting is not None:
-        away += _within(acting.masterless, of_acting)
-    masterless = _within(away, service)
-    unavailable = _within([*away, *_silent(failovers)], service)
-    acted = _by_day(_within(() if acting is None else acting.acting, of_acting))
+        away += within(acting.masterless, of_acting)
+    masterless = within(away, service)
+    unavailable = within([*away, *_silent(failovers)], service)
+    acted = _by_day(within(() if acting is None else acting.acting, of_acting))
     decided: dict[int, list[Row]] = {}
     for row in failovers:
         decided.setdefault(row["at_ms"] // DAY_MS, []).append(row)
@@ -89,12 +87,22 @@ def _of_set(
         }
 
 
-def _service_of(acting: ActingSet | None, found: Sequence[Mastership]) -> list[Stretch]:
-    """The time of a set without controllers: until controllers lead it, if they ever do."""
+def _fixed(
+    acting: ActingSet | None, found: Sequence[Mastership]
+) -> tuple[list[Stretch], list[Stretch]]:
+    """The times with fixed ids, each until controllers lead the set, if they do; and the part of
+    them in which the set had been adopted and no master was elected yet.
+    """
     if acting is None:
-        return []
-    end_ms = min([acting.until_ms, *(one.at_ms for one in found[:1])])
-    return [(acting.since_ms, end_ms)] if acting.since_ms < end_ms else []
+        return [], []
+    stretches, joining = [], []
+    for begin, told_end in acting.fixed or ((acting.since_ms, None),):
+        elected = (one.at_ms for one in found if one.at_ms > begin)
+        end = next(elected, acting.until_ms if told_end is None else told_end)
+        stretches.append((begin, end))
+        joining.append((end if told_end is None else told_end, end))
+    real = [(low, high) for low, high in stretches if low < high]
+    return union(real), [(low, high) for low, high in joining if low < high]
 
 
 def _service(found: Sequence[Mastership], until_ms: int) -> list[Stretch]:
@@ -127,28 +135,6 @@ def _silent(failovers: Iterable[Row]) -> list[Stretch]:
         for row in failovers
         if row["unavailable_ms"] is not None
     ]
-
-
-def _within(stretches: Iterable[Stretch], service: Sequence[Stretch]) -> list[Stretch]:
-    """The union of the stretches, as far as it lies in the time of service; both ascending."""
-    clipped = [
-        (max(start, low), min(end, high))
-        for start, end in stretches
-        for low, high in service
-        if max(start, low) < min(end, high)
-    ]
-    return union(clipped)
-
-
-def union(stretches: Iterable[Stretch]) -> list[Stretch]:
-    """Each moment once, ascending: stretches that overlap or touch are one."""
-    found: list[Stretch] = []
-    for start, end in sorted(stretches):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], end))
-        else:
-            found.append((start, end))
-    return found
 
 
 def _by_day(stretches: Iterable[Stretch]) -> dict[int, list[int]]:

@@ -102,7 +102,7 @@ def outage_rows(
         specs.FAILOVERS.name: failovers,
         specs.MESSAGES_AT_RISK.name: at_risk_rows(found, failovers),
         specs.AVAILABILITY.name: availability_rows(
-            found, failovers, until_ms, acting_sets(events, acting)
+            found, failovers, until_ms, acting_sets(events, acting, until_ms)
         ),
         specs.ACTING_PERIODS.name: acting,
     }

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 Row = dict[str, Any]
+Stretch = tuple[int, int]
+"""Beginning and end, ms since 1970-01-01 UTC; the end is not in it."""
 
 
 class Spans:
@@ -61,3 +63,38 @@ class Spans:
 
     def _key(self, row: Row) -> tuple[Any, ...]:
         return tuple(row[name] for name in self._of)
+
+
+def union(stretches: Iterable[Stretch]) -> list[Stretch]:
+    """Each moment once, ascending: stretches that overlap or touch are one."""
+    found: list[Stretch] = []
+    for start, end in sorted(stretches):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((start, end))
+    return found
+
+
+def within(stretches: Iterable[Stretch], service: Sequence[Stretch]) -> list[Stretch]:
+    """The union of the stretches, as far as it lies in the time of service; both ascending."""
+    clipped = [
+        (max(start, low), min(end, high))
+        for start, end in stretches
+        for low, high in service
+        if max(start, low) < min(end, high)
+    ]
+    return union(clipped)
+
+
+def without(stretches: Iterable[Stretch], others: Sequence[Stretch]) -> list[Stretch]:
+    """What is left of them; the others ascending, apart."""
+    left = list(stretches)
+    for low, high in others:
+        left = [
+            part
+            for start, end in left
+            for part in ((start, min(end, low)), (max(start, high), end))
+            if part[0] < part[1]
+        ]
+    return left

@@ -37,6 +37,17 @@ class _Route:
     since_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Gone:
+    """Why a broker left, and for how long it had not been heard then."""
+
+    why: str
+    silent_ms: int
+
+
+_ELSEWHERE = _Gone(OTHERWISE, 0)
+
+
 class SetFacts:
     """`name_server`: its address. It remembers the sets that are there, each as it was told
     last.
@@ -60,12 +71,17 @@ class SetFacts:
         routes show acting masters; `notifies`: members are sent notices.
         """
         facts: list[Fact] = []
-        whys = {(one.broker_name, one.broker_id, one.address): why.value for one, why in left}
+        gone = {
+            (one.broker_name, one.broker_id, one.address): _Gone(
+                why.value, max(0, now_ms - one.last_heard_ms)
+            )
+            for one, why in left
+        }
         for effect in effects:
             if isinstance(effect, MinIdChanged):
                 facts += self._min_id(effect, notifies)
             else:
-                facts += self._members(effect, whys)
+                facts += self._members(effect, gone)
                 facts += self._route(effect, now_ms, shows_acting)
         return facts
 
@@ -79,7 +95,7 @@ class SetFacts:
             for fact in self._route(seen, now_ms, shows_acting)
         ]
 
-    def _members(self, seen: MembersSeen, whys: Mapping[tuple[str, int, str], str]) -> list[Fact]:
+    def _members(self, seen: MembersSeen, gone: Mapping[tuple[str, int, str], _Gone]) -> list[Fact]:
         before = self._seen.get(seen.broker_name)
         if before is None and not seen.acting_master:
             return []
@@ -89,15 +105,15 @@ class SetFacts:
             self._seen.pop(seen.broker_name, None)
         was = {} if before is None else before.members
         left = [one for one, address in sorted(was.items()) if seen.members.get(one) != address]
+        departed = [gone.get((seen.broker_name, one, was[one]), _ELSEWHERE) for one in left]
         fields = {
             "name_server": self._name_server,
             "acting_master": seen.acting_master,
             "broker_ids": tuple(sorted(seen.members)),
             "addresses": tuple(seen.members[one] for one in sorted(seen.members)),
             "left_ids": tuple(left),
-            "left_why": tuple(
-                whys.get((seen.broker_name, one, was[one]), OTHERWISE) for one in left
-            ),
+            "left_why": tuple(one.why for one in departed),
+            "left_silent_ms": tuple(one.silent_ms for one in departed),
         }
         return [Fact(seen.cluster_name, seen.broker_name, "MemberGroupSeen", fields)]
 

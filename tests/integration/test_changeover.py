@@ -19,6 +19,7 @@ from brokers.changeover.order import Kind, Lines, Order, Record
 from brokers.process import program
 from brokers.process.changeover.folder import read_record, write_record
 from brokers.process.config import BrokerConfig
+from brokers.process.event_reporter import EventReporter
 from brokers.remoting import fastjson
 from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
@@ -161,6 +162,25 @@ async def moved(
         await one.end()
 
 
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, dict[str, Any]]]:
+    """Who reported that it has another place, with what."""
+    found: list[tuple[int, dict[str, Any]]] = []
+    real = EventReporter.report
+
+    def report(reporter: EventReporter, kind: str, fields: dict[str, Any]) -> None:
+        if kind == "PlaceChanged":
+            found.append((reporter.broker_id, dict(fields)))
+        real(reporter, kind, fields)
+
+    monkeypatch.setattr(EventReporter, "report", report)
+    return found
+
+
+def places(told: list[tuple[int, dict[str, Any]]], kind: str) -> list[int]:
+    return sorted(broker_id for broker_id, fields in told if fields["kind"] == kind)
+
+
 def orders(
     moved: MovedSet, leader: str, kind: Kind, controllers: tuple[str, ...], attempt: str = "first"
 ) -> list[Order]:
@@ -181,6 +201,7 @@ async def test_it_joins_controllers_and_goes_back_and_no_send_fails(
     client: RemotingClient,
     name_server: str,
     tmp_path: Path,
+    told: list[tuple[int, dict[str, Any]]],
 ) -> None:
     controller.epoch = controller.set_epoch = 1  # as the set was recorded before
     ledger, stop = NotedLedger(tmp_path / "ledger"), asyncio.Event()
@@ -220,6 +241,8 @@ async def test_it_joins_controllers_and_goes_back_and_no_send_fails(
     found = await stored(client, led, "T", QUEUES)
     acknowledged = read_ledger(tmp_path / "ledger").acknowledged
     assert len(acknowledged) > 150 and not set(acknowledged) - found
+    assert places(told, "controllers") == [1, 2, 3] and places(told, "fixed") == [0, 1, 2]
+    assert {fields["leader"] for _, fields in told} == {first, led}
     for one in moved.brokers:
         record = read_record(one.config.store_dir)
         assert record is not None and record.settled
@@ -227,6 +250,7 @@ async def test_it_joins_controllers_and_goes_back_and_no_send_fails(
     assert await moved.brokers[0].end() == 0
     moved.brokers[0].begin()
     await until(lambda: moved.stands("fixed"), "the old master's old file brings it back as it is")
+    assert len(told) == 6, "each replica tells of a changeover once, whatever starts follow"
     assert await moved.leader() == led
 
 

@@ -122,6 +122,12 @@ SCENARIOS = (
         "a set without controllers, a master of ours with two Java slaves: the same",
     ),
     Scenario(
+        "fixed-by-hand",
+        "java_by_hand",
+        "three Java brokers with fixed ids join Regent's controllers, stopped and by hand, fail "
+        "over, and go back",
+    ),
+    Scenario(
         "fixed-older-java",
         "fixed_sets:java_goes_back",
         "a Java master without controllers comes back with an older store: slaves of ours are cut "

@@ -24,6 +24,7 @@ from events.acting_events import (
     MemberGroupSeen,
     MinBrokerIdChanged,
     NameServerMinIdChanged,
+    PlaceChanged,
     PreOnlineOver,
     PreOnlineWithoutMember,
 )
@@ -100,12 +101,17 @@ class ActingHistory:
     def online(self, broker_id: int, smallest: int = 0, left_out: tuple[int, ...] = ()) -> None:
         self.tell(PreOnlineOver, broker_id, smallest, left_out)
 
-    def members(self, *ids: int, left: Mapping[int, str] | None = None, **where: str) -> None:
+    def members(
+        self, *ids: int, left: Mapping[int, str] | None = None, silent_ms: int = 0, **where: str
+    ) -> None:
         gone = left or {}
-        addresses = tuple(map(address, ids))
-        self.named(
-            MemberGroupSeen, True, ids, addresses, tuple(gone), tuple(gone.values()), **where
-        )
+        fields = True, ids, tuple(map(address, ids)), tuple(gone), tuple(gone.values())
+        self.named(MemberGroupSeen, *fields, (silent_ms,) * len(gone), **where)
+
+    def placed(self, broker_id: int, kind: str, leader: str, change: str = "c1") -> None:
+        """A replica begins anew; the leader keeps its address, whatever its id."""
+        own = leader if broker_id <= 1 else address(broker_id)
+        self.tell(PlaceChanged, broker_id, change, kind, own, leader, int(kind != "fixed"), 2)
 
     def began(self, broker_id: int) -> None:
         self.tell(MinBrokerIdChanged, broker_id, broker_id, address(broker_id))

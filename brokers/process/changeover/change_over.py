@@ -38,6 +38,8 @@ LOOK_MS = 2
 TABLES_MS = 2_000
 TELL_MS = 2_000
 TELL_TRIES = 3
+GATHER_HOLDS = 5
+"""For how many times as long as one write is held its new life waits for the others of the set."""
 
 _log = logging.getLogger("regent.broker.changeover")
 
@@ -108,8 +110,11 @@ class ChangeOver:
         return self._over
 
     async def gather(self) -> None:
-        """Behind a changeover the others begin anew as well: writes wait for them, not for ever."""
-        until_ms = self._clock.now_ms() + self._hold_ms
+        """Behind a changeover the others begin anew as well: writes wait for them, not for ever,
+        and each no longer than any write is held. Served earlier, they would be refused for want
+        of copies at once, and a client's tries would be over before the others are there.
+        """
+        until_ms = self._clock.now_ms() + GATHER_HOLDS * self._hold_ms
         while self._roles.gathering and self._clock.now_ms() < until_ms:
             if self._roles.role == "SLAVE" or (self._roles.serving and self._is_whole()):
                 break

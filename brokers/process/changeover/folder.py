@@ -73,6 +73,12 @@ def read_record(store_dir: Path) -> Record | None:
         ) from error
 
 
+def unsettled(store_dir: Path) -> Order | None:
+    """The order whose first life begins now; None without one. PlaceContradicts."""
+    record = read_record(store_dir)
+    return None if record is None or record.settled else record.order
+
+
 def write_record(store_dir: Path, record: Record) -> None:
     """Durable when it returns. OSError."""
     data = json.dumps(record.document(), sort_keys=True).encode("utf-8")

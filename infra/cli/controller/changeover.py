@@ -61,15 +61,15 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
     """Flags of the verb, and what it does."""
     parser.description = f"{parser.description}\n{ADOPTS if verb == 'adopt' else RELEASES}"
     parser.add_argument("name", metavar="SET", help="the broker set")
-    if verb == "adopt":
-        parser.add_argument(
-            "--namesrv",
-            metavar="HOST:PORT[;HOST:PORT]",
-            help=(
-                "name servers that know its brokers (default: those of the cluster in --dir; run "
-                "it on a host of one of the brokers)"
-            ),
-        )
+    asked = "" if verb == "adopt" else ", asked when the controllers do not run the set any more"
+    parser.add_argument(
+        "--namesrv",
+        metavar="HOST:PORT[;HOST:PORT]",
+        help=(
+            f"name servers that know its brokers{asked} (default: those of the cluster in --dir; "
+            "run it on a host of one of the brokers)"
+        ),
+    )
     parser.add_argument(
         "--dry-run", action="store_true", help="read, check and show the steps; change nothing"
     )
@@ -134,9 +134,21 @@ class _Work:
             if found.stage != FRESH:
                 return found
             return replace(found, checks=(*found.checks, _rules_check(document["rules_version"])))
-        known = [] if here is None else [one["address"] for one in here["replicas"]]
-        looks = calls.looks_of(known, self._timeout_ms)
+        looks = calls.looks_of(self._known(here), self._timeout_ms)
         return plan.plan_release(name, looks, here, _new(()))
+
+    def _known(self, here: Document) -> list[str]:
+        """Addresses of the replicas; of a set that was released only name servers tell them."""
+        if here is not None and not here["tombstone"]:
+            return [one["address"] for one in here["replicas"]]
+        try:
+            name_servers = self._name_servers()
+        except Problem:
+            if self._arguments.namesrv is not None:
+                raise
+            return []
+        members = calls.members_of(name_servers, self._arguments.name, self._timeout_ms)
+        return list(members.values())
 
     def _name_servers(self) -> list[str]:
         if self._arguments.namesrv is not None:
@@ -304,7 +316,7 @@ class _Work:
 
     def _command(self, found: SetPlan) -> str:
         where = self._arguments
-        asked = f" --namesrv '{where.namesrv}'" if self._adopts and where.namesrv else ""
+        asked = f" --namesrv '{where.namesrv}'" if where.namesrv else ""
         at = f" --controller '{where.controller}'" if where.controller else ""
         return f"regent controller {where.verb} {found.name}{asked}{at}"
 

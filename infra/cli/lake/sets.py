@@ -128,7 +128,8 @@ def _availability(lake: Any, arguments: argparse.Namespace, moments: _Moments) -
 
 def _timeline(lake: Any, arguments: argparse.Namespace, moments: _Moments) -> _Answer:
     from lakehouse.answers import timeline
-    from lakehouse.answers.acting.sets import known_set
+    from lakehouse.answers.acting.changeovers import changeover_models
+    from lakehouse.answers.acting.sets import acting_set_of, told_of
     from lakehouse.gold.specs import (
         ACTING_PERIODS,
         BROKER_SET_HISTORY,
@@ -140,9 +141,10 @@ def _timeline(lake: Any, arguments: argparse.Namespace, moments: _Moments) -> _A
     tables = (BROKER_SET_HISTORY, SYNC_STATE_SET_INTERVALS, ELECTIONS, FAILOVERS, ACTING_PERIODS)
     found = _gold(lake, tables, arguments.broker_set)
     history, sets, elections, failovers, periods = map(found.rows, tables)
-    known = known_set(lake, arguments.broker_set)
-    acting = timeline.Acting(periods, None if known is None else known.since_ms)
-    until_ms = max(found.at_ms, 0 if known is None else known.until_ms)
+    events = told_of(lake, arguments.broker_set)
+    over_time = acting_set_of(lake, events, periods, found.at_ms)
+    acting = timeline.Acting(periods, over_time, changeover_models(events))
+    until_ms = max(found.at_ms, 0 if over_time is None else over_time.until_ms)
     whole = timeline.timeline_model(
         arguments.broker_set, history, sets, elections, failovers, until_ms, acting
     )

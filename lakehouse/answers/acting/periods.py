@@ -6,12 +6,11 @@ Responsible for words and layout. Refuses to know where the rows come from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from lakehouse import wording
 from lakehouse.gold.acting_periods import masterless
-from lakehouse.gold.availability import union
 
 Row = Mapping[str, Any]
 
@@ -44,9 +43,11 @@ def _shown_after_ms(row: Row) -> int | None:
 
 
 def no_writes_ms(row: Row) -> int | None:
-    """How long nobody could write; None while that lasts."""
-    begin = row["since_ms"] if row["master_left_ms"] is None else row["master_left_ms"]
-    return _after(begin, row["master_back_ms"])
+    """How long nobody could write; None while that lasts. A master that was still listed when the
+    slave began to act served nobody from then on: clocks of different machines may say it so.
+    """
+    back_ms = row["master_back_ms"]
+    return None if back_ms is None else _after(masterless(row, back_ms)[0], back_ms)
 
 
 def _lasted(row: Row) -> str:
@@ -153,10 +154,3 @@ def span_of(row: Row, until_ms: int) -> dict[str, Any]:
         "why_over": row["why_over"],
         "messages": row["messages"],
     }
-
-
-def masterless_spans(rows: Sequence[Row], until_ms: int) -> list[tuple[int, int]]:
-    """When nobody could write, by the periods of one set, until its master was back, also where who
-    acted was gone before: stretches that touch are one.
-    """
-    return union(masterless(row, until_ms) for row in rows)

@@ -1,15 +1,26 @@
-"""Which sets have no controllers, and who is in them, as far as broker events tell.
+"""Which sets have no controllers, or had none for a time, and who is in them, as far as broker
+events tell.
 
-Responsible for finding the events of such sets. Refuses to know periods (`gold.acting_periods`).
+Responsible for finding the events of such sets. Refuses to know what follows from them
+(`gold.acting_periods`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from lakehouse.errors import NotLanded
-from lakehouse.gold.acting_periods import OF_ALL_SETS, OF_SUCH_SETS
+from lakehouse.gold.acting_periods import (
+    ACTING_KINDS,
+    OF_ALL_SETS,
+    OF_SUCH_SETS,
+    ActingSet,
+    acting_sets,
+    by_set,
+)
+from lakehouse.gold.acting_story import Told
 from lakehouse.tables.delta import Filters, read
 from lakehouse.tables.lake import Lake
 from lakehouse.tables.specs import BY_NAME
@@ -58,11 +69,44 @@ def known_set(lake: Lake, broker_name: str) -> KnownSet | None:
     return found
 
 
+def told_of(lake: Lake, broker_name: str) -> list[Told]:
+    """All that was told of a set, each event once, ascending by time; empty when nothing was that
+    only such sets tell.
+    """
+    named: Filters = [("broker_name", "=", broker_name)]
+    events = {kind: _whole_rows(lake, kind, named) for kind in ACTING_KINDS}
+    return by_set(events).get(broker_name, [])
+
+
+def acting_set_of(
+    lake: Lake, told: Sequence[Told], periods: Iterable[Mapping[str, Any]], reach_ms: int
+) -> ActingSet | None:
+    """The set over time; None when its master was never heard of. `periods`: its rows of
+    `gold/acting_periods`; `reach_ms`: how far history reaches.
+    """
+    if not told:
+        return None
+    events: dict[str, list[dict[str, Any]]] = {}
+    for one in told:
+        events.setdefault(one.kind, []).append(one.row)
+    cluster_id = str(lake.cluster_id)
+    rows = [{**row, "cluster_id": cluster_id} for row in periods]
+    found = acting_sets({cluster_id: events}, rows, reach_ms)
+    return found.get((cluster_id, told[0].row["broker_name"]))
+
+
 def _note_members(found: KnownSet, rows: list[dict[str, Any]]) -> None:
     for row in sorted(rows, key=lambda one: (one["at_ms"], one["sequence"])):
         found.members = tuple(row["broker_ids"])
         found.members_ms = row["at_ms"]
         found.broker_ids |= set(found.members)
+
+
+def _whole_rows(lake: Lake, kind: str, filters: Filters) -> list[dict[str, Any]]:
+    try:
+        return list(read(lake, BY_NAME[f"silver/{kind}"], filters=filters).to_pylist())
+    except NotLanded:  # By an older release, which did not know the kind.
+        return []
 
 
 def _rows(lake: Lake, kind: str, filters: Filters = ()) -> list[dict[str, Any]]:

@@ -210,7 +210,8 @@ def test_who_leads_gets_id_0_and_the_others_follow_in_their_order() -> None:
     ("found", "here", "check"),
     [
         (members(), None, "here"),
-        ({}, {**HERE, "tombstone": True}, "here"),
+        (members(), {**HERE, "tombstone": True}, "here"),
+        ({}, None, "here"),
         (members(h0=NO_ANSWER), HERE, "replicas"),
         (members(h0=NOT_OURS), HERE, "kind"),
         (members(), {**HERE, "master": None}, "master"),
@@ -219,8 +220,9 @@ def test_who_leads_gets_id_0_and_the_others_follow_in_their_order() -> None:
         (members(h5=fixed(5, kind=Kind.CONTROLLERS, name_servers=())), HERE, "name servers"),
     ],
     ids=[
+        "other controllers run it",
+        "it was cleaned here, and other controllers run it",
         "nobody knows it",
-        "released already",
         "one is silent",
         "one is of RocketMQ",
         "no master",
@@ -234,6 +236,24 @@ def test_a_set_that_is_not_whole_is_not_released(
 ) -> None:
     one = release(found, here)
     assert check in refused(one) and not one.orders
+
+
+@pytest.mark.parametrize(
+    ("found", "here", "leads"),
+    [
+        (looks(), {**HERE, "tombstone": True, "replicas": []}, True),
+        (looks(), None, True),
+        ({}, {**HERE, "tombstone": True, "replicas": []}, False),
+        (looks(h0=NO_ANSWER), {**HERE, "tombstone": True, "replicas": []}, False),
+    ],
+    ids=["released", "it never left its fixed ids", "no broker was asked", "its master is silent"],
+)
+def test_a_set_that_nobody_elects_for_is_released_already(
+    found: dict[str, Found], here: Any, leads: bool
+) -> None:
+    one = release(found, here)
+    assert one.stage == DONE and one.is_ready and not one.orders
+    assert next(check.ok for check in one.checks if check.name == "master") is leads
 
 
 def test_who_left_in_an_attempt_that_failed_is_taken_along() -> None:

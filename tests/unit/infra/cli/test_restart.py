@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from infra.cli import main
-from infra.cli.restart import acting_order, next_of, restart
+from infra.cli.restart import next_of, restart, restart_acting
 from infra.cluster.data_folder import DataFolder
 from infra.cluster.running import SetView
 from infra.problems import EXIT_FAILED, EXIT_USAGE, Problem
@@ -179,9 +179,53 @@ def test_what_to_restart_must_be_said(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "--rolling --broker" in capsys.readouterr().err
 
 
+class ActingSets(Cluster):
+    """Two sets of fixed ids; `led`: by which controllers lead since, with whoever is master."""
+
+    def __init__(self, masters: dict[str, str], led: str = "") -> None:
+        super().__init__()
+        names = ["broker-a-0", "broker-a-1", "broker-b-0", "broker-b-1", "broker-a-2"]
+        self.found = [
+            {"name": name, "address": f"h:{n}", "pid": n, "state": "ready"}
+            for n, name in enumerate(names, 1)
+        ]
+        self.names, self.masters, self.led = names, masters, led
+        self.not_whole_after = ""
+
+    def is_whole(self, broker_set: str) -> bool:
+        ended = [name for name in self.ended if name.startswith(broker_set)]
+        return not self.not_whole_after or self.not_whole_after not in ended
+
+    def is_led(self, broker_set: str) -> bool:
+        return broker_set == self.led
+
+    def master_of(self, broker_set: str) -> str | None:
+        return self.masters[broker_set]
+
+
 def test_where_nobody_elects_the_master_of_each_set_is_last() -> None:
-    names = ["broker-a-0", "broker-a-1", "broker-b-0", "broker-b-1", "broker-a-2"]
-    assert acting_order(names) == [
+    cluster, said = ActingSets({"broker-a": "broker-a-0", "broker-b": "broker-b-0"}), []
+    restart_acting(cluster, cluster.names, cluster.end, said.append)  # type: ignore[arg-type]
+    assert cluster.ended == [
         *("broker-a-1", "broker-a-2", "broker-a-0"),
         *("broker-b-1", "broker-b-0"),
     ]
+    assert len([line for line in said if "a slave is read from" in line]) == 2
+
+
+def test_of_an_adopted_set_whoever_was_elected_is_last_and_nobody_acts() -> None:
+    masters = {"broker-a": "broker-a-2", "broker-b": "broker-b-0"}
+    cluster, said = ActingSets(masters, led="broker-a"), []
+    names = [name for name in cluster.names if name.startswith("broker-a")]
+    restart_acting(cluster, names, cluster.end, said.append)  # type: ignore[arg-type]
+    assert cluster.ended == ["broker-a-0", "broker-a-1", "broker-a-2"]
+    assert all("in sync after" in line for line in said)
+
+
+def test_of_an_adopted_set_the_next_one_waits_until_the_set_is_whole() -> None:
+    masters = {"broker-a": "broker-a-0", "broker-b": "broker-b-0"}
+    cluster = ActingSets(masters, led="broker-a")
+    cluster.not_whole_after = "broker-a-1"
+    with pytest.raises(Problem, match="broker-a with its master and every slave"):
+        restart_acting(cluster, cluster.names, cluster.end, print)  # type: ignore[arg-type]
+    assert cluster.ended == ["broker-a-1"]

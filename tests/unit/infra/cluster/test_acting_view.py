@@ -11,7 +11,7 @@ from infra.cluster.acting_running import ActingCluster, whole
 from infra.cluster.data_folder import DataFolder
 
 MASTER, SLAVE = "h:1", "h:2"
-THERE = {"waits_for": None, "registered": True}
+THERE = {"waits_for": None, "registered": True, "in_sync": None}
 
 
 def broker(broker_id: int, address: str, **status: object) -> dict[str, Any]:
@@ -36,6 +36,35 @@ def test_a_set_that_controllers_lead_since_has_other_ids_and_is_well() -> None:
     found = acting_view.sets_of(brokers, {"a": {0: MASTER, 1: SLAVE}})["a"]
     assert all(one["registered"] for one in found["members"])
     assert whole(found, 2) and not whole(found, 3)
+
+
+LED = {"ready": True, "master_epoch": 2, "confirm_offset": 90, "sync_state_set": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    ("of_master", "of_slave", "in_sync"),
+    [
+        ({}, {}, True),
+        ({"sync_state_set": [2]}, {}, False),
+        ({}, {"ready": False}, False),
+        ({}, {"master_epoch": 1}, False),
+        ({}, {"log_end": 80}, False),
+    ],
+    ids=["all are", "not a member", "not ready", "of another epoch", "lacks what is acknowledged"],
+)
+def test_a_set_that_controllers_lead_since_is_whole_when_every_replica_is_in_sync(
+    of_master: dict[str, Any], of_slave: dict[str, Any], in_sync: bool
+) -> None:
+    brokers = [broker(1, SLAVE, **{**LED, **of_slave}), broker(2, MASTER, **{**LED, **of_master})]
+    found = acting_view.sets_of(brokers, {"a": {0: MASTER, 1: SLAVE}})["a"]
+    assert [one["in_sync"] for one in found["members"]] == [in_sync, True]
+    assert whole(found, 2) is in_sync
+
+
+def test_with_fixed_ids_there_is_no_such_thing_as_in_sync() -> None:
+    brokers = [broker(0, MASTER, sync_state_set=[]), broker(1, SLAVE, sync_state_set=[])]
+    found = acting_view.sets_of(brokers, {"a": {0: MASTER, 1: SLAVE}})["a"]
+    assert [one["in_sync"] for one in found["members"]] == [None, None]
 
 
 def test_while_the_master_is_away_the_set_names_who_acts() -> None:
@@ -66,6 +95,8 @@ def test_without_a_name_server_nobody_says_who_is_there() -> None:
         ({"members": [{**THERE, "waits_for": "x"}] * 3}, False),
         ({"members": [{**THERE, "registered": False}] * 3}, False),
         ({"members": [THERE] * 2}, False),
+        ({"members": [{**THERE, "in_sync": True}] * 3}, True),
+        ({"members": [THERE, THERE, {**THERE, "in_sync": False}]}, False),
     ],
 )
 def test_a_set_is_whole_when_all_are_in_their_places(

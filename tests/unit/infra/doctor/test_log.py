@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from confluent_kafka import Producer
 
-from events.topics import COMMANDS_TOPIC
+from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, OUTCOMES_TOPIC, TOPICS
 from infra.doctor import log
 from infra.doctor.commands import Commands
 from infra.doctor.findings import FAIL, OK, WARN, Finding
@@ -42,6 +43,29 @@ def test_topics_that_lack_are_made_by_a_local_cluster_and_by_nobody_elsewhere() 
     assert elsewhere[1].command == f"regent topics create --kafka bootstrap.servers={where}"
 
 
+def test_without_controllers_only_the_topic_that_brokers_report_to_is_asked_for() -> None:
+    with mock_kafka() as kafka:
+        found = log.check(kafka, log.REPORTS, (), Commands(kafka=kafka))
+    assert [one.verdict for one in found] == [OK, FAIL]
+    assert f"{BROKER_EVENTS_TOPIC} is not there" in found[1].text
+    assert "--replication 1" in str(found[1].command), "this Kafka has one node"
+
+
+def test_topics_that_only_have_to_be_there_are_not_judged_by_settings_or_times() -> None:
+    waits = replace(log.REPORTS, there=TOPICS)
+    long_hence_ms = time.time_ns() // 1_000_000 + 3_600_000
+    with mock_kafka() as kafka:
+        producer = Producer(kafka)
+        for name in (COMMANDS_TOPIC, OUTCOMES_TOPIC):
+            producer.produce(name, b"x", partition=0, timestamp=long_hence_ms)
+        assert producer.flush(10) == 0
+        found = log.check(kafka, waits, (), Commands(kafka=kafka))
+    told = [one.text for one in found if "nobody writes to it" in one.text]
+    assert len(told) == 2, found
+    (missing,) = (one for one in found if one.verdict != OK)
+    assert BROKER_EVENTS_TOPIC in missing.text
+
+
 def test_the_time_of_the_newest_record_is_read() -> None:
     with mock_kafka() as kafka:
         producer = Producer(kafka)
@@ -59,7 +83,7 @@ def test_a_record_from_the_future_means_that_a_clock_is_wrong(monkeypatch) -> No
         producer.produce(COMMANDS_TOPIC, b"x", partition=0, timestamp=now_ms + 60_000)
         assert producer.flush(10) == 0
         cluster = log.AdminClient(kafka).list_topics(timeout=10)
-        (one,) = log._times(kafka, cluster)
+        (one,) = log._times(kafka, cluster, log.Wish())
     assert one.verdict == WARN and "in the future" in one.text
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from events.topics import TOPICS, WITHOUT_CONTROLLERS
 from infra.cluster.data_folder import DataFolder
 from infra.doctor import target
 from infra.problems import EXIT_USAGE, Problem
@@ -117,3 +118,45 @@ def test_a_folder_of_sets_without_controllers_is_looked_at_too(tmp_path: Path) -
     found = target.of_folder(folder)
     assert found.acting_sets == ("broker-a", "broker-b") and not found.controllers
     assert not found.starts_kafka and not found.kafka
+
+
+FIXED = """broker_name = "a"
+broker_id = 0
+listen = "127.0.0.1:10911"
+ha_listen = "127.0.0.1:10912"
+store_dir = "{folder}/b"
+name_servers = ["n:9876"]
+[kafka]
+"bootstrap.servers" = "k:9092"
+"""
+LANDING = """tables = "{folder}/t"
+checkpoint_dir = "{folder}/k"
+cluster_id = "one"
+without_controllers = true
+jars_dir = "{folder}/j"
+[kafka]
+"bootstrap.servers" = "k:9092"
+"""
+
+
+@pytest.mark.parametrize("lands", [False, True])
+def test_a_folder_without_controllers_needs_the_topics_that_somebody_writes_or_waits_for(
+    tmp_path: Path, lands: bool
+) -> None:
+    folder = DataFolder(tmp_path)
+    kafka = {"bootstrap.servers": "k:9092"}
+    options = {"mode": "acting", "kafka": kafka, "kafka_nodes": 0, "land": lands}
+    folder.create("cluster", options, "0")
+    broker = write(tmp_path, "config/broker-a-0.toml", FIXED)
+    land = write(tmp_path, "config/land.toml", LANDING)
+    found = target.of_folder(folder)
+    assert found.kafka == kafka and not found.wish.few_copies
+    assert found.wish.fit == WITHOUT_CONTROLLERS, "nobody decides there"
+    assert found.wish.there == (TOPICS if lands else WITHOUT_CONTROLLERS)
+    assert found.kafka_file == (land if lands else broker), "what makes the topics knows them all"
+
+
+@pytest.mark.parametrize("name", ["c.toml", "b.toml"])
+def test_where_controllers_decide_every_topic_counts(tmp_path: Path, name: str) -> None:
+    found = target.of_file(write(tmp_path, name, CONTROLLER if name == "c.toml" else BROKER))
+    assert found.wish.there == found.wish.fit == TOPICS

@@ -24,6 +24,7 @@ def model(elections: list[dict[str, object]]) -> dict[str, object]:
         "without_controllers": False,
         "elections": elections,
         "acting_periods": [],
+        "changeovers": [],
     }
 
 

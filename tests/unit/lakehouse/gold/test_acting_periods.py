@@ -258,6 +258,128 @@ def test_what_availability_counts_is_the_time_without_a_master() -> None:
     assert found.acting == ((at(60.4), at(70.5)),)
 
 
+def masterless(past: ActingHistory, name: str = SET) -> list[tuple[float, float]]:
+    """In seconds after the beginning."""
+    found = acting_sets(past.events(), periods(past))[CLUSTER_ID, name].masterless
+    return [((begin - at(0)) / 1000, (end - at(0)) / 1000) for begin, end in found]
+
+
+def test_stretches_without_a_master_that_touch_are_one() -> None:
+    past = whole_set()
+    past.at(60).master_lost(0, 1, 2)
+    past.at(60.4).began(1)
+    past.at(70).master_lost(1, 2)
+    past.at(70.3).began(2)
+    past.at(90).online(0)
+    past.at(90.5).over(2)
+    past.at(100).began(1)
+    past.at(110).stops(1)
+    assert masterless(past) == [(60, 90), (100, 110)]
+
+
+def test_a_later_period_may_tell_of_an_earlier_departure() -> None:
+    past = whole_set()
+    past.at(2).online(1)
+    past.at(50).stops(1)
+    past.at(55).starts(1)
+    past.at(60).began(1)
+    past.at(61).began(2)
+    first, second = periods(past)
+    assert (first["master_left_ms"], second["master_left_ms"]) == (None, at(50))
+    assert masterless(past) == [(50, 61)]
+
+
+def test_a_set_of_which_all_die_before_anybody_acts_has_no_master() -> None:
+    past = whole_set()
+    past.at(60).members(1, 2, left={0: LOST})
+    past.at(60.1).members(left={1: LOST, 2: LOST})
+    past.at(200).starts(1)
+    past.at(300).starts(0)
+    past.at(301).online(0)
+    past.at(310).members(0, 1)
+    assert periods(past) == [] and masterless(past) == [(60, 301)]
+
+
+def test_a_master_that_is_started_anew_is_away_from_its_end_until_it_is_online() -> None:
+    past = whole_set()
+    past.at(60).stops(0)
+    past.at(60.1).members(0, 2, left={1: LOST})
+    past.at(60.2).members(2, left={0: "it unregistered"})
+    past.at(61).starts(0)
+    past.at(63).online(0)
+    past.at(70).members(0, 2)
+    assert masterless(past) == [(60, 63)], "what a name server had not noticed yet is no return"
+
+
+def test_of_an_end_that_nobody_told_the_time_from_the_next_start_on_is_certain() -> None:
+    """The power of all machines went, that of the name server too."""
+    past = whole_set()
+    past.at(100).starts(0)
+    past.at(104).online(0)
+    assert masterless(past) == [(100, 104)]
+
+
+def test_a_master_that_one_of_two_name_servers_lost_is_there() -> None:
+    past = whole_set()
+    past.at(2).members(0, 1, 2, server="127.0.0.1:9877")
+    past.at(60).members(1, 2, left={0: LOST})
+    past.at(61).members(0, 1, 2)
+    past.at(70).members(1, 2, left={0: LOST})
+    past.at(71).members(1, 2, left={0: LOST}, server="127.0.0.1:9877")
+    past.at(80).members(0, 1, 2)
+    assert masterless(past) == [(71, 80)], "the last one that listed it counts"
+
+
+def test_a_master_that_stands_still_is_away_from_its_last_word_on() -> None:
+    past = whole_set()
+    past.at(60).members(1, 2, left={0: "it was silent"}, silent_ms=12_000)
+    past.at(60.4).began(1)
+    past.at(70).members(0, 1, 2)
+    past.at(70.5).over(1)
+    [row] = periods(past)
+    assert row["master_left_ms"] == at(48)
+    assert (
+        row["why_begun"] == "broker 0 left: it was silent for 12.0 s (name server 127.0.0.1:9876)"
+    )
+    assert masterless(past) == [(48, 70)]
+
+
+def test_a_closed_connection_ends_it_then_however_long_it_had_not_spoken() -> None:
+    past = whole_set()
+    past.at(60).members(1, 2, left={0: LOST}, silent_ms=12_000)
+    past.at(70).members(0, 1, 2)
+    assert masterless(past) == [(60, 70)]
+
+
+def test_a_set_that_was_adopted_and_released_has_fixed_ids_before_and_after() -> None:
+    past = whole_set()
+    leader = address(0)
+    past.at(59.9).placed(2, "controllers", leader)
+    past.at(60).placed(1, "controllers", leader)
+    past.at(100).members(left={0: "it registered otherwise"})
+    past.at(119).placed(2, "fixed", leader, "c2")
+    past.at(120).placed(0, "fixed", leader, "c2")
+    past.at(130).stops(0)
+    past.at(131).starts(0)
+    past.at(150).stops(0)
+    found = acting_sets(past.events(), periods(past))[CLUSTER_ID, SET]
+    assert found.fixed == ((at(0), at(60)), (at(120), None)), "the word of the master counts"
+    assert masterless(past) == [(130, 131), (150, 150)], (
+        "what is between is the controllers', and where no slave acts a master is there at once"
+    )
+
+
+def test_a_set_that_controllers_led_first_has_fixed_ids_from_its_release_on() -> None:
+    past = ActingHistory("led")
+    past.lives[1] = past.lives[2] = 1
+    past.at(119).placed(2, "fixed", address(1))
+    past.at(120).placed(0, "fixed", address(1))
+    past.at(140).starts(2)
+    found = acting_sets(past.events(), [])[CLUSTER_ID, "led"]
+    assert found.fixed == ((at(120), None),) and found.masterless == ()
+    assert acting_sets(past.events(), [], at(900))[CLUSTER_ID, "led"].until_ms == at(900)
+
+
 def test_nobody_can_write_for_as_long_as_the_master_is_away_whoever_acts() -> None:
     past = whole_set()
     past.at(60).master_lost(0, 1, 2)

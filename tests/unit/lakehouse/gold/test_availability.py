@@ -135,3 +135,51 @@ def test_a_set_that_joins_controllers_is_counted_by_their_word_from_then_on() ->
     row = acted(past, BEGAN_MS, joined_ms + 10_000, early, late)
     assert row["observed_ms"] == joined_ms + 10_000 - BEGAN_MS
     assert (row["unavailable_ms"], row["acting_ms"]) == (500, 500)
+
+
+def changed_over(
+    found: History, since_ms: int, until_ms: int, *fixed: tuple[int, int | None]
+) -> dict[str, Any]:
+    over_time = ActingSet(since_ms, until_ms, (), (), fixed)
+    sets = {(CLUSTER_ID, NAME): over_time}
+    rows = availability_rows(masterships(changes_of(found)), [], until_ms, sets)
+    require_sound(AVAILABILITY, rows)
+    [row] = rows
+    return row
+
+
+def test_between_giving_up_and_the_election_an_adopted_set_has_no_master() -> None:
+    past = with_master(1, 2)
+    joined_ms = first_master_ms(past)
+    until_ms = joined_ms + 10_000
+    row = changed_over(past, BEGAN_MS, until_ms, (BEGAN_MS, joined_ms - 2))
+    assert row["observed_ms"] == until_ms - BEGAN_MS
+    assert (row["masterless_ms"], row["unavailable_ms"]) == (2, 2)
+
+
+def test_a_set_that_was_released_is_counted_on() -> None:
+    past = with_master(1, 2)
+    led_ms = first_master_ms(past)
+    past.clean(None, living=True)
+    released_ms = led_ms + 1
+    until_ms = led_ms + 50_000
+    row = changed_over(past, released_ms, until_ms, (released_ms, None))
+    assert row["observed_ms"] == until_ms - led_ms, "with controllers, and without them since"
+    assert row["availability"] == 1.0
+
+
+def test_what_controllers_thought_of_a_set_that_had_left_them_does_not_count() -> None:
+    """They know it until it is cleaned, and no heartbeat comes any more."""
+    past, refused = nobody_left()
+    lost_ms = at(refused) - 1_000
+    row = changed_over(past, lost_ms, at(refused) + 9_000, (lost_ms, None))
+    assert row["masterless_ms"] == 0 and row["unavailable_ms"] == 0
+
+
+def test_a_set_is_counted_on_also_where_nobody_told_of_its_release() -> None:
+    past = with_master(1, 2)
+    led_ms = first_master_ms(past)
+    past.clean(None, living=True)
+    since_ms = led_ms + 20_000  # a broker with id 0 is heard of
+    row = acted(past, since_ms, since_ms + 10_000, (since_ms + 1_000, since_ms + 2_000))
+    assert row["observed_ms"] >= 10_000 and row["masterless_ms"] == 1_000

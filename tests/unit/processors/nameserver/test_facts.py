@@ -67,9 +67,18 @@ def test_members_are_told_when_they_are_others_and_not_at_each_registration() ->
         "addresses": (A,),
         "left_ids": (),
         "left_why": (),
+        "left_silent_ms": (),
     }
     assert told.register(0, A) == []
     assert fields(told.register(1, B), "MemberGroupSeen")["broker_ids"] == (0, 1)
+
+
+def test_for_how_long_who_left_had_not_been_heard_is_told() -> None:
+    told = whole()
+    told.now_ms += 12_000
+    told.register(1, B)
+    seen = fields(told.leaves(A, B, why=Why.SILENT), "MemberGroupSeen")
+    assert (seen["left_ids"], seen["left_silent_ms"]) == ((0, 1), (12_000, 0))
 
 
 def test_a_master_that_is_lost_leaves_its_place_in_the_routes_to_the_smallest_slave() -> None:

@@ -9,13 +9,21 @@ from typing import Any
 
 import pytest
 
-from brokers.changeover.order import Kind, Order
+from brokers.changeover.order import Kind, Lines, Order
 from brokers.process.broker import BrokerProcess
-from brokers.process.changeover.change_over import PlaceChanged
+from brokers.process.changeover.change_over import (
+    GATHER_HOLDS,
+    LOOK_MS,
+    ChangeOver,
+    Here,
+    PlaceChanged,
+)
 from brokers.process.changeover.folder import read_record
 from brokers.remoting import fastjson
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
+from brokers.replica.effects import RoleChanged
+from brokers.service.role.role_view import RoleView
 from tests.support.brokers import broker_config, call, send_request, start_broker, until
 
 PATIENT = {
@@ -132,3 +140,57 @@ async def test_what_is_no_order_is_refused(
         request = RemotingCommand.request(19018, {"word": name}, body)
         assert (await call(client, pair[0], request)).code == 1
     assert pair[0].roles.serving and not pair[0].roles.draining
+
+
+class HandClock:
+    """Stands where the test puts it."""
+
+    ms = 0
+
+    def now_ms(self) -> int:
+        return self.ms
+
+
+class Gathering:
+    """A master in a new life, which holds a write for a second at most."""
+
+    HOLD_MS = 1_000
+
+    def __init__(self) -> None:
+        self.roles, self.clock, self.whole = RoleView(), HandClock(), False
+        self.roles.gather(True)
+        self.roles.changed(RoleChanged("MASTER", 1, 1, "h:1", (1,), 1))
+        here = Here(
+            *("regent", "a", "h:1", Path("nowhere"), Kind.CONTROLLERS, lambda: 1, 2, False),
+            *((), Lines(0), None),
+        )
+        others: Any = None  # neither asked nor told here
+        self.part = ChangeOver(
+            *(here, self.roles, others, self.clock),  # type: ignore[arg-type]
+            *(others, others, lambda: self.whole, self.HOLD_MS),
+        )
+
+    async def at(self, ms: int) -> bool:
+        """Whether writes are held then."""
+        self.clock.ms = ms
+        for _ in range(5):
+            await self.roles.wait_change(LOOK_MS)
+        return not self.roles.serves(writes=True)
+
+
+async def test_writes_of_a_new_life_wait_for_the_others_longer_than_one_write_does() -> None:
+    """Each write is held for its own time; the next try of its client waits on."""
+    one = Gathering()
+    waits = asyncio.ensure_future(one.part.gather())
+    assert await one.at(0) and await one.at(2 * one.HOLD_MS)
+    one.whole = True
+    assert not await one.at(2 * one.HOLD_MS + 1)
+    await waits
+
+
+async def test_others_that_do_not_come_are_not_waited_for_for_ever() -> None:
+    one = Gathering()
+    waits = asyncio.ensure_future(one.part.gather())
+    assert await one.at(0) and await one.at(GATHER_HOLDS * one.HOLD_MS - 1)
+    assert not await one.at(GATHER_HOLDS * one.HOLD_MS)
+    await waits

@@ -17,10 +17,14 @@ from brokers.process.changeover.folder import (
     RECORD_NAME,
     placed,
     read_record,
+    unsettled,
     write_record,
 )
 from brokers.process.config import BrokerConfig
 from brokers.process.held_position import HELD_NAME, Held, HeldPosition, forget_epoch, read_held
+from events.acting_events import PlaceChanged
+from events.codec import decode, encode
+from events.event_header import BrokerEventHeader
 
 ADOPTED = Order("c", Kind.CONTROLLERS, "regent", "a", "h:1", "h:1", 2, 2, ("k:1",), "h:1;x", 4)
 RELEASED = Order("d", Kind.FIXED, "regent", "a", "h:1", "h:1", 0, 2)
@@ -39,6 +43,22 @@ def a_log(folder: Path) -> None:
 def test_a_folder_without_a_record_is_what_its_file_says(tmp_path: Path) -> None:
     config = fixed(tmp_path)
     assert placed(config, tmp_path, forget_epoch) is config
+
+
+def test_the_first_life_of_a_place_is_known_as_such_and_no_later_one(tmp_path: Path) -> None:
+    assert unsettled(tmp_path) is None, "no changeover touched this folder"
+    write_record(tmp_path, Record(ADOPTED, Lines(1)))
+    assert unsettled(tmp_path) == ADOPTED
+    placed(fixed(tmp_path), tmp_path, forget_epoch)
+    assert unsettled(tmp_path) is None
+
+
+@pytest.mark.parametrize("order", [ADOPTED, RELEASED], ids=["adopted", "released"])
+def test_what_is_told_of_a_place_is_an_event_without_what_proves_an_id(order: Order) -> None:
+    header = BrokerEventHeader(bytes(16), "regent", "a", order.broker_id, "i", 1, 1)
+    event = PlaceChanged(header=header, **order.told())
+    assert decode(encode(event)) == event and "code" not in repr(event)
+    assert (event.kind, event.epoch) == (order.kind.value, order.epoch)
 
 
 def test_an_adopted_replica_has_its_id_and_one_label_for_all_of_its_log(tmp_path: Path) -> None:

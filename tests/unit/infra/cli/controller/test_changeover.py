@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -185,6 +186,42 @@ def test_a_released_set_is_forgotten_by_the_controllers_at_last(
     document = json.loads(capsys.readouterr().out)
     assert [one["broker_id"] for one in document["orders"]] == [0, 1]
     assert any("broker_id = 1" in line or "says it already" in line for line in document["lines"])
+
+
+@pytest.mark.parametrize("knows", [True, False], ids=["a name server is named", "none is"])
+def test_a_set_that_was_released_is_so_and_nothing_is_done(
+    stage: Stage,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    knows: bool,
+) -> None:
+    monkeypatch.chdir(tmp_path)  # no cluster runs there
+    stage.here = {**whole(master=1), "tombstone": True, "replicas": []}
+    more = ("--namesrv", "n:1") if knows else ()
+    assert release("--json", *more) == 0 and not stage.done
+    document = json.loads(capsys.readouterr().out)
+    assert document["done"] and document["stage"] == "done"
+    (leads,) = (one for one in document["checks"] if one["name"] == "master")
+    assert leads["ok"] is knows
+    assert release(*more) == 0 and not stage.done
+    assert "set a: is with fixed ids already" in capsys.readouterr().out
+
+
+def test_a_set_that_nobody_knows_is_not_called_released(
+    stage: Stage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "members_of", lambda *_: {})
+    assert release("--namesrv", "n:1", "--json") == 1
+    assert not json.loads(capsys.readouterr().out)["done"]
+
+
+def test_a_set_that_is_with_other_controllers_is_not_called_released(
+    stage: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage.kind = Kind.CONTROLLERS
+    assert release("--namesrv", "n:1", "--yes") == 1 and not stage.done
+    assert "run no such set" in capsys.readouterr().out
 
 
 def test_nothing_is_forgotten_before_the_set_stands(

@@ -5,6 +5,7 @@ ever decided anything.
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,14 @@ from lakehouse.answers import (
     timeline_svg,
     what_if_answer,
 )
-from lakehouse.answers.acting.sets import acting_set_names, is_acting_set, known_set
+from lakehouse.answers.acting.changeovers import changeover_models
+from lakehouse.answers.acting.sets import (
+    acting_set_names,
+    acting_set_of,
+    is_acting_set,
+    known_set,
+    told_of,
+)
 from lakehouse.answers.what_if_rules import Timers
 from lakehouse.errors import NotLanded
 from lakehouse.gold.now import gold_now
@@ -126,11 +134,13 @@ def test_availability_counts_the_time_without_writes_and_tells_who_could_read(la
     assert "nobody could write, which is counted as unavailable" in text
 
 
-def timeline_of(lake: Lake) -> dict[str, object]:
-    found, known = gold_now(lake, [ACTING_PERIODS], SET), known_set(lake, SET)
-    assert known is not None
-    acting = timeline.Acting(found.rows(ACTING_PERIODS), known.since_ms)
-    return timeline.timeline_model(SET, [], [], [], [], known.until_ms, acting)
+def timeline_of(lake: Lake) -> dict[str, Any]:
+    periods = gold_now(lake, [ACTING_PERIODS], SET).rows(ACTING_PERIODS)
+    told = told_of(lake, SET)
+    over_time = acting_set_of(lake, told, periods, 0)
+    assert over_time is not None
+    acting = timeline.Acting(periods, over_time, changeover_models(told))
+    return timeline.timeline_model(SET, [], [], [], [], over_time.until_ms, acting)
 
 
 def test_a_timeline_shows_who_led_who_acted_and_when_nobody_could_write(landed: Lake) -> None:
@@ -158,6 +168,68 @@ def test_a_part_of_a_timeline_holds_the_part_of_a_period(landed: Lake) -> None:
     [acting] = part["acting"]
     assert (acting["from_ms"], acting["to_ms"]) == (at(65), at(70.5))
     assert timeline.window(timeline_of(landed), at(0), at(10))["acting"] == []
+
+
+def moved_set() -> ActingHistory:
+    """Adopted after a minute, and released after two."""
+    past = whole_set()
+    leader = address(0)
+    past.at(60).placed(1, "controllers", leader)
+    past.at(60.3).placed(2, "controllers", leader)
+    past.at(119.8).placed(2, "fixed", leader, "c2")
+    past.at(120).placed(0, "fixed", leader, "c2")
+    past.at(121).online(0)
+    past.at(130).members(0, 2)
+    return past
+
+
+def test_an_adoption_and_a_release_are_explained(lake: Lake) -> None:
+    land(lake, moved_set().records())
+    model = explain.explain(lake, SET)
+    json.dumps(model)
+    adopted, released = model["changeovers"]
+    assert (adopted["what"], adopted["at_ms"], adopted["epoch"]) == ("adopted", at(60), 1)
+    assert [(one["broker_id"], one["after_ms"]) for one in adopted["replicas"]] == [
+        (1, 0),
+        (2, 300),
+    ]
+    assert (released["what"], released["at_ms"], released["epoch"]) == ("released", at(120), None)
+    text = explain_text.explain_text(model)
+    leader = address(0)
+    for words in (
+        f"00:01:00.000: adopted by controllers: {leader} gave up as master with a fixed id",
+        f"ids:     1 ({leader}), 2 ({address(2)}); the last one began anew 300 ms later",
+        "copies:  2 replicas hold what is acknowledged",
+        "epochs:  1 labels every byte of before",
+        f"00:02:00.000: released by controllers: {leader} leads with broker_id 0",
+    ):
+        assert words in text
+
+
+def test_a_timeline_shows_adoption_and_release_and_a_master_before_and_after(lake: Lake) -> None:
+    land(lake, moved_set().records())
+    model = timeline_of(lake)
+    [lane] = model["replicas"]
+    assert [(s["role"], s["from_ms"], s["to_ms"]) for s in lane["stretches"]] == [
+        ("master", at(0), at(60)),
+        ("master", at(120), at(130)),
+    ]
+    assert model["gaps"] == []
+    text = timeline.timeline_text(model)
+    assert "adopted" in text and "released" in text
+    assert timeline.window(model, at(100), at(125))["changeovers"] == model["changeovers"][1:]
+
+
+def test_a_timeline_shows_a_set_of_which_all_died_without_a_master(lake: Lake) -> None:
+    past = whole_set()
+    past.at(60).members(left={0: "its connection closed"})
+    past.at(80).starts(0)
+    past.at(81).online(0)
+    land(lake, past.records())
+    model = timeline_of(lake)
+    assert [(one["from_ms"], one["to_ms"], one["kind"]) for one in model["gaps"]] == [
+        (at(60), at(81), timeline.NO_MASTER)
+    ]
 
 
 def test_a_forecast_says_who_would_act_and_that_nobody_is_elected(landed: Lake) -> None:

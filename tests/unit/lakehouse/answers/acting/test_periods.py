@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lakehouse.answers.acting.periods import (
-    masterless_spans,
-    no_writes_ms,
-    period_model,
-    period_text,
-    span_of,
-)
+from lakehouse.answers.acting.periods import no_writes_ms, period_model, period_text, span_of
 from lakehouse.gold.acting_periods import acting_period_rows
 from tests.support.acting_history import SET, ActingHistory, at, whole_set
 
@@ -51,29 +45,14 @@ def test_a_master_that_fenced_itself_and_whom_it_went_without_are_told() -> None
     assert no_writes_ms(row) == 2_000, "without a word on when it left, from the acting on"
 
 
-def test_stretches_without_a_master_that_touch_are_one() -> None:
+def test_a_departure_that_a_clock_puts_behind_the_acting_makes_no_shorter_outage() -> None:
     past = whole_set()
-    past.at(60).master_lost(0, 1, 2)
-    past.at(60.4).began(1)
-    past.at(70).master_lost(1, 2)
-    past.at(70.3).began(2)
-    past.at(90).online(0)
-    past.at(90.5).over(2)
-    past.at(100).began(1)
-    past.at(110).stops(1)
-    assert masterless_spans(rows(past), at(120)) == [(at(60), at(90)), (at(100), at(120))]
-
-
-def test_a_later_period_may_tell_of_an_earlier_departure() -> None:
-    past = whole_set()
-    past.at(2).online(1)
-    past.at(50).stops(1)
-    past.at(55).starts(1)
     past.at(60).began(1)
-    past.at(61).began(2)
-    first, second = rows(past)
-    assert (first["master_left_ms"], second["master_left_ms"]) == (None, at(50))
-    assert masterless_spans([first, second], at(120)) == [(at(50), at(120))]
+    past.at(60.5).master_lost(0, 1, 2)
+    past.at(70).online(0)
+    [row] = rows(past)
+    assert row["master_left_ms"] == at(60.5)
+    assert no_writes_ms(row) == 10_000, "from the acting on, as availability counts it"
 
 
 def test_a_stretch_that_lasts_reaches_up_to_where_history_does() -> None:
