@@ -35,6 +35,11 @@ SET, CLUSTER, TOPIC, GROUP = "broker-a", "c1", "T", "T@g"
 COPY_TABLES_MS, LINK_MS, TICK_MS = 3_000, 500, 200
 HOST = host_bytes("10.0.0.2", 10911)
 BEGUN = DataVersion(0, 1, 1)
+USUAL = (
+    fx.AskMembers, fx.SendHeartbeat, fx.AliveReplicas, fx.SendAway, fx.AskRoute, fx.SendLock,
+    fx.AnswerLock, fx.StoreFlushedOffset,
+)  # fmt: skip
+"""Effects that a trace leaves out, for they come all the time."""
 
 
 class Broker:
@@ -187,8 +192,16 @@ class Broker:
         self.history.append((self.net.now_ms, self.offset, self.place))
 
     def commit(self, offset: int) -> bool:
-        """Of the group, by its client; False: it is to ask for a route again."""
-        if self.core.fenced:
+        """Of the group, by its client; False: it is to ask for a route again. What is the master's
+        a slave that does not act passes on, and keeps nothing of it: its table is the master's.
+        """
+        if self.number and not self.core.acts:
+            master = self.world.brokers[0]
+            if self.core.follows == master.address:
+                self.net.counts["commit.passed_on"] += 1
+                self.net.call(self, master, lambda: master.commit(offset), lambda done: None)
+            return False
+        if self.core.isolated:
             return False
         if offset > self.offset:
             version = self.offsets.version.changed(self.net.now_ms)
@@ -209,6 +222,8 @@ class Broker:
             self._do(effect)
 
     def _do(self, effect: fx.Effect) -> None:
+        if not isinstance(effect, USUAL):
+            self.net.note(f"{self.name} ({self.offset}, {self.place}): {effect}")
         match effect:
             case fx.AskMembers():
                 self._ask(effect)
@@ -383,7 +398,7 @@ class Broker:
             )
             return
         self.net.call(
-            self, other, lambda: other.quorum.vote(request, self.net.now_ms),
+            self, other, lambda: other.quorum.vote_for(request, self.net.now_ms),
             lambda held: self.do(
                 self.quorum.voted(
                     effect.round_id, effect.address, held, effect.round_id if held else ""

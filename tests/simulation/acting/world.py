@@ -12,6 +12,7 @@ more but what was under way; nothing due is lost; no two clients believe to hold
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from brokers.acting.messages import Members, Registered
@@ -29,6 +30,9 @@ LOOK_MS = 100
 SCAN_MS, NOT_ACTIVE_MS = 5_000, 10_000
 QUEUE: Queue = (SET, TOPIC, 0)
 BELIEVED_MS = 30_000
+DELAYS_MS = (2_000, 30_000)
+"""Of the level for which messages wait."""
+FAULTS = ("kill", "start", "cut", "cut", "mend", "pause", "names", "other")
 HEALED_MS = 150_000
 
 
@@ -134,19 +138,21 @@ class Client:
 
 
 class World:
-    """`seed` decides everything."""
+    """`seed` decides everything. `told(ms, text)` hears what happens."""
 
-    def __init__(self, seed: int) -> None:
-        self.net = Network(Random(seed))
+    def __init__(self, seed: int, told: Callable[[int, str], None] = lambda ms, text: None) -> None:
+        self.net = Network(Random(seed), told)
         self.name_servers = [NameServer(self, "n1"), NameServer(self, "n2")]
         self.brokers = [Broker(self, number) for number in range(3)]
         self.other_set = OtherSet(self)
         self.clients = [Client(self, "c1"), Client(self, "c2")]
         self.refusals = 0.1
+        self.delay_ms = self.net.chance.choice(DELAYS_MS)
         self.left_out: tuple[int, ...] = ()
         self.deliveries: dict[int, list[tuple[int, str]]] = {}
         self.gone: dict[str, int] = {}
         self._both_since_ms: int | None = None
+        self._named_since_ms: dict[int, int] = {}
         self._delivered_before = False
 
     def broker_at(self, address: str) -> Broker:
@@ -164,12 +170,13 @@ class World:
         self._heal()
         self.spend(HEALED_MS)
         self._nothing_lost()
+        self.net.counts["world.settled"] += 1
         return self
 
     def _accident(self) -> None:
         chance, net = self.net.chance, self.net
-        kind = chance.choice(("kill", "start", "cut", "cut", "mend", "pause", "names", "other"))
-        net.counts[kind] += 1
+        kind = chance.choice(FAULTS)
+        net.counts[f"fault.{kind}"] += 1
         broker = self.brokers[0] if chance.random() < 0.5 else chance.choice(self.brokers)
         nodes = [*self.brokers, *self.name_servers, self.other_set]
         if kind == "kill" and broker.up:
@@ -193,6 +200,14 @@ class World:
                 broker.start()
         elif kind == "other":
             self.other_set.up = not self.other_set.up
+        net.note(f"{kind} of {broker.name}: {self._state()}")
+
+    def _state(self) -> str:
+        now_ms = self.net.now_ms
+        down = [one.name for one in (*self.brokers, self.other_set) if not one.up]
+        still = [one.name for one in self.brokers if one.up and now_ms < one.paused_until_ms]
+        cuts = sorted("-".join(sorted(pair)) for pair in self.net.cuts)
+        return f"down {down}, paused {still}, cut {cuts}"
 
     def _heal(self) -> None:
         self.net.cuts.clear()
@@ -210,7 +225,7 @@ class World:
                 for client in self.clients:
                     client.turn()
                 if self.net.alive(self.brokers[0]):
-                    self.brokers[0].produce(now_ms + self.net.chance.randint(0, 5_000))
+                    self.brokers[0].produce(now_ms + self.delay_ms)
             if now_ms % SCAN_MS == 0:
                 for server in self.name_servers:
                     server.scan()
@@ -221,6 +236,9 @@ class World:
 
     def _look(self) -> None:
         now_ms = self.net.now_ms
+        reached = [one for one in self.name_servers if self.net.reaches(self.brokers[0], one)]
+        named = {key for one in reached for key in one.members().addresses}
+        self._named_since_ms = {key: self._named_since_ms.get(key, now_ms) for key in named}
         delivers = self.brokers[0].delivers
         if delivers and not self._delivered_before:
             self._master_delivers(self.brokers[0])
@@ -248,16 +266,20 @@ class World:
 
     def delivered(self, place: int, by: str) -> None:
         """A special message was delivered, here or by another set's master for `by`."""
+        self.net.counts["delivered.here" if by == self.brokers[0].name else "delivered.away"] += 1
+        self.net.counts["delivered.twice"] += place in self.deliveries
         self.deliveries.setdefault(place, []).append((self.net.now_ms, by))
 
     def _master_delivers(self, master: Broker) -> None:
-        """It has what the members that it reaches had some moments before: nothing goes back."""
+        """It has what the members that it reaches, and could be told of, had some moments before:
+        nothing goes back.
+        """
         if self.left_out:
             return
         since_ms = self.net.now_ms - MOMENTS_MS
-        named = {key for one in self.name_servers for key in one.members().addresses}
         for other in self.brokers[1:]:
-            if not (other.up and self.net.reaches(master, other) and other.number in named):
+            named_ms = self._named_since_ms.get(other.number, self.net.now_ms)
+            if not (other.up and self.net.reaches(master, other) and named_ms <= since_ms):
                 continue
             had = [(offset, place) for at_ms, offset, place in other.history if at_ms <= since_ms]
             if had and master.offset < max(offset for offset, _ in had):
