@@ -297,8 +297,13 @@ class PreOnline:
                 return []
 
     def _tell_again(self, member: _Member, now_ms: int) -> list[fx.Effect]:
-        """Nothing hangs on the answer: the link says enough, and the wait for it goes on."""
-        awaited = member.stage is Stage.LINK and _unlinked(member)
+        """Nothing hangs on the answer: the link says enough, and the wait for it goes on. Links of
+        one host say no name: who of it lacks one is not known, and all of it are told.
+        """
+        awaited = member.stage is Stage.LINK and any(
+            _unlinked(one) and self._hosts_of(one) & self._hosts_of(member)
+            for one in self._members.values()
+        )
         if not awaited or now_ms < member.again_ms:
             return []
         member.again_ms = now_ms + TOLD_AGAIN_MS
@@ -360,13 +365,17 @@ class PreOnline:
 
     def _links_seen(self, now_ms: int, chance: float) -> list[fx.Effect]:
         sought = [
-            Sought(one.address, self._hosts.get(one.address, frozenset()), one.told_ms)
+            Sought(one.address, self._hosts_of(one), one.told_ms)
             for one in sorted(self._members.values(), key=lambda one: one.broker_id)
         ]
         found = match(sought, self._links)
         for member in self._members.values():
             member.linked = member.address in found
         return self.tick(now_ms, chance)
+
+    def _hosts_of(self, member: _Member) -> frozenset[str]:
+        known = self._hosts.get(member.address, frozenset())
+        return Sought(member.address, known).own_hosts
 
     def _failed(
         self, member: _Member, why: str, now_ms: int, chance: float, *, leave: bool

@@ -51,7 +51,9 @@ class Broker:
         self.world, self.net = world, world.net
         self.number = number
         self.name = f"a{number}"
-        self.address, self.ha_address = f"10.0.0.{number + 1}:10911", f"10.0.0.{number + 1}:10912"
+        self.host = "10.0.0.1" if world.one_host else f"10.0.0.{number + 1}"
+        port = 10_911 + 10 * number
+        self.address, self.ha_address = f"{self.host}:{port}", f"{self.host}:{port + 1}"
         self.up, self.life, self.paused_until_ms = False, 0, 0
         self.log: list[int] = []
         self.delays = Places(BEGUN, {("", 1): 0})
@@ -128,7 +130,7 @@ class Broker:
 
     def _links(self) -> list[HaLink]:
         return [
-            HaLink(number, f"10.0.0.{number + 1}", heard, True, heard)
+            HaLink(number, self.world.brokers[number].host, heard, True, heard)
             for number, heard in self.heard_link_ms.items()
             if self.net.now_ms - heard < 20_000
         ]

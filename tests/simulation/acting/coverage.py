@@ -26,6 +26,7 @@ OTHERS = (
     "delivered.here",
     "delivered.twice",
     "lost",
+    "world.one_host",
     "world.settled",
 )
 

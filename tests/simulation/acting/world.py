@@ -138,11 +138,22 @@ class Client:
 
 
 class World:
-    """`seed` decides everything. `told(ms, text)` hears what happens."""
+    """`seed` decides everything. `told(ms, text)` hears what happens. `one_host`: all brokers are
+    on it; None: by chance.
+    """
 
-    def __init__(self, seed: int, told: Callable[[int, str], None] = lambda ms, text: None) -> None:
+    def __init__(
+        self,
+        seed: int,
+        told: Callable[[int, str], None] = lambda ms, text: None,
+        *,
+        one_host: bool | None = None,
+    ) -> None:
         self.net = Network(Random(seed), told)
         self.name_servers = [NameServer(self, "n1"), NameServer(self, "n2")]
+        by_chance = self.net.chance.random() < 0.5
+        self.one_host = by_chance if one_host is None else one_host
+        self.net.counts["world.one_host"] += self.one_host
         self.brokers = [Broker(self, number) for number in range(3)]
         self.other_set = OtherSet(self)
         self.clients = [Client(self, "c1"), Client(self, "c2")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from brokers.acting import effects as fx
+from brokers.acting.ha_links import HaLink
 from brokers.acting.holding_back import HOLD_MS
 from brokers.acting.pre_online import LINK_WAIT_MS, TOLD_AGAIN_MS, WORD_LASTS_MS
 from brokers.acting.reverse_sync import Places, Tables
@@ -47,6 +48,14 @@ def test_a_member_that_drops_its_link_is_told_again_and_the_linked_one_is_not() 
     assert {to for _, to in pushes(rig, 3_000)} == {"10.0.0.2:10911"}
     rig.linked(1, 2)
     assert len(of(rig.done, fx.FetchTables)) == 2 and not pushes(rig, 3_000)
+
+
+def test_of_one_host_all_are_told_again_for_whose_link_is_missing_is_not_known() -> None:
+    """Member 1 dropped its link, and the link of member 2 is taken for it."""
+    rig = told_master(1, 2)
+    one_host = dict.fromkeys((ADDRESSES[1], ADDRESSES[2]), frozenset({"10.0.0.9"}))
+    rig.link(HaLink(2, "10.0.0.9", rig.now_ms, True, rig.now_ms), hosts=one_host)
+    assert {to for _, to in pushes(rig, 3_000)} == {ADDRESSES[1], ADDRESSES[2]}
 
 
 def test_being_told_again_does_not_make_the_wait_for_a_link_longer() -> None:
