@@ -44,7 +44,7 @@ def no_answer_is_an_empty_group(patch: Patch) -> None:
 
 
 def an_empty_group_is_believed(patch: Patch) -> None:
-    def wrong(self: PreOnline, now_ms: int) -> list[object]:
+    def wrong(self: PreOnline) -> list[object]:
         self.outcome = (self._config.place.broker_id, self._config.place.address)
         return []
 
@@ -131,8 +131,10 @@ def nobody_copies_from_who_acts(patch: Patch) -> None:
     patch.setattr(ActingCore, "_copy", lambda self, now_ms: [])
 
 
-def a_link_is_no_sign(patch: Patch) -> None:
+def a_master_gives_no_sign(patch: Patch) -> None:
+    """Neither its link counts nor its word, which comes within the time of two calls."""
     patch.setattr(MasterSigns, "speaks", lambda self, now_ms: False)
+    patch.setattr(MasterSigns, "delivers", lambda self, now_ms: False)
 
 
 TWICE: Mapping[str, tuple[Callable[[Patch], None], str]] = {
@@ -140,7 +142,7 @@ TWICE: Mapping[str, tuple[Callable[[Patch], None], str]] = {
     "puts under way": (puts_under_way_are_not_waited_for, "the master returns"),
     "at once online": (who_is_smaller_goes_online_at_once, "the smaller slave returns"),
     "no look back": (who_slept_does_not_look_back, "the smaller slave wakes"),
-    "no sign": (a_link_is_no_sign, "name servers disagree"),
+    "no sign": (a_master_gives_no_sign, "name servers disagree"),
     "no copy": (nobody_copies_from_who_acts, "the next slave acts"),
 }
 
