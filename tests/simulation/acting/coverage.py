@@ -26,6 +26,10 @@ OTHERS = (
     "delivered.here",
     "delivered.twice",
     "lost",
+    "pop.acknowledged",
+    "pop.changed",
+    "pop.given",
+    "pop.revived",
     "world.one_host",
     "world.settled",
 )

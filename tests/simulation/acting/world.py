@@ -21,6 +21,7 @@ from processors.nameserver.records import DataVersion, Registration, TopicQueues
 from processors.nameserver.routes import RouteTable
 from tests.simulation.acting.broker import CLUSTER, SET, TOPIC, Broker
 from tests.simulation.acting.network import Network
+from tests.simulation.acting.pops import CheckPoint, Pops, Record, Reply, Reviver, Stored
 
 WINDOW_MS = 10_000 + 1_500
 """Until one that is not confirmed stops, and a tick."""
@@ -88,12 +89,42 @@ class OtherSet:
     def __init__(self, world: World) -> None:
         self.world, self.name = world, "b0"
         self.up, self.life, self.paused_until_ms = True, 1, 0
+        self.stored = Stored()
+        self.reviver = Reviver(self.stored, 0, 0)
 
     def take(self, place: int, by: str) -> int:
         if self.world.net.chance.random() < self.world.refusals:
             return 2
         self.world.delivered(place, by)
         return 0
+
+    def take_of_pops(self, record: Record | int) -> int:
+        """A check point or an acknowledgement waits here for its time; a copy is there."""
+        if self.world.net.chance.random() < self.world.refusals:
+            return 2
+        if isinstance(record, int):
+            self.world.came_again(record)
+        elif isinstance(record, CheckPoint):
+            self.stored.wait(record, record.visible_ms)
+        else:
+            self.stored.wait(record, self.world.net.now_ms)
+        return 0
+
+    def turn(self) -> None:
+        """What comes back is fetched of any broker of its set."""
+        world, now_ms = self.world, self.world.net.now_ms
+        if not self.up:
+            return
+        for index, record in self.reviver.due(now_ms):
+            self.reviver.done[index] = -1
+            self.stored.revive.append(record)
+        self.reviver.read(now_ms)
+        if not any(world.net.alive(one) and world.net.reaches(self, one) for one in world.brokers):
+            return
+        while (known := self.reviver.points.due(now_ms)) is not None:
+            for offset in known.left:
+                world.came_again(offset)
+            self.reviver.points.settle(known, 0)
 
 
 class Client:
@@ -114,8 +145,45 @@ class Client:
         if broker is not None and broker.up:
             self.offset += 1
             net.call(self, broker, lambda: broker.commit(self.offset), lambda done: None)
+            self._ask(lambda pops, reply: pops.pop(reply), self._popped)
             if net.chance.random() < 0.3:
                 self._lock(net.chance.choice(self.world.brokers))
+
+    def _ask(
+        self, ask: Callable[[Pops, Reply], None], then: Callable[[CheckPoint | bool | None], None]
+    ) -> None:
+        broker = self.goes_to
+        if broker is not None:
+            self.world.net.ask(self, broker, lambda reply: broker.of_pops(ask, reply), then)
+
+    def _popped(self, point: CheckPoint | bool | None) -> None:
+        """Some are acknowledged, some later, and some never."""
+        if not isinstance(point, CheckPoint):
+            return
+        for offset in point.offsets:
+            self.world.net.counts["pop.given"] += 1
+            chance = self.world.net.chance.random()
+            if chance < 0.6:
+                self._acknowledge(point, offset)
+            elif chance < 0.8:
+                self._change(point, offset)
+
+    def _acknowledge(self, point: CheckPoint, offset: int) -> None:
+        def answered(done: CheckPoint | bool | None) -> None:
+            if done:
+                self.world.net.counts["pop.acknowledged"] += 1
+                self.world.popped.add(offset)
+
+        self._ask(lambda pops, reply: pops.ack(point, offset, reply), answered)
+
+    def _change(self, point: CheckPoint, offset: int) -> None:
+        def changed(fresh: CheckPoint | bool | None) -> None:
+            if isinstance(fresh, CheckPoint):
+                self.world.net.counts["pop.changed"] += 1
+                if self.world.net.chance.random() < 0.5:
+                    self._acknowledge(fresh, offset)
+
+        self._ask(lambda pops, reply: pops.change(point, offset, reply), changed)
 
     def _routed(self, answer: Members | None) -> None:
         if answer is not None and answer.addresses:
@@ -162,6 +230,7 @@ class World:
         self.left_out: tuple[int, ...] = ()
         self.deliveries: dict[int, list[tuple[int, str]]] = {}
         self.gone: dict[str, int] = {}
+        self.popped: set[int] = set()  # acknowledged, or back for another try
         self._both_since_ms: int | None = None
         self._named_since_ms: dict[int, int] = {}
         self._delivered_before = False
@@ -240,6 +309,7 @@ class World:
             if now_ms % SCAN_MS == 0:
                 for server in self.name_servers:
                     server.scan()
+            self.other_set.turn()
             self.net.run_until(now_ms + LOOK_MS)
             self._look()
 
@@ -281,6 +351,11 @@ class World:
         self.net.counts["delivered.twice"] += place in self.deliveries
         self.deliveries.setdefault(place, []).append((self.net.now_ms, by))
 
+    def came_again(self, offset: int) -> None:
+        """A copy of what was popped is there for another try."""
+        self.net.counts["pop.revived"] += 1
+        self.popped.add(offset)
+
     def _master_delivers(self, master: Broker) -> None:
         """It has what the members that it reaches, and could be told of, had some moments before:
         nothing goes back.
@@ -307,6 +382,10 @@ class World:
         ]
         if lost:
             raise Wrong(f"lost: {lost[:5]} of {len(self.brokers[0].log)}")
+        produced = self.brokers[0].pops.stored.messages
+        late = [key for key, at_ms in enumerate(produced) if at_ms <= due_ms - 30_000]
+        if gone := [one for one in late if one not in self.popped]:
+            raise Wrong(f"lost pops: {gone[:5]} of {len(late)}")
         online = [one.name for one in self.brokers if one.core.isolated]
         if online:
             raise Wrong(f"not online: {online}, {[one.core.waits_for for one in self.brokers]}")
