@@ -64,7 +64,7 @@ class Reviver:
         self.done: dict[int, int] = {}
         self._safe = place
         self._first = place  # the first of the wheel that did not come out
-        self._here: dict[Key, set[int]] | None = None
+        self._here: dict[Key, set[tuple[int, int]]] | None = None
 
     def due(self, now_ms: int) -> Iterator[tuple[int, Record]]:
         """Records whose time has come, in its order."""
@@ -100,7 +100,8 @@ class Reviver:
         if self._here is None:
             self._here = self.points.names()
         if isinstance(record, CheckPoint):
-            return record.re_puts in self._here.get(record.key, ())
+            known = self._here.get(record.key, set())
+            return all((record.re_puts, offset) in known for offset in record.offsets)
         return self.points.ack(record) or record.key in self._here
 
     def place(self, safe: int) -> int:
