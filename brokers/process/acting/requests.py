@@ -142,7 +142,8 @@ class ActingRequests:
     ) -> None:
         self._shell = shell
         self._roles, self._reads = roles, reads
-        self._locks, self._address, self._begun = locks, address, begun
+        self._locks, self._address = locks, address
+        self._begun = begun
 
     def own(self) -> dict[int, Handler]:
         """What no service of clients serves."""
