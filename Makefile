@@ -9,11 +9,12 @@ CONTROL_BUDGET_S ?= 9
 STORE_BUDGET_S ?= 5
 SERVICES_BUDGET_S ?= 5
 MAJORITY_BUDGET_S ?= 4
+ACTING_BUDGET_S ?= 5
 # the same worlds for everyone; `make simulate` and SIMULATION_FROM= (empty: by chance) look for new ones
 SIMULATION_FROM ?= 1
 SEEDS ?= 20
 FROM ?= 1
-WORLDS ?= cluster control store services majority
+WORLDS ?= cluster control store services majority acting
 ARGS ?=
 # unit tests write to memory where 8 GiB are free: their flushes would wait for a disk that tests nothing of theirs
 IN_MEMORY ?= $(shell [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'END { print $$4 }')" -gt 8388608 ] && echo TMPDIR=/dev/shm)
@@ -49,7 +50,7 @@ test: setup ## everything that must be green: house, unit, golden, property, sim
 test-long: classes ## what make test leaves out: tools interrupted, answers compared with Spark's, all cases of generated tests, a quarter of an hour of simulation
 	REGENT_EXAMPLES=all $(PYTEST) -m long --durations=8 tests/integration tests/unit tests/property
 	@$(MAKE) --no-print-directory REGENT_EXAMPLES=all test-tables test-parts
-	@$(MAKE) --no-print-directory test-simulation SIMULATION_BUDGET_S=450 CONTROL_BUDGET_S=300 STORE_BUDGET_S=150 SERVICES_BUDGET_S=100 MAJORITY_BUDGET_S=60
+	@$(MAKE) --no-print-directory test-simulation SIMULATION_BUDGET_S=450 CONTROL_BUDGET_S=300 STORE_BUDGET_S=150 SERVICES_BUDGET_S=100 MAJORITY_BUDGET_S=60 ACTING_BUDGET_S=60
 
 .PHONY: check
 check: setup ## layout, small defects, types and the house rules, in under a minute
@@ -99,7 +100,7 @@ test-tables-2:
 	$(IN_MEMORY) $(PYTEST) -m "not spark and not kafka and not long" $(filter-out %/conftest.py,$(wildcard tests/unit/lakehouse/[l-z]*)) $(wildcard tests/golden)
 
 test-simulation:
-	REGENT_SIMULATION_BUDGET_S=$(SIMULATION_BUDGET_S) REGENT_CONTROL_BUDGET_S=$(CONTROL_BUDGET_S) REGENT_STORE_BUDGET_S=$(STORE_BUDGET_S) REGENT_SERVICES_BUDGET_S=$(SERVICES_BUDGET_S) REGENT_MAJORITY_BUDGET_S=$(MAJORITY_BUDGET_S) REGENT_SIMULATION_FROM=$(SIMULATION_FROM) $(PYTEST) tests/simulation
+	REGENT_SIMULATION_BUDGET_S=$(SIMULATION_BUDGET_S) REGENT_CONTROL_BUDGET_S=$(CONTROL_BUDGET_S) REGENT_STORE_BUDGET_S=$(STORE_BUDGET_S) REGENT_SERVICES_BUDGET_S=$(SERVICES_BUDGET_S) REGENT_MAJORITY_BUDGET_S=$(MAJORITY_BUDGET_S) REGENT_ACTING_BUDGET_S=$(ACTING_BUDGET_S) REGENT_SIMULATION_FROM=$(SIMULATION_FROM) $(PYTEST) tests/simulation
 
 test-integration: test-integration-1 test-integration-2
 
@@ -125,8 +126,8 @@ unit: setup ## house and unit tests only (ARGS go to pytest)
 	$(PYTEST) tests/house tests/unit $(ARGS)
 
 .PHONY: simulate
-simulate: setup ## the deterministic simulation, whole clusters, the control plane alone, stores alone, a set's services, groups by majority: SEEDS=n FROM=k (WORLDS=store: that one only)
-	@for script in $(patsubst %,tests/simulation/%.py,$(subst majority,majority/run,$(subst services,services/run,$(subst store,store/run,$(subst control,control/run,$(subst cluster,run,$(WORLDS))))))); do \
+simulate: setup ## the deterministic simulation, whole clusters, the control plane alone, stores alone, a set's services, groups by majority, sets without controllers: SEEDS=n FROM=k (WORLDS=store: that one only)
+	@for script in $(patsubst %,tests/simulation/%.py,$(subst acting,acting/run,$(subst majority,majority/run,$(subst services,services/run,$(subst store,store/run,$(subst control,control/run,$(subst cluster,run,$(WORLDS)))))))); do \
 	  $(V)/python $$script --seeds $(SEEDS) --from $(FROM) || exit $$?; done
 
 .PHONY: interop

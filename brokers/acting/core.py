@@ -20,7 +20,14 @@ from brokers.acting.config import ActingConfig
 from brokers.acting.group_view import GroupView
 from brokers.acting.ha_links import HaLink, Sought, match
 from brokers.acting.holding_back import MasterSigns, Yielding
-from brokers.acting.messages import MASTER_ID, HaInfo, MemberAnswer, MinIdNotice, Registered
+from brokers.acting.messages import (
+    MASTER_ID,
+    CouldNotAnswer,
+    HaInfo,
+    MemberAnswer,
+    MinIdNotice,
+    Registered,
+)
 from brokers.acting.pre_online import PreOnline
 from brokers.acting.reverse_sync import MemberTables, Tables
 
@@ -196,7 +203,11 @@ class ActingCore:
     def members_answered(
         self, name_server: str, answer: MemberAnswer, asked_ms: int, now_ms: int, chance: float
     ) -> list[fx.Effect]:
-        """One name server's answer to the question of `asked_ms`, or that none came."""
+        """One name server's answer to the question of `asked_ms`, or that none came. What comes
+        later than a call may take says nothing of now: this process stood still.
+        """
+        if now_ms - asked_ms > 2 * self.config.call_ms:
+            answer = CouldNotAnswer("it came too late")
         self._view.answered(name_server, answer, asked_ms)
         known = self._view.members()
         effects: list[fx.Effect] = []

@@ -207,9 +207,17 @@ class Escape:
     # -- what goes out -----------------------------------------------------------------------------
 
     def tick(self, now_ms: int, chance: float) -> list[fx.Effect]:
-        """What is to be sent now, source by source in turn."""
+        """What is to be sent now, source by source in turn; what is to be told now, also where
+        nothing more may be sent.
+        """
+        batches = self._batches.due(now_ms)
         if self.holds:
-            return []
+            return batches
+        effects = self._sent(now_ms, chance)
+        self._turn += 1
+        return effects + self._says(now_ms) + batches
+
+    def _sent(self, now_ms: int, chance: float) -> list[fx.Effect]:
         effects: list[fx.Effect] = []
         names = list(self._sources)
         first = self._turn % len(names) if names else 0
@@ -220,8 +228,7 @@ class Escape:
                 if len(self._by_token) >= IN_FLIGHT_MAX:
                     return effects
                 effects += self._send(item, now_ms, chance)
-        self._turn += 1
-        return effects + self._says(now_ms) + self._batches.due(now_ms)
+        return effects
 
     def last_batch(self, now_ms: int) -> list[fx.Effect]:
         """What was counted and not told yet: the acting is over."""

@@ -82,6 +82,18 @@ class GroupView:
             for one in self._told.values()
         )
 
+    def began_within(self, up_ms: int) -> bool:
+        """Whether a name server that answers says that it has not listened for so long yet."""
+        return any(
+            one.members.up_ms is not None and one.members.up_ms < up_ms
+            for one in self._told.values()
+        )
+
+    @property
+    def last_asked_ms(self) -> int:
+        """When the question was asked that was answered last; 0: none was."""
+        return max((one.asked_ms for one in self._told.values()), default=0)
+
     def forget(self) -> None:
         """What was told before says nothing any more."""
         self._told.clear()

@@ -7,8 +7,9 @@ fetch, take), what is tried again and for how long. Refuses to know: sockets, wh
 is taken (`reverse_sync`), what going online does (`core`).
 
 Nothing is concluded from a name server that could not answer. An empty answer is believed when all
-name servers give it and have listened for longer than brokers take to register again, or when as
-much time has passed here.
+name servers give it and have listened for longer than brokers take to register again, or when
+nobody was named for as long. A member that is named no more may have left, or its name servers
+began anew: it counts until it does not answer either.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from brokers.acting.backoff import Backoff
 from brokers.acting.config import ActingConfig
 from brokers.acting.group_view import GroupView
 from brokers.acting.ha_links import HaLink, Sought, match
+from brokers.acting.holding_back import HOLD_MS
 from brokers.acting.messages import MASTER_ID, HaInfo
 from brokers.acting.reverse_sync import MemberTables, Tables
 
@@ -35,6 +37,10 @@ NAMESAKE_WAIT_MS = 15_000
 """For so long another address may stand under the own id: until name servers have dropped it."""
 # Tables that were fetched longer ago are fetched again before they are taken, so many times.
 FRESH_MS, FETCHES_MAX = 2_000, 4
+WORD_LASTS_MS = HOLD_MS // 2
+"""Who acts holds back for HOLD_MS after a word. Tables are fetched of one that was told no longer
+ago than this, so that it still does when name servers name who took them.
+"""
 AGAIN = Backoff(1_000, 15_000)
 
 
@@ -57,12 +63,14 @@ class _Member:
     due_ms: int = 0  # when the next call may begin, or the one under way is over
     failures: int = 0
     failing_since_ms: int | None = None
-    told_ms: int | None = None
+    told_ms: int | None = None  # for the first time
+    word_ms: int = 0  # when it took a word last
     again_ms: int = 0  # when it is told once more, as long as it has no link
     linked: bool = False
     unlinked_is_enough: bool = False
+    is_named: bool = True  # by a name server
     tables: Tables = field(default_factory=Tables)
-    fetched_ms: int = 0
+    fetched_ms: int | None = None
     fetches: int = 0
 
 
@@ -89,6 +97,7 @@ class PreOnline:
         self._linking: HaInfo | None = None
         self._linking_since_ms = 0
         self._namesake_ms: int | None = None
+        self._nobody_since_ms: int | None = None
         self.outcome: tuple[int, str] | None = None
         self.left_out: tuple[int, ...] = ()
         self.waits_for = "an answer of a name server"
@@ -101,6 +110,7 @@ class PreOnline:
             return []
         known = self._view.members()
         if known is None:
+            self._nobody_since_ms = None
             self.waits_for = "an answer of a name server"
             return []
         own_id = self._config.place.broker_id
@@ -108,9 +118,9 @@ class PreOnline:
             self.waits_for = f"{known[own_id]}, which stands under this broker's id, to go"
             return []
         others = {key: address for key, address in known.items() if key != own_id}
-        fetched = any(one.stage is Stage.DONE for one in self._members.values())
-        if not others and not fetched:
-            return self._alone(now_ms)
+        if not others and not self._members:
+            return self._alone()
+        self._nobody_since_ms = None
         smallest = min(others, default=own_id)
         if own_id != MASTER_ID and smallest == MASTER_ID:
             return self._as_slave(others[smallest], now_ms, chance)
@@ -125,9 +135,11 @@ class PreOnline:
         member = self._of(token)
         if member is None or member.stage is not Stage.PUSH:
             return []
+        in_time = now_ms < member.due_ms
         member.token = 0
-        if ok:
-            member.stage, member.told_ms = Stage.LINK, now_ms
+        if ok and in_time:
+            member.stage, member.word_ms = Stage.LINK, now_ms
+            member.told_ms = now_ms if member.told_ms is None else member.told_ms
             member.due_ms, member.again_ms = now_ms + LINK_WAIT_MS, now_ms + TOLD_AGAIN_MS
             return self._links_seen(now_ms, chance)
         return self._failed(member, "it does not answer", now_ms, chance, leave=True)
@@ -146,12 +158,15 @@ class PreOnline:
     def fetched(
         self, token: int, tables: Tables | None, now_ms: int, chance: float
     ) -> list[fx.Effect]:
-        """A member's tables; None: it was not reached. A table that it refuses is none it has."""
+        """A member's tables; None: it was not reached. A table that it refuses is none it has. What
+        comes later than a call may take is old: this process stood still.
+        """
         member = self._of(token)
         if member is None or member.stage is not Stage.FETCH:
             return []
+        in_time = now_ms < member.due_ms
         member.token = 0
-        if tables is None:
+        if tables is None or not in_time:
             return self._failed(member, "its tables do not come", now_ms, chance, leave=True)
         member.stage, member.tables, member.fetched_ms = Stage.DONE, tables, now_ms
         member.failures, member.failing_since_ms = 0, None
@@ -209,12 +224,17 @@ class PreOnline:
 
     # -- alone -------------------------------------------------------------------------------------
 
-    def _alone(self, now_ms: int) -> list[fx.Effect]:
-        grace_ms = self._config.grace_ms
+    def _alone(self) -> list[fx.Effect]:
+        grace_ms, last_ms = self._config.grace_ms, self._view.last_asked_ms
+        if self._nobody_since_ms is None:
+            self._nobody_since_ms = last_ms
+        lasts = last_ms - self._nobody_since_ms >= grace_ms and not self._view.began_within(
+            grace_ms
+        )
         believed = self._view.all_answer() and (
             self._nothing_to_lose or self._view.all_up_for(grace_ms)
         )
-        if believed or now_ms - self._began_ms >= grace_ms:
+        if believed or lasts:
             self.outcome = (self._config.place.broker_id, self._config.place.address)
         else:
             self.waits_for = "the others, who may register again after a name server's start"
@@ -237,16 +257,24 @@ class PreOnline:
             if known is None or known.address != address:
                 member = self._members[broker_id] = _Member(broker_id, address)
                 member.unlinked_is_enough = not self._config.is_master
+            self._members[broker_id].is_named = True
         for broker_id in self._members.keys() - others.keys():
-            # What one handed over before it left is taken all the same.
-            if self._members[broker_id].stage is not Stage.DONE:
-                del self._members[broker_id]
+            self._members[broker_id].is_named = False
+            if self._view.all_up_for(self._config.grace_ms):
+                self._left(self._members[broker_id])
         effects = [
             effect
-            for member in self._members.values()
+            for member in list(self._members.values())
             for effect in self._step(member, now_ms, chance)
         ]
-        return effects + self._finish(others, now_ms)
+        return effects + self._finish(now_ms)
+
+    def _left(self, member: _Member) -> None:
+        """What one handed over before it left is taken all the same."""
+        if member.fetched_ms is None:
+            del self._members[member.broker_id]
+        else:
+            member.stage, member.token, member.fetches = Stage.DONE, 0, FETCHES_MAX
 
     def _step(self, member: _Member, now_ms: int, chance: float) -> list[fx.Effect]:
         if member.token and now_ms >= member.due_ms:
@@ -259,6 +287,9 @@ class PreOnline:
                 return [fx.PushHaInfo(self._call(member, now_ms), member.address, self._word)]
             case Stage.LINK if _unlinked(member):
                 return self._failed(member, "its link does not come", now_ms, chance, leave=False)
+            case Stage.FETCH if now_ms - member.word_ms > WORD_LASTS_MS:
+                member.stage = Stage.PUSH
+                return [fx.PushHaInfo(self._call(member, now_ms), member.address, self._word)]
             case Stage.FETCH:
                 member.fetches += 1
                 return [fx.FetchTables(self._call(member, now_ms), member.address)]
@@ -266,8 +297,13 @@ class PreOnline:
                 return []
 
     def _tell_again(self, member: _Member, now_ms: int) -> list[fx.Effect]:
-        """Nothing hangs on the answer: the link says enough, and the wait for it goes on."""
-        awaited = member.stage is Stage.LINK and _unlinked(member)
+        """Nothing hangs on the answer: the link says enough, and the wait for it goes on. Links of
+        one host say no name: who of it lacks one is not known, and all of it are told.
+        """
+        awaited = member.stage is Stage.LINK and any(
+            _unlinked(one) and self._hosts_of(one) & self._hosts_of(member)
+            for one in self._members.values()
+        )
         if not awaited or now_ms < member.again_ms:
             return []
         member.again_ms = now_ms + TOLD_AGAIN_MS
@@ -281,9 +317,11 @@ class PreOnline:
             return HaInfo(config.ha_address, 0, config.place.address)
         return HaInfo(comes_back=True)
 
-    def _finish(self, others: Mapping[int, str], now_ms: int) -> list[fx.Effect]:
+    def _finish(self, now_ms: int) -> list[fx.Effect]:
         """On to the tables when all are linked, and to taking them when all are fetched."""
         members = list(self._members.values())
+        if not members:
+            return self._alone()
         grace_over = now_ms - self._began_ms >= self._config.grace_ms
         if not (self._view.all_answer() or grace_over):
             self.waits_for = "a name server, which may know other members"
@@ -300,20 +338,18 @@ class PreOnline:
         if effects or any(one.stage is Stage.FETCH for one in members):
             self.waits_for = "the members' tables"
             return effects
-        return self._take(others, members, now_ms)
+        return self._take(members, now_ms)
 
-    def _take(
-        self, others: Mapping[int, str], members: list[_Member], now_ms: int
-    ) -> list[fx.Effect]:
+    def _take(self, members: list[_Member], now_ms: int) -> list[fx.Effect]:
         if self._taking or now_ms < self._again_ms:
             return []
-        done = [one for one in members if one.stage is Stage.DONE]
+        done = [one for one in members if one.fetched_ms is not None]
         old = [
             one
-            for one in done
-            if now_ms - one.fetched_ms > FRESH_MS
+            for one in members
+            if one.stage is Stage.DONE
+            and now_ms - (one.fetched_ms or 0) > FRESH_MS
             and one.fetches < FETCHES_MAX
-            and one.broker_id in others
         ]
         effects: list[fx.Effect] = []
         for member in old:
@@ -329,7 +365,7 @@ class PreOnline:
 
     def _links_seen(self, now_ms: int, chance: float) -> list[fx.Effect]:
         sought = [
-            Sought(one.address, self._hosts.get(one.address, frozenset()), one.told_ms)
+            Sought(one.address, self._hosts_of(one), one.told_ms)
             for one in sorted(self._members.values(), key=lambda one: one.broker_id)
         ]
         found = match(sought, self._links)
@@ -337,10 +373,19 @@ class PreOnline:
             member.linked = member.address in found
         return self.tick(now_ms, chance)
 
+    def _hosts_of(self, member: _Member) -> frozenset[str]:
+        known = self._hosts.get(member.address, frozenset())
+        return Sought(member.address, known).own_hosts
+
     def _failed(
         self, member: _Member, why: str, now_ms: int, chance: float, *, leave: bool
     ) -> list[fx.Effect]:
-        """Again after a pause. For too long: `leave` it out, or go on without its link."""
+        """Again after a pause. For too long: `leave` it out, or go on without its link. One that is
+        named no more has left.
+        """
+        if not member.is_named:
+            self._left(member)
+            return []
         if member.stage is Stage.LINK:
             member.stage = Stage.PUSH
         member.failures += 1

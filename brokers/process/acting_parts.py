@@ -108,7 +108,7 @@ def make_acting(
     if service.escape is not None:
         service.escape.report = report
     name_servers.tell_of_masters(shell.named)
-    requests = ActingRequests(shell, roles, reads, locks, config.advertised)
+    requests = ActingRequests(shell, roles, reads, locks, config.advertised, service.leaves_within)
     switch.acts_by(shell, requests.before)
     return Acting(shell, locks, requests, special)
 

@@ -246,7 +246,8 @@ class ClientService:
             self._ways,
             None if self.escape is None else self.escape.get,
         )
-        timers.did.keeps = terms.is_here = popping.revive.leaving
+        timers.did.keeps = popping.revive.leaving
+        terms.is_here = popping.revive.left_soon
         return popping
 
     def _timers(self, terms: SendTerms) -> TimerService:
@@ -435,6 +436,10 @@ class ClientService:
         """What was under way then has been waited for."""
         if self.escape is not None and not await self.escape.settled():
             _log.warning("puts to other sets are under way still: what becomes of them counts not")
+
+    async def leaves_within(self, timeout_ms: int) -> bool:
+        """Whether anything leaves for other sets, now or within this time."""
+        return self.escape is not None and await self.escape.awaited.begun(timeout_ms)
 
     def connection_closed(self, connection: Connection) -> None:
         for service in self._services:

@@ -120,6 +120,7 @@ def _member(
         "registered": one["address"] in (registered or {}).values(),
         "acts": bool(status.get("acts")),
         "waits_for": status.get("waits_for") or None,
+        "store_refusal": status.get("store_refusal"),
         "log_end": status["log_end"],
         "behind": longest - int(status["log_end"]),
         "in_sync": None if led is None else _in_sync(status, led),
@@ -142,5 +143,10 @@ def problems_of(sets: Mapping[str, Mapping[str, Any]]) -> list[str]:
             f"{member['name']} is not online yet: it waits for {member['waits_for']}"
             for member in one["members"]
             if member["waits_for"]
+        ]
+        found += [
+            f"{member['name']} takes nothing onto its disk: {member['store_refusal']}"
+            for member in one["members"]
+            if member.get("store_refusal")
         ]
     return found

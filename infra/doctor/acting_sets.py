@@ -15,6 +15,7 @@ from infra.doctor.commands import Commands
 from infra.doctor.findings import Finding, fail, warn, well
 
 AREA = "sets"
+ROOM = "Make room there, or look at the disk; it goes on by itself then. What runs:"
 BEHIND_BYTES_MAX = 1 << 20
 """What a slave that copies may lack for a moment."""
 
@@ -48,6 +49,8 @@ def _of_set(name: str, one: Mapping[str, Any], commands: Commands) -> list[Findi
         way_out = "Start its master, which takes over what was done without it. What runs:"
         findings.append(warn(AREA, text, way_out, commands.look()))
     for member in one["members"]:
+        if (refusal := member["store_refusal"]) is not None:
+            findings.append(fail(AREA, _without_room(member, refusal), ROOM, commands.look()))
         if member["waits_for"]:
             text = f"{member['name']} is not online: it waits for {member['waits_for']}"
             findings.append(warn(AREA, text, "That passes by itself. What runs:", commands.look()))
@@ -60,3 +63,13 @@ def _of_set(name: str, one: Mapping[str, Any], commands: Commands) -> list[Findi
             way_out = "It copies; when that does not end, see its log. How far it is:"
             findings.append(warn(AREA, text, way_out, commands.look()))
     return findings
+
+
+def _without_room(member: Mapping[str, Any], refusal: str) -> str:
+    text = f"{member['name']} takes nothing onto its disk: {refusal}"
+    if member["acts"]:
+        text += (
+            "; what is due leaves all the same, and leaves once more if this broker ends before "
+            "there is room"
+        )
+    return text

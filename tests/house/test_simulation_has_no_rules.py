@@ -193,6 +193,7 @@ def test_the_simulation_reads_no_clock_and_no_chance_but_its_own() -> None:
         "majority/test_majority_worlds.py": {"os"},
         "acting/network.py": {"random"},
         "acting/world.py": {"random"},
+        "acting/test_acting_worlds.py": {"os"},
         "services/test_service_worlds.py": {"os"},
     }
     for name, tree in trees().items():

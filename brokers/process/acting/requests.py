@@ -28,6 +28,12 @@ from brokers.service.role.role_view import RoleView
 from brokers.service.role.services import Served, Where
 
 LOCK_TICK_MS = 100
+BEGUN_WAIT_MS = 2_000
+"""For so long a pop, or what is said of one, waits for what carries it away: who acts serves before
+it delivers, and holds back for one that comes back. Clients of RocketMQ's give up after 3 s.
+"""
+
+_REFUSED = (ResponseCode.SYSTEM_ERROR, ResponseCode.SERVICE_NOT_AVAILABLE)
 
 _log = logging.getLogger("regent.broker.acting")
 
@@ -116,8 +122,14 @@ def _locked(request: RemotingCommand, held: Iterable[Queue], round_id: str) -> R
     return request.reply(ext=ext, body=lock_answer(held))
 
 
+async def _whole(answer: Answer) -> RemotingCommand | None:
+    return answer if answer is None or isinstance(answer, RemotingCommand) else await answer
+
+
 class ActingRequests:
-    """In front of what the broker's services serve."""
+    """In front of what the broker's services serve. `begun(limit in ms)`: whether anything leaves
+    for other sets, within that time.
+    """
 
     def __init__(
         self,
@@ -126,10 +138,12 @@ class ActingRequests:
         reads: SlaveReads,
         locks: ActingLocks,
         address: str,
+        begun: Callable[[int], Awaitable[bool]],
     ) -> None:
         self._shell = shell
         self._roles, self._reads = roles, reads
         self._locks, self._address = locks, address
+        self._begun = begun
 
     def own(self) -> dict[int, Handler]:
         """What no service of clients serves."""
@@ -169,8 +183,7 @@ class ActingRequests:
             refused = answer is not None and answer.code == ResponseCode.SERVICE_NOT_AVAILABLE
             if not (refused and self._roles.acting):
                 return answer
-            again = acting(connection, request)
-            return again if again is None or isinstance(again, RemotingCommand) else await again
+            return await _whole(acting(connection, request))
 
         def acting(connection: Connection, request: RemotingCommand) -> Answer:
             row = at_a_slave(
@@ -178,9 +191,22 @@ class ActingRequests:
             )
             if row.how is How.REFUSED:
                 return request.reply(row.code, remark=row.remark)
+            if row.how is How.ESCAPES:
+                return self._escaping(one.handler, usual, connection, request)
             return one.handler(connection, request)
 
         return Express(handle, usual.take) if isinstance(usual, Express) else handle
+
+    async def _escaping(
+        self, handler: Handler, usual: Handler, connection: Connection, request: RemotingCommand
+    ) -> RemotingCommand | None:
+        """What is refused because the master is back by now is the master's."""
+        answer: Answer = None
+        if await self._begun(BEGUN_WAIT_MS) or self._roles.acting:
+            answer = await _whole(handler(connection, request))
+            if self._roles.acting or answer is None or answer.code not in _REFUSED:
+                return answer
+        return await _whole(usual(connection, request))
 
     def _of_locks(self, usual: Handler) -> Handler:
         def handle(connection: Connection, request: RemotingCommand) -> Answer:

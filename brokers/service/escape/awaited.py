@@ -32,7 +32,25 @@ class Awaited:
         self._escape, self.acts = escape, acts
         self._go_on = go_on
         self._numbers = 0
+        self._early: set[asyncio.Future[None]] = set()
         self.waiting = 0
+
+    async def begun(self, timeout_ms: int) -> bool:
+        """Whether anything leaves, now or within this time."""
+        if not self.acts():
+            begins: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._early.add(begins)
+            try:
+                await asyncio.wait((begins,), timeout=timeout_ms / 1000)
+            finally:
+                self._early.discard(begins)
+        return self.acts()
+
+    def changed(self) -> None:
+        """The acting begins, or is over: who waited for it looks again."""
+        for one in self._early:
+            if not one.done():
+                one.set_result(None)
 
     async def put(self, record: MessageFields, *, withdraws: bool) -> None:
         """Another set's master has the record when this returns. NotPut: perhaps not."""

@@ -92,12 +92,14 @@ class EscapeBridge(Service):
         """Before the services that put something."""
         self._forget()
         self._acts = True
+        self.awaited.changed()
 
     def acting_over(self) -> None:
         """Answers that come now are none for whoever goes on: it does so from the places that are
         told.
         """
         self._acts = False
+        self.awaited.changed()
 
     def hold(self) -> None:
         """Nothing more is sent; services go on to tell what is taken."""

@@ -11,6 +11,7 @@ on every member (as of delayed messages): a successor repeats, and never leaves 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from brokers.acting.forms import Kind
 from brokers.acting.outcomes import Got
 from brokers.clock import Clock
+from brokers.replica.put_rules import PutStatus, code_of
 from brokers.service.escape.away import Ways
 from brokers.service.popping.matching import OpenPoint, OpenPoints
 from brokers.service.popping.names import NORMAL, REVIVE_GROUP, kind_of
@@ -50,6 +52,8 @@ SLICE_MESSAGES = 2 * MESSAGES_MAX
 # A put that was refused is tried again after it.
 RETRY_MS = 100
 BARRIERS_MAX = 16
+# Who says at the begin of acting what is done waits so long for its check point to be read.
+READ_WAIT_MS = 2_000
 # A damaged record holds its queue up so long, for somebody may have it sound.
 DAMAGED_WAIT_MS = 60_000
 # After how many seconds a message is tried again that could not be read, by how often.
@@ -110,6 +114,7 @@ class ReviveService(Service):
         self._ways = ways
         self._outlet: Outlet = terms.puts
         self._here: dict[int, dict[Key, set[tuple[int, int]]]] = {}
+        self._readers: set[asyncio.Future[None]] = set()
         self._repair = repair
         self._soon = soon
         self._made = made
@@ -142,11 +147,13 @@ class ReviveService(Service):
         self._outlet = terms.puts
         self._here = {}
         self._others.forget()
+        self._wake_readers()
 
     def mastership_over(self) -> None:
         self._queues = []
         self._outlet = self._terms.puts
         self._others.forget()
+        self._wake_readers()
 
     def acting_begins(self) -> None:
         """From the same places on: of check points that this set's queues have. What its wheel
@@ -187,6 +194,36 @@ class ReviveService(Service):
         except BadRecord:
             pass
         return False
+
+    async def left_soon(self, record: MessageFields) -> bool:
+        """`leaving`, as soon as what is here has been read: who begins to act has not yet. NotPut:
+        it takes too long, or this slave acts no more.
+        """
+        deadline_ms = self._clock.now_ms() + READ_WAIT_MS
+        while True:
+            try:
+                return self.leaving(record)
+            except NotPut:
+                left_ms = deadline_ms - self._clock.now_ms()
+                if left_ms <= 0:
+                    raise
+            if not await self._read_on(left_ms):
+                raise NotPut(*code_of(PutStatus.SERVICE_NOT_AVAILABLE, "this slave acts no more"))
+
+    async def _read_on(self, timeout_ms: int) -> bool:
+        """Until more was read, at most so long; whether this slave still acts."""
+        more: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._readers.add(more)
+        try:
+            await asyncio.wait((more,), timeout=timeout_ms / 1000)
+        finally:
+            self._readers.discard(more)
+        return self._acts
+
+    def _wake_readers(self) -> None:
+        for more in self._readers:
+            if not more.done():
+                more.set_result(None)
 
     def _names_here(self, queue: ReviveQueue) -> dict[Key, set[tuple[int, int]]]:
         """Of the check points of this queue, which does not grow while its slave acts. NotPut."""
@@ -237,6 +274,8 @@ class ReviveService(Service):
             _log.debug("what was not acknowledged waits: %s", refusal)
             self._again_ms = self._clock.now_ms() + RETRY_MS
             return
+        finally:
+            self._wake_readers()
         if more:
             self._going = True
             self._soon(self._go_on)

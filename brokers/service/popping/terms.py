@@ -6,7 +6,7 @@ Responsible for: these parts, put together once. Refuses to know: what is done w
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from brokers.clock import Clock
@@ -57,7 +57,7 @@ class PopSettings:
 class PopTerms:
     """`timer`: None while this broker has none; then nothing is popped, since nothing would come
     back. `leads()`: this broker may write. `away`: where records go while this slave acts; None:
-    nowhere. `is_here(record)`: one that leaves is dealt with here (`revive.leaving`).
+    nowhere. `is_here(record)`: one that leaves is dealt with here (`revive.left_soon`).
     """
 
     store: MessageStore
@@ -72,7 +72,7 @@ class PopTerms:
     pending: PendingResets = field(default_factory=PendingResets)
     leads: Callable[[], bool] = lambda: True
     away: Awaited | None = None
-    is_here: Callable[[MessageFields], bool] = lambda record: False
+    is_here: Callable[[MessageFields], Awaitable[bool]] | None = None
 
     def __post_init__(self) -> None:
         self.revive_topic = revive_topic(self.cluster_name)
@@ -119,8 +119,9 @@ class PopTerms:
         check point, of no use when this raises NotPut.
         """
         assert self.away is not None
-        if withdraws or not self.is_here(record):
-            await self.away.put(record, withdraws=withdraws)
+        if not withdraws and self.is_here is not None and await self.is_here(record):
+            return
+        await self.away.put(record, withdraws=withdraws)
 
     @property
     def revive_queues(self) -> int:

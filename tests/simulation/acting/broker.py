@@ -27,6 +27,7 @@ from brokers.service.clients.queue_locks import Queue, QueueLocks
 from brokers.service.escape.bridge import SETTLE_MS
 from brokers.service.tables.data_version import DataVersion
 from brokers.store.log.records import MessageFields, host_bytes
+from tests.simulation.acting.pops import POPPED, REVIVED, WHEEL, Pops, Reply, Stored
 
 if TYPE_CHECKING:
     from tests.simulation.acting.world import World
@@ -35,6 +36,11 @@ SET, CLUSTER, TOPIC, GROUP = "broker-a", "c1", "T", "T@g"
 COPY_TABLES_MS, LINK_MS, TICK_MS = 3_000, 500, 200
 HOST = host_bytes("10.0.0.2", 10911)
 BEGUN = DataVersion(0, 1, 1)
+USUAL = (
+    fx.AskMembers, fx.SendHeartbeat, fx.AliveReplicas, fx.SendAway, fx.AskRoute, fx.SendLock,
+    fx.AnswerLock, fx.StoreFlushedOffset,
+)  # fmt: skip
+"""Effects that a trace leaves out, for they come all the time."""
 
 
 class Broker:
@@ -46,11 +52,14 @@ class Broker:
         self.world, self.net = world, world.net
         self.number = number
         self.name = f"a{number}"
-        self.address, self.ha_address = f"10.0.0.{number + 1}:10911", f"10.0.0.{number + 1}:10912"
+        self.host = "10.0.0.1" if world.one_host else f"10.0.0.{number + 1}"
+        port = 10_911 + 10 * number
+        self.address, self.ha_address = f"{self.host}:{port}", f"{self.host}:{port + 1}"
         self.up, self.life, self.paused_until_ms = False, 0, 0
         self.log: list[int] = []
-        self.delays = Places(BEGUN, {("", 1): 0})
-        self.offsets = Places(BEGUN, {(GROUP, 0): 0})
+        self.delays = Places(BEGUN, {("", 1): 0, WHEEL: 0})
+        self.offsets = Places(BEGUN, {(GROUP, 0): 0, POPPED: 0, REVIVED: 0})
+        self.pops = Pops(self)
         self.history: list[tuple[int, int, int]] = []  # (ms, offset, place)
 
     def start(self) -> None:
@@ -74,6 +83,7 @@ class Broker:
         self.next = self.place
         self.copies_due_ms = self.links_due_ms = now_ms
         self.online_since_ms: int | None = None
+        self.pops.start()
         self.do(self.core.start(now_ms))
         self._run(self.life)
 
@@ -123,7 +133,7 @@ class Broker:
 
     def _links(self) -> list[HaLink]:
         return [
-            HaLink(number, f"10.0.0.{number + 1}", heard, True, heard)
+            HaLink(number, self.world.brokers[number].host, heard, True, heard)
             for number, heard in self.heard_link_ms.items()
             if self.net.now_ms - heard < 20_000
         ]
@@ -135,13 +145,18 @@ class Broker:
             return
         own, end = self.number, len(self.log)
 
-        def serve() -> list[int]:
-            master.heard_link_ms[own] = self.net.now_ms
-            return master.log[end : end + 50]
+        stored = self.pops.stored
+        had = len(stored.messages), len(stored.wheel), len(stored.revive)
 
-        def then(more: list[int] | None) -> None:
-            if more is not None and len(self.log) == end:
-                self.log += more
+        def serve() -> tuple[list[int], Stored]:
+            master.heard_link_ms[own] = self.net.now_ms
+            return master.log[end : end + 50], stored.behind(master.pops.stored)
+
+        def then(more: tuple[list[int], Stored] | None) -> None:
+            now = len(stored.messages), len(stored.wheel), len(stored.revive)
+            if more is not None and len(self.log) == end and now == had:
+                self.log += more[0]
+                stored.add(more[1])
             self._link_is(more is not None)
 
         self.net.call(self, master, serve, then)
@@ -173,6 +188,7 @@ class Broker:
             ):
                 break
             self.next += 1
+        self.pops.turn(now_ms)
         if self.number:
             self.do(self.escape.tick(now_ms, self.net.chance.random()))
         self._moved()
@@ -180,19 +196,37 @@ class Broker:
     def _moved(self) -> None:
         to = self.escape.safe("level", self.next) if self.number else self.next
         if to > self.place:
-            self.delays = Places(self.delays.version.changed(self.net.now_ms), {("", 1): to})
+            self.goes_on(("", 1), to)
             self._note()
+
+    def goes_on(self, key: tuple[str, int], to: int) -> None:
+        """A place, in the table that has it; never back."""
+        table = self.delays if key in self.delays.places else self.offsets
+        if to <= table.places[key]:
+            return
+        moved = Places(table.version.changed(self.net.now_ms), {**table.places, key: to})
+        if table is self.delays:
+            self.delays = moved
+        else:
+            self.offsets = moved
 
     def _note(self) -> None:
         self.history.append((self.net.now_ms, self.offset, self.place))
 
     def commit(self, offset: int) -> bool:
-        """Of the group, by its client; False: it is to ask for a route again."""
-        if self.core.fenced:
+        """Of the group, by its client; False: it is to ask for a route again. What is the master's
+        a slave that does not act passes on, and keeps nothing of it: its table is the master's.
+        """
+        if self.number and not self.core.acts:
+            master = self.world.brokers[0]
+            if self.core.follows == master.address:
+                self.net.counts["commit.passed_on"] += 1
+                self.net.call(self, master, lambda: master.commit(offset), lambda done: None)
+            return False
+        if self.core.isolated:
             return False
         if offset > self.offset:
-            version = self.offsets.version.changed(self.net.now_ms)
-            self.offsets = Places(version, {(GROUP, 0): offset})
+            self.goes_on((GROUP, 0), offset)
             self._note()
         return True
 
@@ -200,7 +234,19 @@ class Broker:
         if self.core.isolated or self.number:
             return False
         self.log.append(due_ms)
+        self.pops.stored.messages.append(self.net.now_ms)
         return True
+
+    def of_pops(self, ask: Callable[[Pops, Reply], None], reply: Reply) -> None:
+        """A request of a client: a slave that does not act passes it on."""
+        master = self.world.brokers[0]
+        if self.number and not self.core.acts:
+            if self.core.follows == master.address:
+                self.net.ask(self, master, lambda then: master.of_pops(ask, then), reply)
+        elif self.core.isolated:
+            reply(None)
+        else:
+            ask(self.pops, reply)
 
     # -- effects -----------------------------------------------------------------------------------
 
@@ -209,6 +255,8 @@ class Broker:
             self._do(effect)
 
     def _do(self, effect: fx.Effect) -> None:
+        if not isinstance(effect, USUAL):
+            self.net.note(f"{self.name} ({self.offset}, {self.place}): {effect}")
         match effect:
             case fx.AskMembers():
                 self._ask(effect)
@@ -251,8 +299,10 @@ class Broker:
         if on:
             self._over()
             self.next = min(self.place, len(self.log))
+            self.pops.begins()
         elif not self.number:
             self._moved()
+            self.pops.ends()
         else:
             self.escape.hold()
             self.ends_ms = self.net.now_ms + SETTLE_MS
@@ -272,6 +322,7 @@ class Broker:
         if self.ends_ms is not None:
             self.ends_ms = None
             self._moved()
+            self.pops.ends()
             self.escape.forget()
 
     def _ask(self, effect: fx.AskMembers) -> None:
@@ -342,10 +393,8 @@ class Broker:
         self.delays = decision.delays or self.delays
 
     def _send_away(self, effect: fx.SendAway) -> None:
-        place = next(
-            item.place for item in self.escape._by_token.values() if item.token == effect.token
-        )
-        other = self.world.other_set
+        item = self.escape._by_token[effect.token]
+        other, what = self.world.other_set, (item.source, item.place)
 
         def then(code: int | None) -> None:
             now_ms, chance = self.net.now_ms, self.net.chance.random()
@@ -353,7 +402,11 @@ class Broker:
                 self._moved()
                 self._settle()
 
-        self.net.call(self, other, lambda: other.take(place, self.name), then)
+        if item.source == "level":
+            self.net.call(self, other, lambda: other.take(item.place, self.name), then)
+        else:
+            record = self.pops.leaving[what]
+            self.net.call(self, other, lambda: other.take_of_pops(record), then)
 
     def _route(self, topic: str) -> None:
         def then(answer: Members | None) -> None:
@@ -383,7 +436,7 @@ class Broker:
             )
             return
         self.net.call(
-            self, other, lambda: other.quorum.vote(request, self.net.now_ms),
+            self, other, lambda: other.quorum.vote_for(request, self.net.now_ms),
             lambda held: self.do(
                 self.quorum.voted(
                     effect.round_id, effect.address, held, effect.round_id if held else ""

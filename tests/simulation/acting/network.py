@@ -28,15 +28,20 @@ class Node(Protocol):
 
 
 class Network:
-    """`now_ms` moves when `run_until` is called."""
+    """`now_ms` moves when `run_until` is called. `told(ms, text)` hears what is
+    worth a line of a trace.
+    """
 
-    def __init__(self, chance: Random) -> None:
-        self.chance = chance
-        self.now_ms = 0
+    def __init__(self, chance: Random, told: Callable[[int, str], None]) -> None:
+        self.chance, self._told = chance, told
+        self.now_ms = self.steps = 0
         self.cuts: set[frozenset[str]] = set()
         self.counts: Counter[str] = Counter()
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._number = 0
+
+    def note(self, text: str) -> None:
+        self._told(self.now_ms, text)
 
     def at(self, at_ms: int, act: Callable[[], None]) -> None:
         self._number += 1
@@ -45,6 +50,7 @@ class Network:
     def run_until(self, until_ms: int) -> None:
         while self._events and self._events[0][0] <= until_ms:
             self.now_ms, _, act = heapq.heappop(self._events)
+            self.steps += 1
             act()
         self.now_ms = until_ms
 

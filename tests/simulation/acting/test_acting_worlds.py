@@ -1,22 +1,65 @@
-"""Worlds of a set without a controller: whatever happens, the promises hold."""
+"""Worlds of a set without a controller: whatever happens, the promises hold; as many as fit the
+budget, and the proof that a seed says all.
+
+REGENT_ACTING_BUDGET_S: seconds for the series (default 10); REGENT_SIMULATION_FROM: its first seed
+(default: by chance, printed). A failing seed replays alone: `make simulate WORLDS=acting SEEDS=1
+FROM=<seed>`.
+"""
 
 from __future__ import annotations
+
+import os
 
 import pytest
 
 from brokers.acting.lock_quorum import VOTE_WAIT_MS
 from brokers.acting.pre_online import TOLD_AGAIN_MS
 from brokers.service.clients.queue_locks import LOCK_EXPIRES_MS, Queue
+from tests.simulation.acting.coverage import missing, required
 from tests.simulation.acting.returns import PLAYS, played
+from tests.simulation.acting.run import SERIES, run_world
 from tests.simulation.acting.world import MOMENTS_MS, QUEUE, World
+from tests.simulation.judged import judged
+from tests.simulation.seeds import Report
+from tests.simulation.world import World as Seeded
 
-SEEDS = range(12)
+BEHIND_EACH_OTHER = [(seed, True) for seed in range(36, 60)] + [(seed, False) for seed in range(8)]
+BUDGET_S = float(os.environ.get("REGENT_ACTING_BUDGET_S", "10"))
+WORLDS = 40
+
+pytestmark = pytest.mark.timeout(BUDGET_S * 2 + 300)
+
+
+@pytest.fixture(scope="module")
+def series(request: pytest.FixtureRequest) -> Report:
+    """All worlds that fit the budget, from one first seed."""
+    return judged(request, "acting", SERIES, BUDGET_S, WORLDS)
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_world(seed: int) -> None:
-    World(seed).run()
+def test_every_promise_holds_in_every_set_without_a_controller(series: Report) -> None:
+    assert series.failed_seed is None, (
+        f"make simulate WORLDS=acting SEEDS=1 FROM={series.failed_seed}"
+    )
+    assert series.counts["world.settled"] > 0
+
+
+@pytest.mark.simulation
+def test_everything_that_can_happen_to_such_a_set_did_happen(series: Report) -> None:
+    assert series.failed_seed is None, "the series ended early"
+    unseen = missing(series.counts)
+    assert not unseen, f"never seen in {series.counts['seeds']} worlds: {', '.join(unseen)}"
+
+
+def test_what_was_never_seen_is_named() -> None:
+    assert missing({}) == required()
+    assert missing(dict.fromkeys(required(), 1)) == []
+
+
+@pytest.mark.simulation
+def test_the_same_seed_gives_the_same_world() -> None:
+    once, again = run_world(Seeded(7)), run_world(Seeded(7))
+    assert once.trace_hash == again.trace_hash and once.steps == again.steps > 0
 
 
 @pytest.mark.simulation
@@ -49,12 +92,15 @@ def test_who_acts_for_a_master_that_delivers_stops_when_it_hears_of_it() -> None
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_master_that_starts_again_at_once_is_back_soon(seed: int) -> None:
-    """Some of its slaves hear that it is gone when it has told them already that it is back."""
-    world = World(seed)
-    for one in world.brokers:
+@pytest.mark.parametrize(("seed", "one_host"), BEHIND_EACH_OTHER)
+def test_a_master_that_starts_again_at_once_is_back_soon(seed: int, one_host: bool) -> None:
+    """Some of its slaves hear that it is gone when it has told them already that it is back; on
+    one host the link of another one is taken for theirs.
+    """
+    world = World(seed, one_host=one_host)
+    for one in world.brokers:  # they ask name servers at different moments
         one.start()
+        world.spend(100 * world.net.chance.randint(0, 9))
     world.spend(20_000)
     master = world.brokers[0]
     master.stop()

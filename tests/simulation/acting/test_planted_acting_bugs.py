@@ -15,6 +15,8 @@ from brokers.acting.holding_back import MasterSigns
 from brokers.acting.messages import CouldNotAnswer, MemberAnswer, Members
 from brokers.acting.pre_online import PreOnline
 from brokers.acting.reverse_sync import Decision
+from brokers.service.popping.matching import OpenPoints
+from brokers.service.popping.records import Ack
 from tests.simulation.acting import broker as shell
 from tests.simulation.acting.returns import PLAYS, played
 from tests.simulation.acting.world import World, Wrong
@@ -44,7 +46,7 @@ def no_answer_is_an_empty_group(patch: Patch) -> None:
 
 
 def an_empty_group_is_believed(patch: Patch) -> None:
-    def wrong(self: PreOnline, now_ms: int) -> list[object]:
+    def wrong(self: PreOnline) -> list[object]:
         self.outcome = (self._config.place.broker_id, self._config.place.address)
         return []
 
@@ -75,6 +77,21 @@ def one_vote_is_enough(patch: Patch) -> None:
     patch.setattr(lock_quorum, "quorum_of", lambda total: 1)
 
 
+def a_reviver_passes_what_is_not_decided(patch: Patch) -> None:
+    patch.setattr(OpenPoints, "safe", lambda self, durable_offset: self.next_offset - 1)
+
+
+def one_acknowledgement_ends_a_check_point(patch: Patch) -> None:
+    ack = OpenPoints.ack
+
+    def wrong(self: OpenPoints, one: Ack) -> bool:
+        if (known := self._by_key.get(one.key)) is not None:
+            known.left.clear()
+        return ack(self, one)
+
+    patch.setattr(OpenPoints, "ack", wrong)
+
+
 PLANTS: Mapping[str, tuple[Callable[[Patch], None], tuple[str, ...]]] = {
     "11.2-1 an expelled master goes on": (
         no_way_back_for_the_expelled, ("offset back", "place back")
@@ -84,6 +101,8 @@ PLANTS: Mapping[str, tuple[Callable[[Patch], None], tuple[str, ...]]] = {
     "11.2-3 places move on failure": (a_place_is_passed_before_its_message_is_done, ("lost",)),
     "4.6 nothing is taken": (nothing_is_taken, ("offset", "place")),
     "5.2 one vote": (one_vote_is_enough, ("two owners",)),
+    "a reviver passes on": (a_reviver_passes_what_is_not_decided, ("lost pops",)),
+    "one acknowledgement for all": (one_acknowledgement_ends_a_check_point, ("lost pops",)),
 }  # fmt: skip
 
 
@@ -131,8 +150,10 @@ def nobody_copies_from_who_acts(patch: Patch) -> None:
     patch.setattr(ActingCore, "_copy", lambda self, now_ms: [])
 
 
-def a_link_is_no_sign(patch: Patch) -> None:
+def a_master_gives_no_sign(patch: Patch) -> None:
+    """Neither its link counts nor its word, which comes within the time of two calls."""
     patch.setattr(MasterSigns, "speaks", lambda self, now_ms: False)
+    patch.setattr(MasterSigns, "delivers", lambda self, now_ms: False)
 
 
 TWICE: Mapping[str, tuple[Callable[[Patch], None], str]] = {
@@ -140,7 +161,7 @@ TWICE: Mapping[str, tuple[Callable[[Patch], None], str]] = {
     "puts under way": (puts_under_way_are_not_waited_for, "the master returns"),
     "at once online": (who_is_smaller_goes_online_at_once, "the smaller slave returns"),
     "no look back": (who_slept_does_not_look_back, "the smaller slave wakes"),
-    "no sign": (a_link_is_no_sign, "name servers disagree"),
+    "no sign": (a_master_gives_no_sign, "name servers disagree"),
     "no copy": (nobody_copies_from_who_acts, "the next slave acts"),
 }
 

@@ -12,7 +12,7 @@ from brokers.acting.holding_back import HOLD_MAX_MS, HOLD_MS
 from brokers.acting.messages import HaInfo, MinIdNotice, Place, Registered
 from brokers.acting.pre_online import PreOnline
 from brokers.acting.reverse_sync import Tables
-from tests.support.acting_rig import ADDRESSES, HA, SILENT, ActingRig, group, of
+from tests.support.acting_rig import ADDRESSES, HA, NAME_SERVER, SILENT, ActingRig, group, of
 
 
 def test_a_master_that_nobody_confirms_delivers_for_ten_seconds() -> None:
@@ -279,6 +279,18 @@ def test_a_slave_that_slept_while_another_one_acted_takes_over_first() -> None:
     assert not rig.core.delivers(rig.now_ms) and not rig.core.isolated
     rig.come_back(1, 2)
     assert rig.core.delivers(rig.now_ms)
+
+
+def test_an_answer_that_comes_late_says_nothing_of_now() -> None:
+    """The process stood still with it in its socket: nobody is there, as of a minute ago."""
+    rig = ActingRig(0)
+    rig.start()
+    asked_ms = rig.now_ms
+    rig.now_ms += 60_000
+    late = rig.core.members_answered(NAME_SERVER, group(), asked_ms, rig.now_ms, 0.5)
+    assert rig.core.isolated and not of(rig.note(late), fx.WentOnline)
+    rig.hear(group(1))
+    assert of(rig.done, fx.PushHaInfo)
 
 
 def test_a_static_address_stays() -> None:

@@ -11,7 +11,9 @@ from brokers.acting.escape import (
     IN_FLIGHT_MAX,
     NO_ROUTE,
     PER_SOURCE_MAX,
+    REFUSED,
     ROUTE_AGAIN_MS,
+    SAYS_EVERY_MS,
     UNSAFE_MAX,
     Escape,
 )
@@ -141,6 +143,47 @@ def test_more_than_a_source_may_have_is_not_taken() -> None:
     one.tick(0, 0.5)
     one.route_told("T", ROUTE, 0)
     assert len(sent(one.tick(1, 0.5))) == one.in_flight == IN_FLIGHT_MAX
+
+
+def full(code: int | None = 0) -> Escape:
+    """As many puts are under way as may be, more than that wait; one was answered at 1 ms."""
+    one = Escape(allowed=True, has_local_master=lambda: False)
+    for source in ("s", "other"):
+        for place in range(PER_SOURCE_MAX):
+            assert one.offer(source, place, Kind.LEVEL, message())
+    one.tick(0, 0.5)
+    one.route_told("T", ROUTE, 0)
+    first = sent(one.tick(1, 0.5))[0]
+    one.answered(first.token, code, 1, 0.5)
+    one.tick(1, 0.5)
+    assert one.in_flight == IN_FLIGHT_MAX < one.in_hand
+    return one
+
+
+def test_what_was_put_is_told_in_time_however_much_is_under_way() -> None:
+    one = full()
+    assert not of(one.tick(1_000, 0.5), fx.Report)
+    (told,) = of(one.tick(1_001, 0.5), fx.Report)
+    assert (told.kind, told.fields["messages"], told.fields["over_ms"]) == ("EscapeBatch", 1, 1_000)
+
+
+def test_that_messages_wait_is_told_however_much_is_under_way() -> None:
+    one = full(2)
+    assert dict(one.waits_for) == {REFUSED: 1}
+    reports = of(full(2).tick(1, 0.5), fx.Report) or of(one.tick(2, 0.5), fx.Report)
+    assert not reports, "it was told when it began to wait"
+    (told,) = [
+        found for found in of(one.tick(SAYS_EVERY_MS + 1, 0.5), fx.Report)
+        if found.kind == "EscapeWaits"
+    ]  # fmt: skip
+    assert told.fields["reasons"] == {REFUSED: 1}
+
+
+def test_what_was_put_is_told_in_time_while_who_acts_holds_back() -> None:
+    one = full()
+    one.hold()
+    (told,) = of(one.tick(1_001, 0.5), fx.Report)
+    assert told.kind == "EscapeBatch"
 
 
 def test_a_source_waits_when_too_much_is_done_behind_one_that_is_stuck() -> None:

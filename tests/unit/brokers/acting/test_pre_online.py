@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from brokers.acting import effects as fx
-from brokers.acting.pre_online import LINK_WAIT_MS, TOLD_AGAIN_MS
-from tests.support.acting_rig import ActingRig, group, of
+from brokers.acting.ha_links import HaLink
+from brokers.acting.holding_back import HOLD_MS
+from brokers.acting.pre_online import LINK_WAIT_MS, TOLD_AGAIN_MS, WORD_LASTS_MS
+from brokers.acting.reverse_sync import Places, Tables
+from brokers.service.tables.data_version import DataVersion
+from tests.support.acting_rig import ADDRESSES, ActingRig, group, of
 
 TICK_MS = 200
 
@@ -46,9 +50,122 @@ def test_a_member_that_drops_its_link_is_told_again_and_the_linked_one_is_not() 
     assert len(of(rig.done, fx.FetchTables)) == 2 and not pushes(rig, 3_000)
 
 
+def test_of_one_host_all_are_told_again_for_whose_link_is_missing_is_not_known() -> None:
+    """Member 1 dropped its link, and the link of member 2 is taken for it."""
+    rig = told_master(1, 2)
+    one_host = dict.fromkeys((ADDRESSES[1], ADDRESSES[2]), frozenset({"10.0.0.9"}))
+    rig.link(HaLink(2, "10.0.0.9", rig.now_ms, True, rig.now_ms), hosts=one_host)
+    assert {to for _, to in pushes(rig, 3_000)} == {ADDRESSES[1], ADDRESSES[2]}
+
+
 def test_being_told_again_does_not_make_the_wait_for_a_link_longer() -> None:
     rig = told_master(1)
     pushes(rig, rig.config.member_wait_ms + 3 * LINK_WAIT_MS)
     (without,) = [one for one in of(rig.done, fx.Report) if one.kind == "PreOnlineWithoutMember"]
     assert without.fields["tables"], "its tables are fetched without the link"
     assert of(rig.done, fx.FetchTables)
+
+
+def offsets(place: int) -> Tables:
+    return Tables(Places(DataVersion(0, place, place), {("T@g", 0): place}))
+
+
+def goes_on(
+    rig: ActingRig,
+    for_ms: int,
+    *named: int,
+    linked: tuple[int, ...] = (),
+    tables: dict[int, int] | None = None,
+) -> ActingRig:
+    """Each half second the name server names these. Who is linked takes a word; who has tables
+    gives them, with such an offset.
+    """
+    given = tables or {}
+    for _ in range(0, for_ms, 500):
+        done = [*rig.hear(group(*named), after_ms=500), *rig.tick(), *rig.linked(*linked)]
+        for effect in done:
+            if isinstance(effect, fx.PushHaInfo):
+                takes = ids()[effect.address] in linked
+                done += rig.note(rig.core.pushed(effect.token, takes, rig.now_ms, 0.5))
+                done += rig.linked(*linked)
+            elif isinstance(effect, fx.FetchTables):
+                place = given.get(ids()[effect.address])
+                found = None if place is None else offsets(place)
+                done += rig.note(rig.core.fetched(effect.token, found, rig.now_ms, 0.5))
+    return rig
+
+
+def ids() -> dict[str, int]:
+    return {address: key for key, address in ADDRESSES.items()}
+
+
+def taken(rig: ActingRig) -> list[tuple[int, int]]:
+    """(member, offset) of what is taken."""
+    (take,) = of(rig.done, fx.TakeTables)
+    places = [(one.member_id, one.tables.offsets) for one in take.tables]
+    return [(key, found.places["T@g", 0]) for key, found in places if found is not None]
+
+
+def test_tables_of_one_that_is_named_no_more_are_fetched_again_before_they_are_taken() -> None:
+    """Its name servers began anew: it goes on to act, and its tables are half a minute old."""
+    rig = told_master(1, 2)
+    goes_on(rig, 30_000, 1, 2, linked=(1, 2), tables={1: 5})
+    assert not of(rig.done, fx.TakeTables), "member 2 does not give its own"
+    goes_on(rig, 60_000, linked=(1,), tables={1: 9})
+    assert taken(rig) == [(1, 9)]
+
+
+def test_what_one_handed_over_before_it_left_is_taken_all_the_same() -> None:
+    rig = told_master(1, 2)
+    goes_on(rig, 30_000, 1, 2, linked=(1, 2), tables={1: 5})
+    goes_on(rig, 60_000, linked=())
+    assert taken(rig) == [(1, 5)]
+
+
+def test_a_member_that_is_named_no_more_counts_while_it_answers() -> None:
+    """A name server that began anew names nobody for a while."""
+    rig = told_master(1)
+    goes_on(rig, 5_000, linked=(1,))
+    assert rig.core.isolated, rig.core.waits_for
+    goes_on(rig, 5_000, 1, linked=(1,), tables={1: 7})
+    assert taken(rig) == [(1, 7)]
+
+
+def test_an_empty_set_is_believed_when_nobody_was_named_for_the_whole_time() -> None:
+    """And not when it became empty a moment ago, however long the way back takes by then."""
+    rig = told_master(1)
+    grace_ms = rig.config.grace_ms
+    goes_on(rig, 2 * grace_ms, 1, tables={})
+    goes_on(rig, grace_ms - 1_000)
+    assert rig.core.isolated, "it was named a moment before"
+    goes_on(rig, 20_000)
+    assert not rig.core.isolated
+
+
+def test_a_name_server_that_has_just_begun_knows_no_empty_set() -> None:
+    rig = ActingRig(0)
+    rig.start()
+    rig.hear(group())
+    rig.hear(group(up_ms=1_000), after_ms=rig.config.grace_ms)
+    assert rig.core.isolated
+    rig.hear(group(up_ms=rig.config.grace_ms), after_ms=1)
+    assert not rig.core.isolated
+
+
+def test_who_was_told_long_ago_is_told_again_before_its_tables_are_fetched() -> None:
+    """It holds back for HOLD_MS only, and would deliver behind the copy."""
+    rig = told_master(1, 2)
+    goes_on(rig, WORD_LASTS_MS + 1_000, 1, 2, linked=(1,), tables={1: 5, 2: 5})
+    rig.done.clear()
+    goes_on(rig, 30_000, 1, 2, linked=(1, 2), tables={1: 5, 2: 5})
+    words = [type(one) for one in rig.done if getattr(one, "address", "") == ADDRESSES[1]]
+    assert words[:2] == [fx.PushHaInfo, fx.FetchTables] and taken(rig) == [(1, 5), (2, 5)]
+    assert WORD_LASTS_MS < HOLD_MS
+
+
+def test_tables_that_come_late_are_old_ones() -> None:
+    rig = told_master(1)
+    (fetch,) = of(rig.linked(1), fx.FetchTables)
+    rig.now_ms += 60_000
+    rig.note(rig.core.fetched(fetch.token, offsets(5), rig.now_ms, 0.5))
+    assert not of(rig.done, fx.TakeTables)

@@ -81,6 +81,12 @@ def test_a_master_on_its_way_back_says_what_it_waits_for() -> None:
     assert problems[1] == "a-0 is not online yet: it waits for the link of broker 1"
 
 
+def test_who_has_no_room_on_its_disk_is_named() -> None:
+    brokers = [broker(0, MASTER), broker(1, SLAVE, store_refusal="no room")]
+    problems = acting_view.problems_of(acting_view.sets_of(brokers, {"a": {0: MASTER, 1: SLAVE}}))
+    assert problems == ["a-1 takes nothing onto its disk: no room"]
+
+
 def test_without_a_name_server_nobody_says_who_is_there() -> None:
     found = acting_view.sets_of([broker(0, MASTER)], {"a": None})
     assert acting_view.problems_of(found) == ["no name server says who is there of a"]

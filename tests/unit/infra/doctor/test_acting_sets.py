@@ -15,7 +15,8 @@ COMMANDS = Commands(local=Path("/d"), runs=True)
 
 
 def member(**changes: Any) -> dict[str, Any]:
-    return {"name": "a-1", "registered": True, "waits_for": None, "behind": 0, **changes}
+    usual = {"name": "a-1", "registered": True, "waits_for": None, "behind": 0, "acts": False}
+    return {**usual, "store_refusal": None, **changes}
 
 
 def one_set(**changes: Any) -> dict[str, Any]:
@@ -35,6 +36,8 @@ def test_sets_with_master_and_slaves_are_well() -> None:
         ({"master": None, "acting": "a-1"}, WARN, "a-1 acts for it"),
         ({"members": [member(waits_for="a link")]}, WARN, "it waits for a link"),
         ({"members": [member(registered=False)]}, WARN, "no name server knows it"),
+        ({"members": [member(store_refusal="full")]}, FAIL, "takes nothing onto its disk: full"),
+        ({"members": [member(store_refusal="full", acts=True)]}, FAIL, "leaves once more if"),
         ({"members": [member(behind=2 << 20)]}, WARN, "lacks 2097152 bytes"),
     ],
 )

@@ -21,7 +21,7 @@ from brokers.process.acting.tables import OwnTables
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import Answer, Connection
+from brokers.remoting.connection import Answer, Connection, Handler
 from brokers.replica.core_port import Core
 from brokers.service.clients.queue_locks import QueueLocks
 from brokers.service.reading.slave_reads import SlaveReads
@@ -84,8 +84,9 @@ class Rig:
             lambda topic, queue_id: queue_id < 4,
             lambda kind, fields: self.done.append((kind, dict(fields))),
         )
+        self.begins: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self.requests = ActingRequests(
-            self.shell, self.roles, self.reads, self.locks, self.place.address
+            self.shell, self.roles, self.reads, self.locks, self.place.address, self._begun
         )
         self._task: asyncio.Task[None] | None = None
         self.replica: Core | None = None
@@ -105,6 +106,9 @@ class Rig:
             alive=lambda count: None,
             report=lambda kind, fields: self.done.append((kind, dict(fields))),
         )
+
+    async def _begun(self, _limit_ms: int) -> bool:
+        return await self.begins
 
     async def _over(self, _limit_ms: int) -> bool:
         self.done.append("over")
@@ -217,13 +221,17 @@ def _answers(text: str) -> Served:
     return Served(serve, Where.MASTER)
 
 
-async def _asked(rig: Rig, code: int, usual_code: int = 0, body: bytes = b"") -> RemotingCommand:
+async def _asked(
+    rig: Rig, code: int, usual_code: int = 0, body: bytes = b"", serve: Handler | None = None
+) -> RemotingCommand:
     async def usual(_connection: Connection, request: RemotingCommand) -> RemotingCommand:
         await asyncio.sleep(0)
         return request.reply(usual_code, remark="of the master")
 
     codes = (RequestCode.LOCK_BATCH_MQ, RequestCode.UNLOCK_BATCH_MQ, code)
     served = {int(one): _answers("of the slave") for one in codes}
+    if serve is not None:
+        served[int(code)] = Served(serve, Where.MASTER)
     handlers = rig.requests.before(dict.fromkeys(served, usual), served)
     answer = handlers[int(code)](NOBODY, RemotingCommand.request(code, body=body))
     found = await answer if not isinstance(answer, RemotingCommand | None) else answer
@@ -258,6 +266,53 @@ async def test_who_waited_for_the_master_is_served_by_who_acts(slave: Rig) -> No
     await asyncio.sleep(0)
     slave.roles.act(True)
     assert (await asking).remark == "of the slave"
+
+
+ACKNOWLEDGED = RequestCode.ACK_MESSAGE
+
+
+async def test_what_is_said_of_pops_waits_until_something_can_leave(slave: Rig) -> None:
+    slave.roles.act(True)
+    asking = asyncio.ensure_future(_asked(slave, ACKNOWLEDGED))
+    await asyncio.sleep(0)
+    assert not asking.done()
+    slave.begins.set_result(True)
+    assert (await asking).remark == "of the slave"
+
+
+async def test_who_waited_for_something_to_leave_is_served_by_the_master_that_is_back(
+    slave: Rig,
+) -> None:
+    slave.roles.act(True)
+    asking = asyncio.ensure_future(_asked(slave, ACKNOWLEDGED))
+    await asyncio.sleep(0)
+    slave.roles.act(False)
+    slave.begins.set_result(False)
+    assert (await asking).remark == "of the master"
+
+
+@pytest.mark.parametrize(
+    ("code", "over", "answer"),
+    [
+        (ResponseCode.SYSTEM_ERROR, True, "of the master"),
+        (ResponseCode.SERVICE_NOT_AVAILABLE, True, "of the master"),
+        (ResponseCode.SYSTEM_ERROR, False, "of the slave"),
+        (ResponseCode.SUCCESS, True, "of the slave"),
+        (ResponseCode.MESSAGE_ILLEGAL, True, "of the slave"),
+    ],
+)
+async def test_what_is_refused_when_the_master_is_back_is_the_masters(
+    slave: Rig, code: int, over: bool, answer: str
+) -> None:
+    slave.roles.act(True)
+    slave.begins.set_result(True)
+
+    async def serve(_connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        slave.roles.act(not over)
+        return request.reply(code, remark="of the slave")
+
+    found = await _asked(slave, ACKNOWLEDGED, serve=serve)
+    assert found.remark == answer
 
 
 async def test_a_member_votes_in_any_role_and_a_client_is_passed_on(slave: Rig) -> None:

@@ -87,6 +87,26 @@ async def test_so_many_wait_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None
         await task
 
 
+async def test_who_is_early_waits_for_the_begin_and_not_longer_than_it_may() -> None:
+    acts = [False]
+    escape = Escape(allowed=True, has_local_master=lambda: False)
+    way = Awaited(escape, lambda: acts[0], lambda: None)
+    assert not await way.begun(1)
+    early = asyncio.ensure_future(way.begun(60_000))
+    await asyncio.sleep(0)
+    acts[0] = True
+    way.changed()
+    assert await early and await way.begun(0)
+
+
+async def test_who_is_early_hears_at_once_that_it_is_over() -> None:
+    _, way = made(acts=False)
+    early = asyncio.ensure_future(way.begun(60_000))
+    await asyncio.sleep(0)
+    way.changed()
+    assert not await early
+
+
 async def test_what_is_no_record_of_a_pop_has_no_way() -> None:
     _, way = made()
     with pytest.raises(NotPut, match="takes no check points"):

@@ -4,6 +4,7 @@ master of another set, once, and the place is told behind what that master took.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 
 from brokers.acting import escape as escape_rules
 from brokers.acting.backoff import Backoff
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import Connection
 from brokers.service.popping.names import REVIVE_GROUP
 from brokers.service.popping.others_messages import OthersMessages
 from brokers.service.popping.records import CheckPoint, Key
@@ -21,6 +24,16 @@ from tests.support.client_service import Desk
 from tests.support.pops import REVIVE, popped
 
 RETRY = "%RETRY%g_T"
+ACK_MESSAGE, CHANGE_MESSAGE_INVISIBLETIME = 200051, 200053
+
+
+class Nobody:
+    """A connection of a client that waits."""
+
+    id, closed = 1, False
+
+
+NOBODY: Connection = Nobody()  # type: ignore[assignment]
 INVISIBLE_MS = 1_000
 
 
@@ -88,6 +101,46 @@ async def test_an_acknowledgement_that_is_still_in_the_wheel_counts(
     acting.act(other)
     await until(lambda: 0 in places(acting), "it is told that the check point is done")
     assert [bytes(one.fields.body) for one in copies(other)] == [b"2"]
+
+
+@pytest.mark.parametrize("code", [ACK_MESSAGE, CHANGE_MESSAGE_INVISIBLETIME])
+async def test_what_is_said_in_the_first_moment_of_acting_counts(
+    desks: tuple[Desk, Desk], code: int
+) -> None:
+    """Its check point is here, and has not been read yet. RocketMQ's clients say it once."""
+    acting, other = desks
+    assert (await acting.ask(send_request("T", b"0", 0))).code == 0
+    (one,) = await popped(acting, invisibleTime=2_500)
+    await until(lambda: len(records_of(acting)) == 1, "the check point is in the revive topic")
+    acting.act(other)
+    told = await acked(acting, one.handle, code)
+    assert told.code == 0, told.remark
+    await until(lambda: 0 in places(acting), "it is told that the check point is done")
+    assert not copies(other)
+    assert len(records_of(other)) == 0, "of a changed time the new check point waits for its own"
+
+
+async def test_what_is_said_when_acting_ends_at_once_is_refused(desks: tuple[Desk, Desk]) -> None:
+    acting, other = desks
+    assert (await acting.ask(send_request("T", b"0", 0))).code == 0
+    (one,) = await popped(acting, invisibleTime=2_500)
+    await until(lambda: len(records_of(acting)) == 1, "the check point is in the revive topic")
+    acting.act(other)
+    asking = asyncio.ensure_future(acked(acting, one.handle, ACK_MESSAGE))
+    await asyncio.sleep(0)
+    acting.service.acting_over()
+    told = await asking
+    assert (told.code, told.remark and "acts no more" in told.remark) == (1, True)
+
+
+async def acked(desk: Desk, handle: str, code: int) -> RemotingCommand:
+    """As a slave that acts serves it."""
+    request = ack_request(handle, code=code, invisibleTime=60_000)
+    answer = desk.service.served[code].handler(NOBODY, request)
+    assert answer is not None and not isinstance(answer, RemotingCommand)
+    found = await answer
+    assert found is not None
+    return found
 
 
 async def test_the_place_stays_in_front_of_what_is_not_taken(desks: tuple[Desk, Desk]) -> None:
