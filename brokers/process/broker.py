@@ -442,6 +442,11 @@ class BrokerProcess:
         self.service.mastership_over()
         await self.stop("its place in the set changed", stays=True)
 
+    async def _last_answers(self) -> None:
+        """The master has what was passed on to it, and answers once the set takes writes again."""
+        await self.forwarder.settle()
+        await self.client.close()
+
     async def stop(self, reason: str, *, stays: bool = False) -> None:
         """In order (see the module); harmless after a start that failed half way. `stays`: the
         process does, with its address.
@@ -473,10 +478,11 @@ class BrokerProcess:
         await asyncio.gather(
             self.membership.close(), self.repairs.close(), self.shared.joiners.close()
         )
-        await self.client.close()
         if stays:
+            self.opening.keep(self._last_answers)
             self.opening.keep(self.reporter.close)  # Kafka may take its time, and clients wait
         else:
+            await self.client.close()
             await self.reporter.close()
         try:
             await self.tables.close()

@@ -7,6 +7,7 @@ The controller's part is scripted; `test_changeover_set` has real ones.
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,6 +25,10 @@ from brokers.remoting import fastjson
 from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import Connection
+from brokers.remoting.dispatcher import Dispatcher
+from brokers.remoting.fields import FORWARDED_FOR
+from brokers.service.role import forward
 from brokers.store.log.records import decode_messages
 from events.last_resort import LastResort
 from infra.workload.client import WorkloadClient
@@ -193,6 +198,48 @@ def orders(
         )
         for number, address in enumerate(addresses)
     ]
+
+
+async def test_what_a_replica_has_passed_on_is_answered_behind_the_end_of_its_life(
+    moved: MovedSet,
+    controller: ScriptedController,
+    client: RemotingClient,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    controller.epoch = controller.set_epoch = 1
+    leader = await moved.leader()
+    replica = next(one.address for one in moved.brokers if one.address != leader)
+    assert (await client.call(leader, send_request("Q", b"first"), CALL_MS)).code == 0
+    passed, over, real = asyncio.Event(), asyncio.Event(), Dispatcher.__call__
+
+    async def later(self: Dispatcher, connection: Connection, request: RemotingCommand) -> Any:
+        passed.set()
+        await over.wait()
+        answer = real(self, connection, request)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    def handle(self: Dispatcher, connection: Connection, request: RemotingCommand) -> Any:
+        held = request.body == b"passed on" and FORWARDED_FOR in request.ext
+        return (later if held else real)(self, connection, request)
+
+    async def sent() -> bool:
+        """A slave that acts for a moment refuses."""
+        if not sending or (sending[-1].done() and sending[-1].result().code == 14):
+            request = send_request("Q", b"passed on")
+            sending.append(asyncio.ensure_future(client.call(replica, request, CALL_MS)))
+        return passed.is_set()
+
+    monkeypatch.setattr(Dispatcher, "__call__", handle)
+    monkeypatch.setattr(forward, "CALL_TIMEOUT_MS", CALL_MS)
+    sending: list[asyncio.Future[RemotingCommand]] = []
+    await until(sent, "a slave passes on")
+    adopting = orders(moved, leader, Kind.CONTROLLERS, (controller.address,))
+    assert (await moved.begin(adopting))["left"] == ""
+    try:
+        await until(lambda: moved.stands("controllers"), "the set is with controllers")
+    finally:
+        over.set()
+    assert (await sending[-1]).code == 0
 
 
 async def test_it_joins_controllers_and_goes_back_and_no_send_fails(

@@ -12,6 +12,7 @@ about a repetition.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 
@@ -69,6 +70,8 @@ class Forwarder:
         self._in_flight_bytes = 0
         self.forwarded = 0
         self.writing = 0
+        self._settled = asyncio.Event()
+        self._settled.set()
         self.passed_ms: int | None = None
         """When a request was passed on last, in ms of the loop's clock."""
 
@@ -76,6 +79,11 @@ class Forwarder:
     def waiting(self) -> int:
         """Requests that are on their way to a master, or wait for one."""
         return self._in_flight
+
+    async def settle(self) -> None:
+        """Until nothing is on its way any more, or for as long as a send may be."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._settled.wait(), CALL_TIMEOUT_MS / 1000)
 
     def by_master(
         self,
@@ -149,6 +157,7 @@ class Forwarder:
                 remark=("[OVERLOAD]system busy, too many requests wait for the master"),
             )
         self._in_flight += 1
+        self._settled.clear()
         self._in_flight_bytes += len(request.body)
         self.writing += writes
         return self._counted(connection, request, serve, timeout_ms, repeatable, writes)
@@ -171,6 +180,8 @@ class Forwarder:
             self.writing -= writes
             self._in_flight -= 1
             self._in_flight_bytes -= len(request.body)
+            if not self._in_flight:
+                self._settled.set()
 
     async def _find_and_pass(
         self,
