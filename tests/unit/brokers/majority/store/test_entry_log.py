@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from brokers.majority import entry as entry_module
 from brokers.majority.entry import BODY_BYTES_MAX, EMPTY, Entry, Place, body_crc
 from brokers.majority.log_port import MajorityLog, Taken, TermAndVote, TermStore
 from brokers.majority.store.folder import MajorityFolder
+from brokers.majority.store.index import EntryIndex
 from brokers.store.files import disk
 from brokers.store.files.errors import DiskFull, LogError
 from brokers.store.log.retention import Limits, LogFile, Policy, decide
@@ -168,7 +170,6 @@ REFUSED = [
     ("a lower term", {"term": 0}, Taken.CONFLICT),
     ("another predecessor", {"chain_crc": 77}, Taken.CONFLICT),
     ("another position", {"position": 5_000}, Taken.MISPLACED),
-    ("a body that changed on its way", {"body": b"other"}, Taken.DAMAGED),
     ("an unknown kind", {"magic": 2}, Taken.UNFIT),
     ("no index", {"index": -1}, Taken.UNFIT),
     ("no term", {"term": -1}, Taken.UNFIT),
@@ -348,6 +349,36 @@ def test_consumers_read_up_to_the_committed_position(folder: MajorityFolder) -> 
     folder.log.commit(3)
     held = folder.log.get(3)
     assert held is not None and folder.log.committed_position == held.position + held.size
+
+
+def test_the_committed_position_is_read_once(
+    folder: MajorityFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.log.commit(3)
+    asked: list[int] = []
+    record = EntryIndex.record
+    monkeypatch.setattr(
+        EntryIndex, "record", lambda self, index: (asked.append(index), record(self, index))[1]
+    )
+    first, again = folder.log.committed_position, folder.log.committed_position
+    assert first == again and asked == [3]
+    folder.log.commit(4)
+    assert folder.log.committed_position > first and asked == [3, 4]
+
+
+def test_a_follower_sums_no_body_that_was_summed_on_its_way(
+    folder: MajorityFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summed, crc = [], entry_module.crc32
+    other = follower(tmp_path / "n1")
+    sent = entries(folder.log)
+    monkeypatch.setattr(
+        entry_module, "crc32", lambda data: (summed.append(bytes(data)), crc(data))[1]
+    )
+    for entry in sent:
+        assert other.log.append_as_follower(entry) is Taken.APPENDED
+    assert not {entry.body for entry in sent if entry.body} & set(summed), "its chain alone"
+    other.close()
 
 
 def test_what_is_committed_outlives_an_orderly_end(folder: MajorityFolder) -> None:
