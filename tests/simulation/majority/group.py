@@ -54,6 +54,7 @@ def shape_of(world: World, *, loses_power: bool) -> Shape:
         world.chance.choice([4, 50, 1_000]),
         world.chance.choice([400, 8 << 20]),
         world.chance.choice([(), (), ("m2",)]),
+        readers=world.seed // 2 % 2 * 2,
     )
 
 

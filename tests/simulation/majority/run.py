@@ -14,6 +14,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -36,12 +37,15 @@ IDLE_PER_S_MAX = 14
 PROBES = 4
 
 
-def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None) -> World:
-    """One world: faults for a while, then none, and everything must be whole. Raises
-    InvariantBroken.
+def run_world(
+    world: World, mix: Mix | None = None, shape: Shape | None = None, readers: int | None = None
+) -> World:
+    """One world: faults for a while, then none, and everything must be whole. `readers`: other than
+    the shape says. Raises InvariantBroken.
     """
     mix = mix or mix_of(world)
     shape = shape or shape_of(world, loses_power=bool(set(mix.weights) & set(LIVES | DISKS)))
+    shape = shape if readers is None else replace(shape, readers=readers)
     world.count("world.weak", shape.weak)
     world.note(f"{shape} {mix}")
     group = Group(world, shape)
