@@ -16,6 +16,7 @@ from brokers.majority.store.folder import MajorityFolder
 from brokers.majority.store.index import EntryIndex
 from brokers.store.files import disk
 from brokers.store.files.errors import DiskFull, LogError
+from brokers.store.log import commit_log
 from brokers.store.log.retention import Limits, LogFile, Policy, decide
 from tests.unit.brokers.majority.store.majority_samples import (
     FILE,
@@ -501,3 +502,50 @@ def test_an_older_entry_than_the_first_counts_as_held_when_it_was_committed(tmp_
     folder.log.trim(2 * FILE)()
     assert folder.log.append_as_follower(before[0]) is Taken.HELD
     folder.close()
+
+
+# -- room for several, and who hears of cuts
+
+
+def test_room_for_several_entries_is_there_for_all_or_for_none(
+    folder: MajorityFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = folder.log
+    log.make_room([200] * 12)
+    files = log.data.file_starts
+    assert log.data.capacity_end > log.data.end_offset + 12 * 248
+    before = log.last
+    made = [append(log, 200) for _ in range(12)]
+    assert log.data.file_starts == files and log.last.index == before.index + 12
+    assert [one.body for one in entries(log)[-12:]] == [one.body for one in made]
+
+    def no_room(path: Path, size: int) -> int:
+        raise OSError(errno.ENOSPC, "no room")
+
+    monkeypatch.setattr(commit_log, "new_file", no_room)
+    end = log.data.end_offset
+    with pytest.raises(DiskFull):
+        log.make_room([200] * 12)
+    assert log.data.end_offset == end
+
+
+def test_room_is_made_for_the_records_too(folder: MajorityFolder) -> None:
+    folder.log.make_room([0] * 40)
+    assert folder.log.index.log.capacity_end >= (7 + 40) * 32
+
+
+def test_a_log_that_is_kept_full_has_no_room(folder: MajorityFolder) -> None:
+    folder.log.full = "too full"
+    with pytest.raises(DiskFull, match="too full"):
+        folder.log.make_room([1])
+
+
+def test_each_cut_is_told_once_it_is_done(folder: MajorityFolder) -> None:
+    told: list[tuple[bool, Place]] = []
+    folder.log.after_cut = lambda anew: told.append((anew, folder.log.last))
+    folder.log.truncate_from(99)
+    assert told == [], "nothing was cut"
+    folder.log.truncate_from(5)
+    folder.log.truncate_from(0)
+    assert folder.log.restart_at(Entry(50, 3, 7 * FILE, b"x")) is Taken.APPENDED
+    assert told == [(False, Place(1, 4)), (False, EMPTY), (True, Place(3, 50))]
