@@ -35,12 +35,12 @@ from brokers.majority.quorum.effects import (
     Send,
     TruncateFrom,
 )
+from brokers.majority.quorum.log_effects import append_as_follower, append_as_leader
 from brokers.majority.quorum.standing import Role
 from brokers.majority.store.folder import MajorityFolder, MajorityStoreConfig, folder_name
 from brokers.majority.wire.messages import Response
 from brokers.service.sending.send import Mastership
 from brokers.store.store import StoreConfig
-from tests.simulation.majority.log_effects import append_as_follower, append_as_leader
 from tests.support.client_service import Desk
 
 FILE_BYTES = 1 << 16
