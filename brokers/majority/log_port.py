@@ -25,7 +25,6 @@ class Taken(Enum):
     GAP = "the entry before it is not here"
     CONFLICT = "another entry has its place, or it was written behind another predecessor"
     MISPLACED = "this log would put it at another position than the leader's"
-    DAMAGED = "its body does not fit its checksum"
     UNFIT = "too large, or numbers that no log can hold"
     DISK_FULL = "no room: nothing was kept, and it may be offered again"
     BROKEN = "the disk refused: this log takes nothing any more"
@@ -113,8 +112,9 @@ class MajorityLog(Protocol):
         ...
 
     def append_as_follower(self, entry: Entry) -> Taken:
-        """Takes a leader's entry, checked first: checksums, place, position. Never cuts: after a
-        CONFLICT it is for the caller to `truncate_from`.
+        """Takes a leader's entry, checked first: chain, place, position. Its body fits its
+        checksum: who decoded it has looked. Never cuts: after a CONFLICT it is for the caller to
+        `truncate_from`.
         """
         ...
 

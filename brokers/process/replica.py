@@ -95,7 +95,7 @@ class LocalReplica:
         except BaseException:
             self.store.close(clean=False)
             raise
-        self.store.log.next_file.ahead = True
+        self.store.records.next_file.ahead = True
         self.driver: ReplicaDriver | None = None
         self._failed: asyncio.Future[None] | None = None
         self._group_commit: GroupCommit | None = None
@@ -415,7 +415,7 @@ class LocalReplica:
         )
 
     def _flush_soon(self) -> None:
-        if self.store.log.flushed_offset < self.store.log_end:
+        if self.store.records.flushed_offset < self.store.log_end:
             self.flushed(self.store.log_end)
 
     def storage_failed(self, reason: str) -> None:

@@ -1,8 +1,7 @@
 """Appending as master: places and queue offsets of new messages.
 
-Responsible for: groups that stay within one file (PROTOCOL 3.10), one queue
-offset per message without gaps or repeats, whatever is dispatched already. Refuses to know: who
-acknowledges, recovery, reading.
+Responsible for: groups that stay within one file (PROTOCOL 3.10), with as few writes as possible.
+Refuses to know: who acknowledges, recovery, reading, where queues go on (queue_offsets.py).
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from brokers.store.files.errors import DiskFull, LogError
+from brokers.store.files.errors import DiskFull
 from brokers.store.log.commit_log import CommitLog
 from brokers.store.log.properties import tags_code
 from brokers.store.log.records import (
@@ -23,7 +22,7 @@ from brokers.store.log.records import (
     message_size,
     offset_message_id,
 )
-from brokers.store.log.scan import LogWalk
+from brokers.store.queue_offsets import QueueOffsets
 from brokers.store.queues.consume_queues import ConsumeQueues
 from brokers.store.queues.dispatch import Dispatcher
 
@@ -39,10 +38,8 @@ class PutResult(NamedTuple):
     msg_id: str
 
 
-class Appender:
-    """Queue offsets of queues written to are kept; those of all others are the ends of their
-    queues, or their `floors` where these are higher.
-    """
+class Appender(QueueOffsets):
+    """Into a log of records."""
 
     def __init__(
         self,
@@ -51,49 +48,8 @@ class Appender:
         dispatcher: Dispatcher,
         floors: Mapping[tuple[str, int], int] | None = None,
     ) -> None:
-        self._floors = {} if floors is None else floors
+        super().__init__(log, queues, dispatcher, floors)
         self._log = log
-        self._queues = queues
-        self._dispatcher = dispatcher
-        self._next_slots: dict[tuple[str, int], int] = {}
-        self._slots_known = False
-
-    def forget_queue_offsets(self) -> None:
-        """The log changed in another way than through `put_many`."""
-        self._slots_known = False
-
-    def rebuild_queue_offsets(self) -> None:
-        """See `MessageStore.rebuild_queue_offsets`."""
-        tail = self._walk_undispatched()
-        if tail.end != self._log.end_offset:
-            raise LogError(
-                f"the log cannot be read at {tail.end} ({tail.reason}): this replica cannot lead"
-            )
-        self._slots_known = True
-
-    def _walk_undispatched(self) -> LogWalk:
-        """Walks what has no entries yet and notes its queue offsets."""
-        self._next_slots.clear()
-        log, start = self._log, self._dispatcher.dispatched_offset
-        tail = LogWalk(log.read, start, log.end_offset, log.file_bytes, check_body=False)
-        for record in tail:
-            if has_queue_entry(record.sys_flag):
-                key = (record.topic, record.queue_id)
-                self._next_slots[key] = max(self._next_slot(key), record.queue_offset + 1)
-        return tail
-
-    def _next_slot(self, key: tuple[str, int]) -> int:
-        slot = self._next_slots.get(key)
-        if slot is not None:
-            return slot
-        queue = self._queues.get(*key)
-        return max(0 if queue is None else queue.max_offset, self._floors.get(key, 0))
-
-    def waiting_from(self, key: tuple[str, int]) -> int | None:
-        """Messages of this queue may wait for their entries; they have no slot in front of this
-        one. None: none does.
-        """
-        return self._floors.get(key, 0) if self._slots_known and key in self._next_slots else None
 
     def put_many(
         self, groups: Sequence[Sequence[MessageFields]], now_ms: int

@@ -123,7 +123,7 @@ class QueueFollower:
         """Hands over the next piece, or does it here; what is short is done. Whether there may be
         more to do.
         """
-        helper = self._ready_helper()
+        helper = self._ready_helper() if self._store.log.starts is None else None
         piece = self._store.dispatcher.next_piece(
             self._store.confirm_offset, HANDED_BYTES if helper else 0
         )
@@ -134,7 +134,8 @@ class QueueFollower:
         if helper is not None and helper.ask(piece.place, piece.start):
             self._under_way = piece
             return True
-        self._count_piece()
+        if piece.starts is None:
+            self._count_piece()
         return self._make_here(piece)
 
     def _make_here(self, piece: Piece) -> bool:

@@ -13,10 +13,11 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
+from typing import Protocol
 
 from brokers.store.appender import Appender, PutResult
 from brokers.store.files.disk import PAGE_BYTES
@@ -25,19 +26,14 @@ from brokers.store.files.durable import AbortMarker, StoreLock
 from brokers.store.files.errors import DiskFull, LogError, is_unreadable
 from brokers.store.files.open_files import OPEN_FILES_MAX, sync_files
 from brokers.store.index.index import ENTRIES_MAX_DEFAULT, SLOTS_DEFAULT, open_index
-from brokers.store.index.key_query import message_at
 from brokers.store.log import cut_bytes, segments
-from brokers.store.log.commit_log import FILE_BYTES_DEFAULT, CommitLog, FileRange, store_ms_of
-from brokers.store.log.integrity import QueueCheck
+from brokers.store.log.commit_log import FILE_BYTES_DEFAULT, CommitLog
+from brokers.store.log.message_log import FileRange, MessageLog
 from brokers.store.log.records import MessageFields, RecordError
-from brokers.store.log.scan import LogWalk
-from brokers.store.queues import query
-from brokers.store.queues.cold_query import ColdRead, read_or_cold
+from brokers.store.queue_reads import QueueReads
 from brokers.store.queues.consume_queues import FILE_BYTES_DEFAULT as QUEUE_FILE_BYTES_DEFAULT
 from brokers.store.queues.consume_queues import ConsumeQueues
 from brokers.store.queues.dispatch import Dispatcher, QueueGrowth
-from brokers.store.queues.matching import Wants
-from brokers.store.queues.query import GetResult
 from brokers.store.queues.queue_ends import QueueEnd, QueueEnds, Remembered
 from brokers.store.queues.repair import Misplaced, cut_queues, enter
 from brokers.store.recovery.checkpoint import (
@@ -49,10 +45,24 @@ from brokers.store.recovery.checkpoint import (
 from brokers.store.recovery.plan import RecoveryReport
 from brokers.store.recovery.recovery import recover
 
+_log = logging.getLogger("regent.store")
+
+
 # of the machine's: messages within it count as not cold (accessMessageInMemoryMaxRatio)
 MEMORY_PERCENT = 40
+# Where members of majority groups have their entries.
+ENTRIES_PATTERN = "dledger-*/data"
 
-_log = logging.getLogger("regent.store")
+
+class Appends(Protocol):
+    """How new messages come into the log: see `MessageStore.put_many`, `QueueOffsets`."""
+
+    def put_many(
+        self, groups: Sequence[Sequence[MessageFields]], now_ms: int
+    ) -> list[PutResult | RecordError]: ...
+    def forget_queue_offsets(self) -> None: ...
+    def rebuild_queue_offsets(self) -> None: ...
+    def waiting_from(self, key: tuple[str, int]) -> int | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +77,7 @@ class StoreConfig:
     index_entries_max: int = ENTRIES_MAX_DEFAULT
 
 
-class MessageStore:
+class MessageStore(QueueReads):
     """Open with `MessageStore(root, config)`; `recovery` tells what was found.
 
     `log_end`, `confirm_offset` in bytes. `confirm_offset` is the highest given to `dispatch_to`,
@@ -89,6 +99,7 @@ class MessageStore:
         self.root.mkdir(parents=True, exist_ok=True)
         self._lock = StoreLock(self.root)
         self.spare = Spare(self.root)
+        self._records: CommitLog | None = None
         # for those that remember how far the log went
         self.before_cut: Callable[[int], None] = lambda offset: None
         # why no new message is taken although there may be room (retention)
@@ -110,7 +121,7 @@ class MessageStore:
     def _open(self, same_boot: bool) -> None:
         self._abort = AbortMarker(self.root)
         self._checkpoint_path = self.root / CHECKPOINT_NAME
-        self.log = CommitLog(self.root / "commitlog", self.config.log_file_bytes)
+        self.log = self._open_log()
         sizes = (self.config.queue_file_bytes, self.config.open_queue_files_max)
         self.queues = ConsumeQueues(self.root / "consumequeue", *sizes)
         self.dispatcher = Dispatcher(self.log, self.queues)
@@ -118,16 +129,7 @@ class MessageStore:
         self._cuts = 0
         self._checkpoint = read_checkpoint(self._checkpoint_path)
         self.ends = QueueEnds(self.root)
-        self.recovery: RecoveryReport = recover(
-            self.log,
-            self.queues,
-            self.dispatcher,
-            self._checkpoint,
-            abnormal=self._abort.is_set(),
-            same_boot=same_boot,
-            ends=self.ends.ends,
-            ends_offset=self.ends.offset,
-        )
+        self.recovery: RecoveryReport = self._recover(self._abort.is_set(), same_boot)
         self.ends.settle(self.queues, self.log.end_offset)
         self.confirm_offset = self.recovery.confirm_offset
         # no entry points at or beyond it
@@ -145,9 +147,45 @@ class MessageStore:
         self._memory_bytes = (
             os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * MEMORY_PERCENT // 100
         )
-        self._appender = Appender(self.log, self.queues, self.dispatcher, self.ends.floors)
+        self._appender = self._make_appender()
         self.spare.run(self._abort.set)
         self._remember_expired()
+
+    # -- what another kind of log has otherwise
+
+    def _open_log(self) -> MessageLog:
+        """The log; `_recover` follows. LogError where a log of the other kind is (D10)."""
+        if any(self.root.glob(ENTRIES_PATTERN)):
+            raise LogError(
+                f"{self.root} holds the log of a member of a majority group: a set replicates in "
+                "one way, so start this replica of an in-sync set with an empty folder"
+            )
+        self._records = CommitLog(self.root / "commitlog", self.config.log_file_bytes)
+        return self._records
+
+    def _recover(self, abnormal: bool, same_boot: bool) -> RecoveryReport:
+        return recover(
+            self.records,
+            self.queues,
+            self.dispatcher,
+            self._checkpoint,
+            abnormal=abnormal,
+            same_boot=same_boot,
+            ends=self.ends.ends,
+            ends_offset=self.ends.offset,
+        )
+
+    def _make_appender(self) -> Appends:
+        return Appender(self.records, self.queues, self.dispatcher, self.ends.floors)
+
+    @property
+    def records(self) -> CommitLog:
+        """The log of a replica that holds a master's bytes as they come. LogError where it is of
+        another kind.
+        """
+        if self._records is None:
+            raise LogError("bytes of a master are not taken: this log is one of entries")
+        return self._records
 
     def _remember_expired(self) -> None:
         """A folder that never had a file of ends, as Java's, has one before anything is served, if
@@ -256,39 +294,26 @@ class MessageStore:
         failed; DiskFull: some of the bytes may be there, see `log_end`.
         """
         self._appender.forget_queue_offsets()
-        began = not self.log.file_starts
+        log = self.records
+        began = not log.file_starts
         try:
-            self.log.append_raw(offset, data)
+            log.append_raw(offset, data)
         finally:
-            if began and self.log.file_starts:
-                self.dispatcher.restart_at(self.log.min_offset)
+            if began and log.file_starts:
+                self.dispatcher.restart_at(log.min_offset)
 
     def truncate(self, to_offset: int) -> int:
         """Cuts log, queues and queue offsets at `to_offset`, durably; returns the new end (2.6)."""
+        log = self.records
         self._appender.forget_queue_offsets()
         emptied = to_offset < self.log.min_offset or not to_offset
         # a log copied anew may begin in front of where it began
-        known_below = 0 if emptied else to_offset
-        with self._checkpoint_lock, full_disk_told("the log cannot be cut"):
-            self._cuts += 1
-            self.spare.run(lambda: self.before_cut(to_offset))
-            queued_end = max(self._queued_end, self.confirm_offset)
-            self.confirm_offset = min(self.confirm_offset, known_below)
-            self._queued_end = min(queued_end, to_offset)
-            known = self._checkpoint
-            # Written first: after a crash nothing may call bytes confirmed or durable that a new
-            # master replaces.
-            lowered = replace(
-                known,
-                flushed_offset=min(known.flushed_offset or 0, known_below),
-                confirm_offset=self.confirm_offset,
-            )
-            self.spare.run(lambda: self._replace_checkpoint(lowered))
+        queued_end = self._forget_confirmed(to_offset, 0 if emptied else to_offset)
         if self.index is not None:
             self.index.cut(to_offset)
         if emptied:
             self.ends.hold(self.queues)
-        self.log.truncate(to_offset)
+        log.truncate(to_offset)
         if emptied:
             cut_queues(self.log, self.queues, -1)
         elif to_offset < queued_end:
@@ -298,9 +323,28 @@ class MessageStore:
         self.dispatcher.restart_at(min(self.dispatched_offset, self.log.end_offset))
         return self.log.end_offset
 
+    def _forget_confirmed(self, to_offset: int, known_below: int) -> int:
+        """Before a cut: after a crash nothing may call bytes confirmed or durable that a new master
+        replaces. Returns where the log's last queue entries pointed.
+        """
+        with self._checkpoint_lock, full_disk_told("the log cannot be cut"):
+            self._cuts += 1
+            self.spare.run(lambda: self.before_cut(to_offset))
+            queued_end = max(self._queued_end, self.confirm_offset)
+            self.confirm_offset = min(self.confirm_offset, known_below)
+            self._queued_end = min(queued_end, to_offset)
+            known = self._checkpoint
+            lowered = replace(
+                known,
+                flushed_offset=min(known.flushed_offset or 0, known_below),
+                confirm_offset=self.confirm_offset,
+            )
+            self.spare.run(lambda: self._replace_checkpoint(lowered))
+        return queued_end
+
     def is_message_start(self, offset: int) -> bool:
         """Whether the log may be cut at `offset` (2.6, step 4)."""
-        return self.log.is_record_boundary(offset)
+        return self.records.is_record_boundary(offset)
 
     def keep_bytes(self, first: int, last: int) -> None:
         """Copies a part of the log that is about to be cut to a file beside it, as far as there is
@@ -318,7 +362,7 @@ class MessageStore:
             self.dispatched_offset,
         )
         last = offset + size + PAGE_BYTES - 1
-        walk = LogWalk(self.log.read, offset, limit, self.log.file_bytes, check_body=True)
+        walk = self.log.walk(offset, limit, check_body=True)
         found = takewhile(lambda record: record.physical_offset < last - last % PAGE_BYTES, walk)
         waiting, misplaced = self._appender.waiting_from, Misplaced(self.log, self.queues)
         return sum(
@@ -346,69 +390,6 @@ class MessageStore:
     def note_confirmed(self, confirm_offset: int) -> None:
         """Everything below may be read once it is dispatched."""
         self.confirm_offset = max(self.confirm_offset, min(confirm_offset, self.log.end_offset))
-
-    def query(
-        self,
-        topic: str,
-        queue_id: int,
-        offset: int,
-        max_messages: int,
-        codes: Collection[int] | None = None,
-        wants: Wants | None = None,
-    ) -> GetResult:
-        """Messages of a queue from `offset` with the store results of 4.5; `codes`: tag hashes,
-        None = all; `wants`: what else must be true of them.
-        """
-        queue, check = self.queues.get(topic, queue_id), QueueCheck(topic, queue_id)
-        return query.get_messages(
-            self.log, queue, offset, max_messages, codes, self._memory_bytes, check, wants
-        )
-
-    def query_or_cold(
-        self,
-        topic: str,
-        queue_id: int,
-        offset: int,
-        max_messages: int,
-        codes: Collection[int] | None = None,
-        wants: Wants | None = None,
-    ) -> GetResult | ColdRead:
-        """As `query`; what is not in memory is left to be read on another thread."""
-        queue, check = self.queues.get(topic, queue_id), QueueCheck(topic, queue_id)
-        selection = query.select(
-            self.log, queue, offset, max_messages, codes, self._memory_bytes, check, wants
-        )
-        return selection if isinstance(selection, GetResult) else read_or_cold(self.log, selection)
-
-    def queue_bounds(self, topic: str, queue_id: int) -> tuple[int, int]:
-        """(min, max) offset of a queue, (0, 0) when it was never written."""
-        queue = self.queues.get(topic, queue_id)
-        return (
-            (0, 0) if queue is None else (queue.min_offset(self.log.min_offset), queue.max_offset)
-        )
-
-    def offset_by_time(
-        self, topic: str, queue_id: int, timestamp_ms: int, *, upper: bool = False
-    ) -> int:
-        """Queue offset by store time (4.6); 0 for a queue that was never written."""
-        queue = self.queues.get(topic, queue_id)
-        return (
-            0 if queue is None else query.offset_by_time(self.log, queue, timestamp_ms, upper=upper)
-        )
-
-    def message_store_ms(self, topic: str, queue_id: int, offset: int) -> int:
-        """Store time (ms) of a message, −1 when there is none."""
-        queue = self.queues.get(topic, queue_id)
-        return -1 if queue is None else query.store_ms(self.log, queue, offset)
-
-    def first_store_ms(self) -> int:
-        """Store time (ms) of the first message of the log, -1 without one."""
-        data = message_at(self.log, self.log.min_offset, self.dispatched_offset)
-        return store_ms_of(data) if isinstance(data, bytes) else -1
-
-    def earliest_store_ms(self, topic: str, queue_id: int) -> int:
-        """Store time (ms) of the oldest message of a queue, −1 when there is none."""
-        return self.message_store_ms(topic, queue_id, self.queue_bounds(topic, queue_id)[0])
 
     # -- durability
 

@@ -8,14 +8,12 @@ should go, and why.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
-from brokers.store.files.disk import remove_files
-from brokers.store.log.commit_log import CommitLog
+from brokers.store.log.message_log import MessageLog
 from brokers.store.queues.consume_queues import ConsumeQueues
 
 
-def trim(log: CommitLog, queues: ConsumeQueues, below: int, remembered: int) -> Callable[[], None]:
+def trim(log: MessageLog, queues: ConsumeQueues, below: int, remembered: int) -> Callable[[], None]:
     """The log begins at `below` or earlier from now on; what its queues no longer need goes.
 
     Never above `remembered`, up to where log and queues are on the disk, and where queues go on
@@ -23,6 +21,6 @@ def trim(log: CommitLog, queues: ConsumeQueues, below: int, remembered: int) -> 
 
     Returns what removes the log's files, to be called on any thread: LogError, OSError.
     """
-    paths = log.forget_before(min(below, remembered))
+    remove = log.trim(min(below, remembered))
     queues.trim(log.min_offset)
-    return partial(remove_files, paths)
+    return remove

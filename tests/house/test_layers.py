@@ -33,6 +33,7 @@ LEVELS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("brokers/replica/fixed",),
         ("brokers/majority/wire",),
         ("brokers/majority/quorum",),
+        ("brokers/majority/messages",),
         ("brokers/service/tables", "brokers/service/role", "brokers/service/filters"),
         ("brokers/service/statistics",),
         ("brokers/service/clients",),
@@ -107,6 +108,7 @@ NOT_FOR = {
         "brokers/store/queues",
         "brokers/store/recovery",
     ),
+    "brokers/majority/messages": ("brokers", "brokers/remoting", "brokers/ha"),
     "brokers/membership": ("brokers/store", "brokers/store/queues", "brokers/store/recovery"),
 }
 # Of other packages. A controller speaks RocketMQ's protocol: its codec lives with the brokers. The

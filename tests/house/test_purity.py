@@ -68,10 +68,11 @@ SHELLS: dict[str, tuple[str, ...]] = {
         "standstill",
     ),
     "brokers/majority/store": ("entry_log", "folder", "index", "small_files"),
+    "brokers/majority/messages": ("leading", "message_log", "store", "walk"),
     "brokers/store": ("queue_follower", "store"),
     "brokers/store/log": (
-        "commit_log", "cut_bytes", "group_commit", "log_folder", "next_file", "patch",
-        "segment_files", "side_reader",
+        "commit_log", "cut_bytes", "group_commit", "log_folder", "message_log", "next_file",
+        "patch", "segment_files", "side_reader",
     ),
     "brokers/store/index": ("file", "index"),
     "brokers/store/queues": (

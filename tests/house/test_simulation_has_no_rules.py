@@ -60,6 +60,7 @@ PLANTS = (
     "acting/test_planted_acting_bugs.py",
     "majority/test_planted_majority_bugs.py",
     "majority/test_planted_majority_scenarios.py",
+    "majority/test_planted_stale_reads.py",
 )
 
 
@@ -144,6 +145,7 @@ def _only_reads(name: str) -> None:
 CHECKERS = (
     "checkers.py",
     "majority/promises.py",
+    "majority/real_time.py",
     "control/promises.py",
     "control/calls.py",
     "control/hearing.py",

@@ -24,7 +24,7 @@ class SimulatedLog:
     still fits, None without a limit. `written` is called before each write and may end it.
     """
 
-    io_error = disk_full = None
+    io_error = disk_full = starts = None
 
     def __init__(
         self,
@@ -126,6 +126,10 @@ class SimulatedLog:
     def file_range(self, offset: int, max_bytes: int) -> None:
         """No file that another process could read: entries are made one by one."""
 
+    def walk(self, start: int, limit: int, *, check_body: bool) -> scan.LogWalk:
+        """As the real one."""
+        return scan.LogWalk(self.read, start, limit, self.file_bytes, check_body=check_body)
+
     def is_record_boundary(self, offset: int) -> bool:
         return offset >= self._first and scan.is_record_boundary(
             self.read, offset, self.end_offset, self.file_bytes
@@ -164,6 +168,11 @@ class SimulatedLog:
             before, min(segments.file_start(min(offset, self.end_offset), self.file_bytes), newest)
         )
         return list(range(before, self._first, self.file_bytes))
+
+    def trim(self, below: int) -> Callable[[], None]:
+        """As the real one; whoever asked removes the files, one at a time."""
+        self.forget_before(below)
+        return lambda: None
 
     def remove_file(self, start: int) -> None:
         """It is gone, for good."""

@@ -43,7 +43,7 @@ SMALL = StoreConfig(log_file_bytes=1 << 20, queue_file_bytes=20_000)
 class Desk:
     """One broker as its clients meet it. `confirm_at_once` False: the test confirms. `route`: the
     masters of other sets, as name servers would tell them of every topic; `sets`: where a set's
-    messages can be read, by its name.
+    messages can be read, by its name. `store` and `mastership`: of a real replica, not the test's.
     """
 
     def __init__(
@@ -58,11 +58,14 @@ class Desk:
         sizes: StoreConfig = SMALL,
         timers: TimerRules | None = None,
         name: str = "b",
+        store: MessageStore | None = None,
+        mastership: Mastership | None = None,
     ) -> None:
         self._rejects_transactions = rejects_transactions
         self.timer_rules = TimerRules() if timers is None else timers
         self.clock, self.roles, self.client = Clock(), RoleView(), RemotingClient()
-        self.store = MessageStore(folder, sizes)
+        self.store = MessageStore(folder, sizes) if store is None else store
+        self._mastership = mastership
         self.tables = TableFiles(folder)
         self.tables.topics.put(system_topics("c", "b", True), 0)
         self.believes = True  # who connects is a replica of the set
@@ -177,7 +180,7 @@ class Desk:
             future.set_result(how)
 
     def _terms(self) -> SendTerms:
-        mastership = Mastership(
+        mastership = self._mastership or Mastership(
             lambda: self.leads,
             lambda: self.refusal,
             self._grew,

@@ -17,6 +17,7 @@ from brokers.majority.quorum.effects import (
     Flush,
     LeaderReady,
     LeaveGroup,
+    ReadDone,
     Report,
     RoleChanged,
     Send,
@@ -78,6 +79,7 @@ class OneMember:
         self.sent: list[Send] = []
         self.answers: dict[object, Response] = {}
         self.done: dict[object, AppendDone] = {}
+        self.was_read: dict[object, ReadDone] = {}
         self.order: list[str] = []
         self.reports: list[Report] = []
         self.left: str | None = None
@@ -106,6 +108,10 @@ class OneMember:
     def append(self, token: object, *bodies: bytes) -> AppendDone | None:
         self.carry_out(self.core.append(token, new_entries(token, bodies), self.now_ms))
         return self.done.get(token)
+
+    def read(self, token: object) -> ReadDone | None:
+        self.carry_out(self.core.read(token, self.now_ms))
+        return self.was_read.get(token)
 
     def flush(self) -> None:
         self.log.flush()
@@ -194,6 +200,8 @@ class OneMember:
                     return lambda core: core.flushed(self.now_ms)
             case AppendDone():
                 self.done[effect.token] = effect
+            case ReadDone():
+                self.was_read[effect.token] = effect
             case LeaveGroup():
                 self.left = effect.reason
             case Report():

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from brokers.majority.entry import NONE
 from brokers.majority.log_port import MajorityLog, Taken, TermAndVote
 from brokers.majority.quorum import heartbeats, votes
 from brokers.majority.quorum.candidacy import Candidacy
@@ -24,6 +25,7 @@ from brokers.majority.quorum.effects import (
     Flush,
     LeaveGroup,
     NewEntry,
+    ReadDone,
     RoleChanged,
 )
 from brokers.majority.quorum.handing_over import HandingOver
@@ -82,7 +84,7 @@ class QuorumCore:
 
     @property
     def ready(self) -> bool:
-        """Whether it leads, and what it reads is current as long as it does."""
+        """Whether it leads and takes appends, as far as it knows: `read` makes sure."""
         return self._leadership is not None and self._leadership.ready
 
     @property
@@ -123,10 +125,32 @@ class QuorumCore:
         refused = self.append_refusal() if bodies else Code.REQUEST_WITH_EMPTY_BODYS
         if refused is not None:
             standing = self.standing
-            self._member.emit(AppendDone(token, refused, -1, standing.term, standing.leader_id))
+            self._member.emit(AppendDone(token, refused, NONE, standing.term, standing.leader_id))
         else:
             assert self._leadership is not None
             self._leadership.append(bodies, now_ms)
+        return self._settle(now_ms)
+
+    def read_refusal(self) -> Code | None:
+        """Why a read is refused now."""
+        leading = self._leadership
+        if leading is None or self.left is not None:
+            return Code.NOT_LEADER
+        if len(leading.reads) > self.config.pending_max:
+            return Code.LEADER_PENDING_FULL
+        return None if leading.ready else Code.LEADER_NOT_READY
+
+    def read(self, token: object, now_ms: int) -> list[Effect]:
+        """How far the log is committed, by the group's word and not by this member's alone.
+        Answered by ReadDone.
+        """
+        refused = self.read_refusal()
+        if refused is not None:
+            standing = self.standing
+            self._member.emit(ReadDone(token, refused, NONE, standing.term, standing.leader_id))
+        else:
+            assert self._leadership is not None
+            self._leadership.read(token, now_ms)
         return self._settle(now_ms)
 
     def appended(self, failure: Code | None, now_ms: int) -> list[Effect]:

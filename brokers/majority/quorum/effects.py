@@ -113,6 +113,19 @@ class AppendDone:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadDone:
+    """The client of a read hears this. SUCCESS: everything that anybody was acknowledged, or read,
+    before it asked is committed up to `index`. Any other code: ask again, or another one.
+    """
+
+    token: object
+    code: Code
+    index: int
+    term: int
+    leader_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class RoleChanged:
     """What this member is from here on, as one value."""
 
@@ -122,7 +135,7 @@ class RoleChanged:
 @dataclass(frozen=True, slots=True)
 class LeaderReady:
     """The first entry of the own term is committed: everything before it is, too. From here on the
-    leader takes appends, and what it reads is current.
+    leader takes appends and reads.
     """
 
     term: int
@@ -156,6 +169,7 @@ Effect = (
     | Flush
     | Commit
     | AppendDone
+    | ReadDone
     | RoleChanged
     | LeaderReady
     | LeaveGroup

@@ -27,7 +27,6 @@ _CODES = {
     Taken.GAP: Code.INCONSISTENT_STATE,
     Taken.CONFLICT: Code.INCONSISTENT_STATE,
     Taken.MISPLACED: Code.DISK_ERROR,
-    Taken.DAMAGED: Code.UNEXPECTED_ARGUMENT,
     Taken.UNFIT: Code.UNEXPECTED_ARGUMENT,
     Taken.DISK_FULL: Code.DISK_FULL,
     Taken.BROKEN: Code.DISK_ERROR,
@@ -186,7 +185,7 @@ class Handler:
         if offered is None:
             return
         code = _CODES[taken]
-        if taken in (Taken.MISPLACED, Taken.DAMAGED, Taken.UNFIT):
+        if taken in (Taken.MISPLACED, Taken.UNFIT):
             self._member.report("entry_refused", taken=taken.name, index=offered.push.first_index)
         if taken is Taken.BROKEN:
             self._leave("the disk refused")

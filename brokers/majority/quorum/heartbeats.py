@@ -52,19 +52,39 @@ class Pulse:
         self._seen_end = seen_end
         self._next_ms = dict.fromkeys(config.peers, now_ms)
         self._heard_ms = dict.fromkeys(config.peers, now_ms)
+        self.sent = 0
+        """Heartbeats so far: the next one has a larger number."""
+        self.confirmed = dict.fromkeys(config.peers, 0)
+        """By peer, the latest heartbeat that it answered as a follower."""
+        self._unanswered: set[str] = set()
+        self._wait_ms = dict.fromkeys(config.peers, now_ms)
 
     def tick(self, now_ms: int) -> None:
         """Send what is due."""
-        config, standing = self._member.config, self._member.standing
         for peer, due_ms in self._next_ms.items():
-            if now_ms < due_ms:
-                continue
-            self._next_ms[peer] = now_ms + config.heartbeat_ms
-            beat = HeartBeatRequest(
-                group=config.group, remote_id=peer, local_id=config.self_id,
-                leader_id=config.self_id, term=standing.term,
-            )  # fmt: skip
-            self._member.ask(peer, beat, self._hears(peer, now_ms, self._match_of(peer)))
+            if now_ms >= due_ms:
+                self._beat(peer, now_ms)
+
+    def hurry(self, mark: int, now_ms: int) -> None:
+        """Somebody waits for answers to heartbeats behind `mark`: one at a time to each peer that
+        has not given it, and not at once to one that has just failed.
+        """
+        for peer, confirmed in self.confirmed.items():
+            waits = peer in self._unanswered or now_ms < self._wait_ms[peer]
+            if confirmed <= mark and not waits:
+                self._beat(peer, now_ms)
+
+    def _beat(self, peer: str, now_ms: int) -> None:
+        config, standing = self._member.config, self._member.standing
+        self.sent += 1
+        self._unanswered.add(peer)
+        self._next_ms[peer] = now_ms + config.heartbeat_ms
+        beat = HeartBeatRequest(
+            group=config.group, remote_id=peer, local_id=config.self_id,
+            leader_id=config.self_id, term=standing.term,
+        )  # fmt: skip
+        hears = self._hears(peer, now_ms, self._match_of(peer), self.sent)
+        self._member.ask(peer, beat, hears)
 
     def is_alive(self, peer: str, now_ms: int) -> bool:
         """Whether it answered one of the last heartbeats."""
@@ -76,12 +96,17 @@ class Pulse:
         heard = sum(now_ms - at_ms <= config.silence_ms for at_ms in self._heard_ms.values())
         return heard + 1 >= config.majority
 
-    def _hears(self, peer: str, asked_ms: int, held: int) -> Then:
+    def _hears(self, peer: str, asked_ms: int, held: int, number: int) -> Then:
         def hear(answer: Response | None, now_ms: int) -> None:
+            self._unanswered.discard(peer)
+            code = answer.code if isinstance(answer, HeartBeatResponse) else None
+            if code is not Code.SUCCESS:
+                self._wait_ms[peer] = now_ms + AGAIN_MS
             if not isinstance(answer, HeartBeatResponse):
                 return
             match answer.code:
                 case Code.SUCCESS:
+                    self.confirmed[peer] = max(self.confirmed[peer], number)
                     self._heard_ms[peer] = max(self._heard_ms[peer], asked_ms)
                     if answer.end is not None:
                         self._seen_end(peer, answer.end, held, now_ms)

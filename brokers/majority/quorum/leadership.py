@@ -1,7 +1,7 @@
 """One mastership: what a leader has from its election until it leads no more.
 
-Responsible for: dispatchers, heartbeats, waiters, the first entry of the term, what is committed by
-counting (PROTOCOL 10.7). Refuses to know: how it was elected, and what comes after it.
+Responsible for: dispatchers, heartbeats, waiters and readers, the first entry of the term, what is
+committed by counting (PROTOCOL 10.7). Refuses to know: how it was elected, and what comes after it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,16 @@ from collections.abc import Sequence
 from brokers.majority.entry import NONE, Place
 from brokers.majority.quorum.commit import leader_commits
 from brokers.majority.quorum.dispatcher import Dispatcher, Mode
-from brokers.majority.quorum.effects import AppendAsLeader, AppendDone, LeaderReady, NewEntry
+from brokers.majority.quorum.effects import (
+    AppendAsLeader,
+    AppendDone,
+    LeaderReady,
+    NewEntry,
+    ReadDone,
+)
 from brokers.majority.quorum.heartbeats import Pulse
 from brokers.majority.quorum.member import Member
+from brokers.majority.quorum.reads import Reading, Reads
 from brokers.majority.quorum.waiters import Waiter, Waiters
 from brokers.majority.wire.codes import Code
 
@@ -25,6 +32,7 @@ class Leadership:
         self.ready = False
         self.failed = False
         self.waiters = Waiters()
+        self.reads = Reads(member.config.majority - 1)
         self._member = member
         self._term = member.standing.term
         self._first_index = member.log.last.index + 1
@@ -79,12 +87,32 @@ class Leadership:
         for waiter in self.waiters.not_written(end + 1):
             self._done(waiter, failure)
 
+    # -- reads ---------------------------------------------------------------------------------
+
+    def read(self, token: object, now_ms: int) -> None:
+        """How far the log is committed, once a majority is known to follow still."""
+        until_ms = now_ms + self._member.config.append_wait_ms
+        self.reads.add(Reading(token, self._member.committed, self.pulse.sent, until_ms))
+
+    def _settle_reads(self, now_ms: int) -> None:
+        for reading in self.reads.answered(self.pulse.confirmed.values()):
+            self._read_done(reading, Code.SUCCESS)
+        if self.reads:
+            self.pulse.hurry(self.reads.oldest_mark, now_ms)
+
+    def _read_done(self, reading: Reading, code: Code) -> None:
+        leader_id = self._member.standing.leader_id
+        index = reading.index if code is Code.SUCCESS else NONE
+        self._member.emit(ReadDone(reading.token, code, index, self._term, leader_id))
+
     # -- time and answers ----------------------------------------------------------------------
 
     def tick(self, now_ms: int) -> None:
         self.pulse.tick(now_ms)
         for waiter in self.waiters.too_late(now_ms):
             self._done(waiter, Code.WAIT_QUORUM_ACK_TIMEOUT)
+        for reading in self.reads.too_late(now_ms):
+            self._read_done(reading, Code.WAIT_QUORUM_ACK_TIMEOUT)
 
     def settle(self, now_ms: int) -> None:
         """Commit what a majority holds, and send on what is new."""
@@ -96,6 +124,7 @@ class Leadership:
         if not self.ready and not self.failed and member.committed >= self._first_index:
             self.ready = True
             member.emit(LeaderReady(self._term))
+        self._settle_reads(now_ms)
         for dispatcher in self.dispatchers.values():
             dispatcher.pump(now_ms)
 
@@ -105,6 +134,8 @@ class Leadership:
             dispatcher.end()
         for waiter in self.waiters.all():
             self._done(waiter, Code.TERM_CHANGED)
+        for reading in self.reads.all():
+            self._read_done(reading, Code.TERM_CHANGED)
 
     def _done(self, waiter: Waiter, code: Code) -> None:
         leader_id = self._member.standing.leader_id

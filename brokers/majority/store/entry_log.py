@@ -47,7 +47,7 @@ from brokers.majority.store.recovery import Found
 from brokers.store.files.disk import remove_files
 from brokers.store.files.errors import DiskFull, LogError, unreadable_told
 from brokers.store.log.commit_log import CommitLog
-from brokers.store.log.segments import needs_new_file
+from brokers.store.log.segments import file_start, needs_new_file
 
 _NUMBER_MAX = (1 << 62) // INDEX_RECORD_BYTES
 _CHANNEL_MAX = (1 << 31) - 1
@@ -64,6 +64,7 @@ class EntryLog:
     """See the module, and `log_port.MajorityLog` for what each call promises.
 
     `full`: why nothing is taken although there may be room (retention); None while it is.
+    `after_cut` hears of each cut, once it is done, and whether the log begins anew.
     """
 
     def __init__(
@@ -82,10 +83,13 @@ class EntryLog:
         """
         self.data, self.index = data, index
         self.full: str | None = None
+        self.after_cut: Callable[[bool], None] = lambda anew: None
         self.first_index, self.last = found.first_index, found.last
         self.owed = owed
         self._link, self._files, self._begins_at = found.link, files, begins_at
         self.committed_index = max(NONE, min(marks.committed_index, self.last.index))
+        # (index, position behind its entry): of the last one written, and as last asked for.
+        self._last_end = self._committed_end = NONE, 0
         self.flushed_index = NONE
         self._lock = threading.Lock()  # a flush or checkpoint beside a cut
         self._cuts = 0
@@ -103,8 +107,12 @@ class EntryLog:
         """
         if self.committed_index < max(self.first_index, 0):
             return self.data.min_offset
-        record = self.index.record(self.committed_index)
-        return record.position + record.size
+        if self._last_end[0] == self.committed_index:
+            return self._last_end[1]
+        if self._committed_end[0] != self.committed_index:
+            record = self.index.record(self.committed_index)
+            self._committed_end = self.committed_index, record.position + record.size
+        return self._committed_end[1]
 
     # -- reading
 
@@ -194,6 +202,22 @@ class EntryLog:
         left = self.data.file_bytes - end % self.data.file_bytes
         return end + left if needs_new_file(left, size) else end
 
+    def make_room(self, sizes: Sequence[int]) -> None:
+        """A leader's logs, which have its first entry, have the files for bodies of these sizes
+        too, so that all of them or none are written. DiskFull: nothing was.
+        """
+        if self.full is not None:
+            raise DiskFull(self.full)
+        data = self.data
+        end = data.end_offset
+        for size in sizes if data.file_starts else ():
+            left = data.file_bytes - end % data.file_bytes
+            if needs_new_file(left, HEAD_BYTES + size):
+                end += left
+            data.make_file(file_start(end, data.file_bytes))
+            end += HEAD_BYTES + size
+        self.index.make_room(len(sizes))
+
     def _make_room(self) -> None:
         """Both logs have a file to write to. DiskFull: nothing changed."""
         if not self.data.file_starts and self._begins_at:
@@ -209,6 +233,7 @@ class EntryLog:
             self.data.truncate(entry.position if self.last != EMPTY else 0)
             raise
         self._link = link_of(entry)
+        self._last_end = entry.index, entry.position + entry.size
         if self.first_index < 0:
             self.first_index = entry.index
         self.last = entry.place
@@ -224,6 +249,7 @@ class EntryLog:
             )
         if index <= self.first_index:
             self._drop_all()
+            self.after_cut(False)
             return
         position = self.index.record(index).position
         before = self.get(index - 1)
@@ -234,6 +260,7 @@ class EntryLog:
             self.index.cut_from(index)
             self.last, self._link = before.place, link_of(before)
             self.flushed_index = min(self.flushed_index, before.index)
+        self.after_cut(False)
 
     def restart_at(self, entry: Entry) -> Taken:
         if (flaw := _flaw(entry)) is not None:
@@ -250,6 +277,12 @@ class EntryLog:
         if self.last != EMPTY:
             self._owe(self.last)
             self._drop_all()
+        taken = self._begin_with(entry)
+        self.after_cut(True)
+        return taken
+
+    def _begin_with(self, entry: Entry) -> Taken:
+        """The first one of a log that is empty."""
         if entry.index == 0:
             return self._offered(entry, self._next_position(entry.size))
         self._link = None
@@ -366,7 +399,7 @@ def _flaw(entry: Entry) -> Taken | None:
         or not -_CHANNEL_MAX <= entry.channel <= _CHANNEL_MAX
     ):
         return Taken.UNFIT
-    return None if body_fits(entry) else Taken.DAMAGED
+    return None
 
 
 def _checked(data: bytes, record: IndexRecord, begin: int) -> Entry:

@@ -56,10 +56,15 @@ class EntryIndex:
         except Malformed as error:
             raise LogError(f"index records from {first}: {error}") from error
 
-    def make_room(self) -> None:
-        """The file of the next record is there. DiskFull: nothing changed."""
-        if self.log.file_starts:
-            self.log.make_file(file_start(self.log.end_offset, self.log.file_bytes))
+    def make_room(self, count: int = 1) -> None:
+        """The files of so many next records are there. DiskFull: nothing changed."""
+        log = self.log
+        if not log.file_starts:
+            return
+        first = file_start(log.end_offset, log.file_bytes)
+        last = log.end_offset + (count - 1) * INDEX_RECORD_BYTES
+        for start in range(first, last + 1, log.file_bytes):
+            log.make_file(start)
 
     def append(self, index: int, records: bytes) -> None:
         """The next records, from `index` on; an empty index begins with any. DiskFull, LogError."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from brokers.replica.put_rules import PutStatus, code_of
 from brokers.store.appender import PutResult
 from brokers.store.files.disk_space import full_remark
-from brokers.store.files.errors import DiskFull, LogError
+from brokers.store.files.errors import DiskFull, LogError, NotNow
 from brokers.store.log.records import MessageFields, RecordError
 from brokers.store.store import MessageStore
 
@@ -40,6 +40,8 @@ def into_log(
         # nothing of it is stored; the log takes messages again as soon as there is room
         full = code_of(PutStatus.SERVICE_NOT_AVAILABLE, full_remark(store.root))
         raise NotPut(*full) from None
+    except NotNow as error:
+        raise NotPut(*code_of(PutStatus.SERVICE_NOT_AVAILABLE, str(error))) from None
     except (LogError, OSError) as error:
         failed = code_of(PutStatus.SERVICE_NOT_AVAILABLE, str(error))
         raise NotPut(*failed, str(error)) from error

@@ -26,8 +26,8 @@ from brokers.service.sending.timed import (
 from brokers.service.timers.formats import Slot, Unit
 from brokers.service.timers.time_rules import may_have_rolled
 from brokers.service.timers.timer_log import TimerLog
-from brokers.store.log.commit_log import CommitLog
 from brokers.store.log.integrity import RECORD_BYTES_MAX, BadRecord, Place, problem
+from brokers.store.log.message_log import MessageLog
 from brokers.store.log.records import MessageFields, RecordError, StoredMessage, decode_message
 
 # Units looked at in one step.
@@ -40,7 +40,7 @@ READ_SPAN_BYTES = 262_144
 Found = StoredMessage | BadRecord | None
 
 
-def records_of(log: CommitLog, units: Sequence[Unit], readable_end: int) -> list[Found]:
+def records_of(log: MessageLog, units: Sequence[Unit], readable_end: int) -> list[Found]:
     """The records of some units; None: the log has none there, or another one."""
     found: list[Found] = []
     data, begin = b"", 0
@@ -113,7 +113,7 @@ class SlotReader:
         self,
         slot: Slot,
         timer_log: TimerLog,
-        log: CommitLog,
+        log: MessageLog,
         rules: TimerRules,
         was_delivered: Callable[[int, int], bool],
     ) -> None:

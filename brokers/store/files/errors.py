@@ -25,6 +25,10 @@ class DiskFull(LogError):
     """
 
 
+class NotNow(LogError):
+    """Who has to agree takes nothing at this moment: none was kept, and no disk is to blame."""
+
+
 def is_unreadable(error: OSError) -> bool:
     """Whether the disk cannot give these bytes, now or later: its sectors, or what it keeps about
     them, are damaged.

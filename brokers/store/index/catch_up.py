@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from brokers.store.index.index import MessageIndex
-from brokers.store.log.commit_log import CommitLog
 from brokers.store.log.integrity import RECORD_BYTES_MAX
+from brokers.store.log.message_log import MessageLog
 from brokers.store.log.records import Record
-from brokers.store.log.scan import LogWalk
 from brokers.store.log.scrub import next_record
 from brokers.store.log.side_reader import side_read
 
@@ -26,7 +25,7 @@ Piece = Callable[[], tuple[list[Record], int, int]]
 class IndexCatchUp:
     """`next_piece` and `take` on the store's thread, what is between them on any."""
 
-    def __init__(self, log: CommitLog, index: MessageIndex) -> None:
+    def __init__(self, log: MessageLog, index: MessageIndex) -> None:
         self._log, self._index = log, index
         self._window = WINDOW_BYTES
 
@@ -35,23 +34,18 @@ class IndexCatchUp:
         start = self._index.position
         if start >= dispatched:
             return None
-        limit, file_bytes = min(dispatched, start + self._window), self._log.file_bytes
-        read = side_read(self._log, start, limit - start)
+        log, limit = self._log, min(dispatched, start + self._window)
+        read = side_read(log, start, limit - start)
 
         def run() -> tuple[list[Record], int, int]:
             data = read()
-            walk = LogWalk(
-                lambda at, count: data[at - start : at - start + count],
+            walk = log.walk(
                 start,
                 limit,
-                file_bytes,
                 check_body=False,
+                read=lambda at, count: data[at - start : at - start + count],
             )
-            return (
-                list(walk),
-                walk.end,
-                _behind(data, start, file_bytes) if walk.end == start else start,
-            )
+            return (list(walk), walk.end, _behind(log, data, start) if walk.end == start else start)
 
         return run
 
@@ -79,12 +73,12 @@ class IndexCatchUp:
         return self._index.position > start
 
 
-def _behind(data: bytes, start: int, file_bytes: int) -> int:
+def _behind(log: MessageLog, data: bytes, start: int) -> int:
     """Where reading can go on behind a damaged record at `start`: at the next one, or with the next
     file if `data` reach it.
     """
     following = next_record(data, start, start + 1)
     if following is not None:
-        return following
-    file_end = start - start % file_bytes + file_bytes
+        return log.border_before(following)
+    file_end = start - start % log.file_bytes + log.file_bytes
     return file_end if start + len(data) == file_end else start

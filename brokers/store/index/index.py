@@ -21,7 +21,7 @@ from pathlib import Path
 
 from brokers.store.index.file import Chain, Header, IndexFile
 from brokers.store.index.keys import key_hash, keys_of_records
-from brokers.store.log.commit_log import CommitLog
+from brokers.store.log.message_log import MessageLog
 from brokers.store.log.records import Record
 
 SLOTS_DEFAULT = 5_000_000
@@ -297,7 +297,7 @@ class MessageIndex:
 
 
 def open_index(
-    root: Path, log: CommitLog, slots: int, entries_max: int, *, sound: bool
+    root: Path, log: MessageLog, slots: int, entries_max: int, *, sound: bool
 ) -> MessageIndex | None:
     """The index of a store whose log is recovered; None, told once, when it cannot be used."""
     try:

@@ -14,14 +14,16 @@ import os
 import time
 from bisect import bisect_right
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from brokers.store.files.disk import (
     has_room,
     last_used_or_unreadable_byte,
     new_file,
     passes,
+    remove_files,
     sync_directory,
     wipe,
     write_all,
@@ -29,6 +31,7 @@ from brokers.store.files.disk import (
 from brokers.store.files.errors import DiskFull, LogError
 from brokers.store.log import cut_bytes, scan, segments
 from brokers.store.log.log_folder import found_segments
+from brokers.store.log.message_log import FileRange, Read, Starts
 from brokers.store.log.next_file import NextFile
 from brokers.store.log.records import (
     BLANK_BYTES_MIN,
@@ -47,20 +50,12 @@ FILE_BYTES_MIN = 1024
 FULL_RETRY_S = 0.2
 
 
-class FileRange(NamedTuple):
-    """`count` bytes at `position` of an open file. Valid until the next truncate or close of the
-    log.
-    """
-
-    fileno: int
-    position: int
-    count: int  # type: ignore[assignment]  # Hides the method of tuples, which nobody wants here.
-
-
 class CommitLog:
     """See the module. `min_offset` .. `end_offset` is what can be read; both are equal when the log
-    is empty.
+    is empty. It is a `message_log.MessageLog` of records.
     """
+
+    starts: Starts | None = None
 
     def __init__(
         self,
@@ -175,7 +170,8 @@ class CommitLog:
             raise LogError(f"write at {offset}, but the log ends at {self.end_offset}")
         if offset >= self.capacity_end:
             self.make_file(segments.file_start(offset, self.file_bytes))
-        segment = self._segments[-1] if offset >= self._starts[-1] else self._segments[-2]
+        ahead = offset < self._starts[-1]  # files were made for more than this
+        segment = self._segments[bisect_right(self._starts, offset) - 1 if ahead else -1]
         try:
             fd = self._fd(segment)
             segment.written = True
@@ -296,6 +292,16 @@ class CommitLog:
             min(max_bytes, self.file_bytes - position, self.end_offset - offset),
         )
 
+    def walk(
+        self, start: int, limit: int, *, check_body: bool, read: Read | None = None
+    ) -> scan.LogWalk:
+        """Complete messages from `start` up to `limit`."""
+        return scan.LogWalk(read or self.read, start, limit, self.file_bytes, check_body=check_body)
+
+    def border_before(self, message: int) -> int:
+        """Nothing stands in front of a message."""
+        return message
+
     def is_record_boundary(self, offset: int) -> bool:
         """Whether the log may be cut at `offset` (2.6)."""
         if offset < self.min_offset:
@@ -333,6 +339,10 @@ class CommitLog:
                 self.flushed_offset = min(self.flushed_offset, self.end_offset)
         except OSError as error:
             raise self.fail("truncate", error) from error
+
+    def trim(self, below: int) -> Callable[[], None]:
+        """`forget_before`; returns what removes the files, in their order."""
+        return partial(remove_files, self.forget_before(below))
 
     def forget_before(self, offset: int) -> list[Path]:
         """Out of use from now on: the files that end at or below `offset`, but never one that is

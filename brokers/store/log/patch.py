@@ -10,14 +10,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from brokers.store.log.commit_log import CommitLog, FileRange
 from brokers.store.log.integrity import Place, problem
+from brokers.store.log.message_log import FileRange, MessageLog
 from brokers.store.log.records import BLANK_BYTES_MIN, MESSAGE_BYTES_MIN, encode_blank
 from brokers.store.log.segments import file_start
 
 
 def patch(
-    log: CommitLog, place: Place, data: bytes, confirm_offset: int
+    log: MessageLog, place: Place, data: bytes, confirm_offset: int
 ) -> Callable[[], None] | None:
     """Writes `data` at `place`; returns what makes that durable, for any thread. None when it does
     not belong there.
@@ -39,13 +39,15 @@ def patch(
 
 
 def patch_blank(
-    log: CommitLog, offset: int, confirm_offset: int, told: bytes = b""
+    log: MessageLog, offset: int, confirm_offset: int, told: bytes = b""
 ) -> Callable[[], None] | None:
     """As `patch`, of a blank record at `offset` (3.3). `told`: what another replica has there;
     without it only a rest of a file into which no message fits is known to be one.
     """
     file_end = file_start(offset, log.file_bytes) + log.file_bytes
     left = file_end - offset
+    if log.starts is not None:
+        return None  # files of entries are closed otherwise
     if left < BLANK_BYTES_MIN or file_end > confirm_offset:
         return None
     blank = encode_blank(left)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from brokers.store.log.commit_log import CommitLog
+from brokers.store.log.message_log import MessageLog
 
 # What a disk reads and loses at once, at least.
 SECTOR_BYTES = 4096
@@ -23,14 +23,14 @@ class SideLog:
     time.
     """
 
-    def __init__(self, log: CommitLog) -> None:
+    def __init__(self, log: MessageLog) -> None:
         """Made on the log's thread."""
         self._paths, self._file_bytes = log.file_paths, log.file_bytes
         self._min_offset, self._end_offset = log.min_offset, log.end_offset
         self._fd, self._start = -1, -1
 
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """As `CommitLog.read`. Empty too where the file is gone meanwhile. OSError."""
+        """As `MessageLog.read`. Empty too where the file is gone meanwhile. OSError."""
         if not self._min_offset <= offset < self._end_offset:
             return b""
         position = offset % self._file_bytes
@@ -54,20 +54,20 @@ class SideLog:
             os.close(fd)
 
 
-def side_read(log: CommitLog, offset: int, count: int) -> SideRead:
+def side_read(log: MessageLog, offset: int, count: int) -> SideRead:
     """A read of up to `count` bytes at `offset`, ending with the file. Taken on the log's
     thread.
     """
     return _side_read(log, offset, count, os.pread)
 
 
-def side_read_around(log: CommitLog, offset: int, count: int) -> SideRead:
+def side_read_around(log: MessageLog, offset: int, count: int) -> SideRead:
     """As `side_read`, with zeros in the place of each SECTOR_BYTES that the disk cannot read."""
     return _side_read(log, offset, count, _read_around)
 
 
 def _side_read(
-    log: CommitLog, offset: int, count: int, pread: Callable[[int, int, int], bytes]
+    log: MessageLog, offset: int, count: int, pread: Callable[[int, int, int], bytes]
 ) -> SideRead:
     """`pread(descriptor, count, position)`, of a descriptor of its own."""
     piece = log.file_range(offset, count)

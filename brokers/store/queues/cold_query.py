@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 
-from brokers.store.log.commit_log import CommitLog
+from brokers.store.log.message_log import MessageLog
 from brokers.store.queues.query import Fetched, GetResult, Selection, answer, fetch
 
 # So near to its end the log is taken to be in memory: it was written a moment ago.
@@ -31,7 +31,7 @@ class ColdRead:
     Holds descriptors of its own, so that files may be deleted meanwhile.
     """
 
-    def __init__(self, log: CommitLog, selection: Selection) -> None:
+    def __init__(self, log: MessageLog, selection: Selection) -> None:
         self._log, self._selection = log, selection
         self._end, self._file_bytes = log.end_offset, log.file_bytes
         self._fds: dict[int, int] = {}
@@ -67,7 +67,7 @@ class ColdRead:
             os.close(self._fds.popitem()[1])
 
 
-def read_or_cold(log: CommitLog, selection: Selection) -> GetResult | ColdRead:
+def read_or_cold(log: MessageLog, selection: Selection) -> GetResult | ColdRead:
     """What a selection gives, when its bytes are in memory."""
     if selection.chosen[0][1].physical_offset >= log.end_offset - HOT_BYTES:
         return answer(log, selection, fetch(log.read, log.file_bytes, selection))
@@ -77,7 +77,7 @@ def read_or_cold(log: CommitLog, selection: Selection) -> GetResult | ColdRead:
     return ColdRead(log, selection)
 
 
-def _from_memory(log: CommitLog) -> Callable[[int, int], bytes]:
+def _from_memory(log: MessageLog) -> Callable[[int, int], bytes]:
     def read(offset: int, count: int) -> bytes:
         piece = log.file_range(offset, count)
         if piece is None:

@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from brokers.store.files.errors import LogError
 from brokers.store.index.index import MessageIndex
-from brokers.store.log.commit_log import CommitLog, FileRange
 from brokers.store.log.integrity import BadRecord, Place
+from brokers.store.log.message_log import FileRange, MessageLog, RecordWalk, Starts
 from brokers.store.log.records import SYS_FLAG_PREPARED, SYS_FLAG_TRANSACTION_MASK, Record
-from brokers.store.log.scan import LogWalk
 from brokers.store.queues.consume_queues import ConsumeQueues
 from brokers.store.queues.entries import ENTRY, pack_entry
 
@@ -56,13 +55,14 @@ def before_arrays() -> None:
 
 class Piece(NamedTuple):
     """Bytes of the log from `start`, which may have entries now, as all below `limit`. `place`:
-    where they lie, at this moment.
+    where they lie, at this moment. `starts`: see `MessageLog`.
     """
 
     start: int
     limit: int
     life: int
     place: FileRange
+    starts: Starts | None = None
 
     def run(self) -> EntryRuns:
         """Makes the entries, at once. OSError when the bytes cannot be read."""
@@ -70,9 +70,8 @@ class Piece(NamedTuple):
         # numpy only where long runs come: a tenth of a second
         from brokers.store.queues.entry_runs import entry_runs
 
-        return entry_runs(
-            os.pread(self.place.fileno, self.place.count, self.place.position), self.start
-        )
+        data = os.pread(self.place.fileno, self.place.count, self.place.position)
+        return entry_runs(data, self.start, None if self.starts is None else self.starts(data))
 
 
 class _Run:
@@ -91,7 +90,7 @@ class Dispatcher:
     are not indexed.
     """
 
-    def __init__(self, log: CommitLog, queues: ConsumeQueues) -> None:
+    def __init__(self, log: MessageLog, queues: ConsumeQueues) -> None:
         self._log = log
         self._queues = queues
         self._pending: deque[Record] = deque()
@@ -180,9 +179,7 @@ class Dispatcher:
 
     def _walk(self, target: int, grown: dict[tuple[str, int], int], *, few: bool = False) -> None:
         """One message after the other."""
-        walk = LogWalk(
-            self._log.read, self.dispatched_offset, target, self._log.file_bytes, check_body=False
-        )
+        walk = self._log.walk(self.dispatched_offset, target, check_body=False)
         records = iter(walk) if not few else _few(walk)
         grown.update(
             self.build(records if self.index is None else self._indexed(records, walk, self.index))
@@ -206,7 +203,7 @@ class Dispatcher:
         if target - start < PIECE_BYTES_MIN:
             return None
         place = self._log.file_range(start, min(most_bytes or PIECE_BYTES, target - start))
-        return None if place is None else Piece(start, target, self._life, place)
+        return None if place is None else Piece(start, target, self._life, place, self._log.starts)
 
     def fits(self, piece: Piece) -> bool:
         """Whether its entries come next: the log was not cut since it was handed out."""
@@ -238,7 +235,9 @@ class Dispatcher:
         self.last_store_ms = made.store_ms or self.last_store_ms
 
     @staticmethod
-    def _indexed(records: Iterator[Record], walk: LogWalk, index: MessageIndex) -> Iterator[Record]:
+    def _indexed(
+        records: Iterator[Record], walk: RecordWalk, index: MessageIndex
+    ) -> Iterator[Record]:
         """The walk's records, each given to the index once its queue has it."""
         start, seen = walk.end, []
         for record in records:
@@ -343,7 +342,7 @@ class Dispatcher:
         )
 
 
-def _few(walk: LogWalk) -> Iterator[Record]:
+def _few(walk: RecordWalk) -> Iterator[Record]:
     limit = walk.end + PIECE_BYTES
     for number, record in enumerate(walk, 1):
         yield record

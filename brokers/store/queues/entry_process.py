@@ -21,8 +21,8 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from brokers.store.log.commit_log import FileRange
 from brokers.store.log.delay_levels import levels_in_force
+from brokers.store.log.message_log import FileRange
 from brokers.store.queues.entry_worker import LENGTH, QUESTION
 
 if TYPE_CHECKING:

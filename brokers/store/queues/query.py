@@ -16,8 +16,8 @@ from enum import Enum
 from typing import NamedTuple
 
 from brokers.store.log import segments
-from brokers.store.log.commit_log import CommitLog
 from brokers.store.log.integrity import BadRecord, QueueCheck
+from brokers.store.log.message_log import MessageLog
 from brokers.store.queues import matching
 from brokers.store.queues.consume_queue import ConsumeQueue
 from brokers.store.queues.entries import (
@@ -110,7 +110,7 @@ class Selection(NamedTuple):
 
 
 def select(
-    log: CommitLog,
+    log: MessageLog,
     queue: ConsumeQueue | None,
     offset: int,
     max_messages: int,
@@ -165,7 +165,7 @@ def select(
 
 
 def get_messages(
-    log: CommitLog,
+    log: MessageLog,
     queue: ConsumeQueue | None,
     offset: int,
     max_messages: int,
@@ -183,7 +183,7 @@ def get_messages(
     )
 
 
-def answer(log: CommitLog, selection: Selection, fetched: Fetched) -> GetResult:
+def answer(log: MessageLog, selection: Selection, fetched: Fetched) -> GetResult:
     """What came of the reading of a selection."""
     queue, _, chosen, next_offset, low, high, choice = selection
     pieces, count, refused, matched, stopped = fetched
@@ -213,7 +213,7 @@ def _joined(pieces: list[memoryview]) -> bytes:
     return whole if type(whole) is bytes and len(whole) == len(pieces[0]) else b"".join(pieces)
 
 
-def _is_deleted(log: CommitLog, queue: ConsumeQueue, slot: int) -> bool:
+def _is_deleted(log: MessageLog, queue: ConsumeQueue, slot: int) -> bool:
     """Whether the message of a slot went meanwhile. An entry that is kept and leads out of the log
     is damaged.
     """
@@ -223,7 +223,7 @@ def _is_deleted(log: CommitLog, queue: ConsumeQueue, slot: int) -> bool:
     )
 
 
-def _behind_file(log: CommitLog, queue: ConsumeQueue, slot: int, entry: Entry) -> int:
+def _behind_file(log: MessageLog, queue: ConsumeQueue, slot: int, entry: Entry) -> int:
     """Slot of the first message behind the log file in which the message of `slot` was."""
     file_end = segments.file_start(entry.physical_offset, log.file_bytes) + log.file_bytes
     return queue.first_slot_where(slot + 1, lambda later: later.physical_offset >= file_end)
@@ -370,7 +370,7 @@ def spans(chosen: list[tuple[int, Entry]], file_bytes: int) -> list[tuple[int, i
     return found
 
 
-def offset_by_time(log: CommitLog, queue: ConsumeQueue, timestamp_ms: int, *, upper: bool) -> int:
+def offset_by_time(log: MessageLog, queue: ConsumeQueue, timestamp_ms: int, *, upper: bool) -> int:
     """Slot by store time: the first at or after `timestamp_ms`; with `upper` the last at or before
     it (4.6).
 
@@ -405,7 +405,7 @@ def offset_by_time(log: CommitLog, queue: ConsumeQueue, timestamp_ms: int, *, up
     return found
 
 
-def _next_store_ms(log: CommitLog, queue: ConsumeQueue, slot: int, high: int) -> int:
+def _next_store_ms(log: MessageLog, queue: ConsumeQueue, slot: int, high: int) -> int:
     """Store time of the first message at or behind `slot`; NO_TIME when there is none, or damage
     hides it.
     """
@@ -423,7 +423,7 @@ def _next_store_ms(log: CommitLog, queue: ConsumeQueue, slot: int, high: int) ->
     return NO_TIME
 
 
-def store_ms(log: CommitLog, queue: ConsumeQueue, slot: int) -> int:
+def store_ms(log: MessageLog, queue: ConsumeQueue, slot: int) -> int:
     """Store time (ms) of the message of `slot`, −1 when there is none or it is not readable."""
     entries = queue.read(slot, 1)
     if not entries or entries[0].size == FILLER_SIZE:

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from brokers.store.files.errors import is_unreadable
-from brokers.store.log.commit_log import CommitLog
 from brokers.store.log.integrity import (
     LIGHT_QUEUE_PREFIX,
     RECORD_BYTES_MAX,
@@ -20,6 +19,7 @@ from brokers.store.log.integrity import (
     QueueCheck,
     problem,
 )
+from brokers.store.log.message_log import MessageLog
 from brokers.store.log.records import MAGIC_V1, MAGIC_V2, Record, has_queue_entry, size_and_magic
 from brokers.store.log.scan import LogWalk
 from brokers.store.log.scrub import next_record
@@ -61,7 +61,7 @@ class Between(NamedTuple):
 
 
 def where_to_look(
-    log: CommitLog, queue: ConsumeQueue, place: Place, confirm_offset: int
+    log: MessageLog, queue: ConsumeQueue, place: Place, confirm_offset: int
 ) -> Between:
     """Behind the message before it in its queue, in front of the one after it. Nowhere when no
     message shows its slot.
@@ -118,7 +118,7 @@ def _alike(queue: ConsumeQueue, slot: int, step: int) -> int:
 
 
 def sound_entry(
-    log: CommitLog, queue: ConsumeQueue, key: tuple[str, int], slot: int
+    log: MessageLog, queue: ConsumeQueue, key: tuple[str, int], slot: int
 ) -> Entry | None:
     """The entry of a slot when it leads to its message. `key`: topic and id of the queue."""
     entries = queue.read(slot, 1)
@@ -138,7 +138,7 @@ def sound_entry(
     )
 
 
-def last_dispatched(log: CommitLog, queues: ConsumeQueues) -> int:
+def last_dispatched(log: MessageLog, queues: ConsumeQueues) -> int:
     """Highest message that an entry leads to, -1 without. A damaged entry speaks of messages that
     never had one.
     """
@@ -156,7 +156,7 @@ class Misplaced:
     entries say that they have: then the header is damaged, for entries are made once and in order.
     """
 
-    def __init__(self, log: CommitLog, queues: ConsumeQueues) -> None:
+    def __init__(self, log: MessageLog, queues: ConsumeQueues) -> None:
         self._log, self._queues = log, queues
         self._of_topic: dict[str, list[tuple[str, int]]] = {}
 
@@ -234,14 +234,14 @@ def _asks_elsewhere(
     return BadRecord(place, "it asks for another place in its queue than it has", proven)
 
 
-def _is_behind(log: CommitLog, queue: ConsumeQueue, key: tuple[str, int], physical: int) -> bool:
+def _is_behind(log: MessageLog, queue: ConsumeQueue, key: tuple[str, int], physical: int) -> bool:
     """Whether the newest sound entry is that of a later message."""
     last = range(queue.max_offset - 1, queue.max_offset - 1 - NEIGHBOURS_MAX, -1)
     newest = next((entry for slot in last if (entry := sound_entry(log, queue, key, slot))), None)
     return newest is not None and newest.physical_offset > physical
 
 
-def cut_queues(log: CommitLog, queues: ConsumeQueues, physical_offset: int) -> None:
+def cut_queues(log: MessageLog, queues: ConsumeQueues, physical_offset: int) -> None:
     """Removes the entries of messages at or above `physical_offset`, where the log ends by now."""
     queues.truncate(
         physical_offset, lambda queue, key, slot: sound_entry(log, queue, key, slot) is not None
@@ -319,7 +319,7 @@ def enter(
     )
 
 
-def leads_to_a_message(log: CommitLog, place: Place) -> bool:
+def leads_to_a_message(log: MessageLog, place: Place) -> bool:
     """Whether a whole message of just that size begins there, whatever queue and slot its header
     names. OSError.
     """

@@ -12,6 +12,7 @@ from functools import partial
 from brokers.store.files.errors import is_unreadable
 from brokers.store.files.open_files import sync_files
 from brokers.store.log.commit_log import CommitLog, store_ms_of
+from brokers.store.log.message_log import MessageLog
 from brokers.store.log.records import MAGIC_V1, MAGIC_V2, MESSAGE_BYTES_MIN, size_and_magic
 from brokers.store.log.scan import LogWalk
 from brokers.store.queues.consume_queues import ConsumeQueues
@@ -130,7 +131,7 @@ def recover(
         return settle_empty(known)
     files = [FileFacts(start, _first_ms(log, start)) for start in log.file_starts]
     made = plan(files, log.file_bytes, known)
-    lacking = _cut_queues_back(log, queues, made.queues_valid_below, ends, ends_offset)
+    lacking = cut_queues_back(log, queues, made.queues_valid_below, ends, ends_offset)
     dispatched = last_dispatched(log, queues)
     start = scan_from(made, files, dispatched, min(lacking, default=None))
     read = Confirmed(_walk(log, start, made), made, dispatched)
@@ -168,8 +169,8 @@ def _walk(log: CommitLog, start: int, made: Plan) -> LogWalk:
     )
 
 
-def _cut_queues_back(
-    log: CommitLog,
+def cut_queues_back(
+    log: MessageLog,
     queues: ConsumeQueues,
     valid_below: int | None,
     ends: Mapping[tuple[str, int], QueueEnd] | None,

@@ -41,6 +41,7 @@ class Faults:
             "wipe": self._wipe,
             "clean": self._clean,
             "transfer": self._transfer,
+            "usurp": self._usurp,
         }
 
     def heal(self) -> None:
@@ -208,8 +209,35 @@ class Faults:
 
     # -- operators -------------------------------------------------------------------------------
 
-    def _transfer(self) -> bool:
+    def _usurp(self) -> bool:
+        """A leader hands over, and is cut off in the very moment in which its successor stands: it
+        hears nothing of it. Of five, one stays with it.
+        """
         leader = self._leader()
+        if not self._transfer_of(leader) or leader.core is None:
+            return False
+        self._cut_off_when_replaced(leader, leader.core.standing.term, tries=40)
+        return True
+
+    def _cut_off_when_replaced(self, leader: Replica, term: int, tries: int) -> None:
+        others = [one for one in self._others(leader) if one.core is not None]
+        beyond = [one for one in others if one.core and one.core.standing.term > term]
+        if not beyond:
+            if tries:
+                self._world.after(1, lambda: self._cut_off_when_replaced(leader, term, tries - 1))
+            return
+        behind = [one for one in others if one not in beyond]
+        side = [leader, *behind[: len(self._group.replicas) // 2 - 1]]
+        for one in side:
+            for other in self._group.replicas:
+                if other not in side:
+                    self._group.links.cut(one.name, other.name)
+        self._world.after(2_600, self._mend)
+
+    def _transfer(self) -> bool:
+        return self._transfer_of(self._leader())
+
+    def _transfer_of(self, leader: Replica) -> bool:
         if not leader.leads or not self._others(leader):
             return False
         to = self._world.chance.choice(self._others(leader)).name

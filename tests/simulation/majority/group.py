@@ -25,7 +25,7 @@ AWAY_MS = 4_000
 @dataclass(frozen=True, slots=True)
 class Shape:
     """`plain`: so many members say and hear no more than Java's. `base`: index of the entry that
-    all logs begin with; None: they are empty.
+    all logs begin with; None: they are empty. `readers`: clients that only read.
     """
 
     members: int = 3
@@ -38,6 +38,7 @@ class Shape:
     window_bytes: int = 8 << 20
     preferred: tuple[str, ...] = ()
     late: bool = False
+    readers: int = 2
 
 
 def shape_of(world: World, *, loses_power: bool) -> Shape:
@@ -53,6 +54,7 @@ def shape_of(world: World, *, loses_power: bool) -> Shape:
         world.chance.choice([4, 50, 1_000]),
         world.chance.choice([400, 8 << 20]),
         world.chance.choice([(), (), ("m2",)]),
+        readers=world.seed // 2 % 2 * 2,
     )
 
 
@@ -68,6 +70,7 @@ class Group:
         names = tuple(f"m{number}" for number in range(shape.members))
         self.replicas = [self._make(name, names, at) for at, name in enumerate(names)]
         self.clients = [Client(self, number) for number in range(shape.clients)]
+        self.readers = [Reader(self, number) for number in range(shape.readers)]
         self.settled = False
 
     def _make(self, name: str, names: tuple[str, ...], at: int) -> Replica:
@@ -88,8 +91,8 @@ class Group:
     def start(self) -> None:
         for replica in self.replicas:
             replica.start()
-        for client in self.clients:
-            self.world.after(self.world.between(10, 400), client.turn)
+        for one in (*self.clients, *self.readers):
+            self.world.after(self.world.between(10, 400), one.turn)
 
     def replica(self, name: str) -> Replica:
         return next(one for one in self.replicas if one.name == name)
@@ -132,11 +135,13 @@ class Client:
         size = world.between(0, 60)
         bodies = [f"c{self.number}-{first + n}:".encode() + b"x" * size for n in range(count)]
         begun_ms, over = world.now_ms, [False]
+        floor = group.promises.in_time.heard
 
         def done(code: Code, index: int) -> None:
             if not over[0]:
                 over[0] = True
-                group.promises.heard(self, bodies, code, index, world.now_ms - begun_ms)
+                took_ms = world.now_ms - begun_ms
+                group.promises.heard(self, bodies, code, index, took_ms, floor)
                 # What is nowhere may be sent at once; what is unknown is never sent again.
                 self.wanted += code in NOT_APPENDED and group.settled
                 pause_ms = 30 if code in NOT_APPENDED else 5
@@ -147,3 +152,24 @@ class Client:
         else:
             world.after(5, lambda: done(Code.NOT_LEADER, -1))
         world.after(AWAY_MS, lambda: done(Code.TIMEOUT, -1))
+
+
+class Reader:
+    """Asks who believes to lead how far the log is committed, also one that was replaced."""
+
+    def __init__(self, group: Group, number: int) -> None:
+        self.group, self.number = group, number
+        self.wanted = 0
+
+    def turn(self) -> None:
+        """Once; then again. When the group has settled, only what is wanted of it."""
+        group, world = self.group, self.group.world
+        world.after(world.between(20, 300), self.turn)
+        leaders = group.leaders()
+        if not leaders or (group.settled and not self.wanted):
+            return
+        self.wanted = max(0, self.wanted - 1)
+        floor = group.promises.in_time.heard
+        world.chance.choice(leaders).read(
+            lambda code, index: group.promises.was_read(self, code, index, floor)
+        )

@@ -18,7 +18,7 @@ LIVES = {
     "pause": 3,
 }  # fmt: skip
 DISKS = {"slow_disk": 3, "full_disk": 2, "unreadable": 1, "wipe": 1, "clean": 3}
-OPERATORS = {"transfer": 2}
+OPERATORS = {"transfer": 2, "usurp": 1}
 ALL = NETWORK | LIVES | DISKS | OPERATORS
 
 

@@ -6,7 +6,8 @@ anything came about; it moves nothing.
 A broken promise begins with its name: `two leaders`, `led twice`, `committed changed`,
 `committed back`, `committed beyond`, `committed alone`,
 `counted`, `leader lacks`, `acknowledged lost`, `order`, `logs differ`,
-`never answered`, `late`, `window`, `left`, `not whole`, `restless`.
+`never answered`, `late`, `window`, `left`, `not whole`, `restless`; of real_time.py `order in time`
+and `stale read`.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from brokers.majority.entry import NONE, Entry
-from brokers.majority.quorum.effects import AppendDone, Report
+from brokers.majority.quorum.effects import AppendDone, ReadDone, Report
 from brokers.majority.quorum.standing import Role, Standing
 from brokers.majority.wire.codes import Code
+from tests.simulation.majority.real_time import RealTime
 from tests.simulation.world import InvariantBroken
 
 if TYPE_CHECKING:
-    from tests.simulation.majority.group import Client, Group
+    from tests.simulation.majority.group import Client, Group, Reader
     from tests.simulation.majority.replica import Replica
 
 ANSWER_SLACK_MS = 1_500
@@ -44,6 +46,7 @@ class Promises:
         self._waiting: dict[int, tuple[Replica, int, int]] = {}
         self._acknowledged: dict[int, bytes] = {}
         self._last_of: dict[int, int] = {}
+        self.in_time = RealTime()
         self.calm_since_ms: int | None = None
         self.elections = 0
 
@@ -138,11 +141,24 @@ class Promises:
     def waits(self, replica: Replica, token: int) -> None:
         self._waiting[token] = replica, replica.life, self._group.world.now_ms
 
-    def answered(self, replica: Replica, token: int, done: AppendDone) -> None:
-        self._group.world.count(f"answer.{done.code.name}")
+    def answered(self, replica: Replica, token: int, done: AppendDone | ReadDone) -> None:
+        kind = "read" if isinstance(done, ReadDone) else "answer"
+        self._group.world.count(f"{kind}.{done.code.name}")
         self._waiting.pop(token, None)
 
-    def heard(self, client: Client, bodies: list[bytes], code: Code, index: int, took: int) -> None:
+    def was_read(self, reader: Reader, code: Code, index: int, floor: int) -> None:
+        """`floor`: what anybody had heard to be committed when the read was sent."""
+        if code is not Code.SUCCESS:
+            return
+        self._group.world.note(f"r{reader.number} reads {index}")
+        if index != NONE and index not in self.chosen:
+            self._break(f"committed beyond: r{reader.number} read {index}, which nobody committed")
+        self.in_time.read(f"r{reader.number}", floor, index)
+
+    def heard(
+        self, client: Client, bodies: list[bytes], code: Code, index: int, took: int, floor: int
+    ) -> None:
+        """`floor`: what anybody had heard to be committed when the append was sent."""
         world = self._group.world
         world.note(f"c{client.number} hears {code.name} of {bodies[-1]!r} at {index} in {took} ms")
         if code is not Code.SUCCESS:
@@ -156,6 +172,7 @@ class Promises:
         if index <= self._last_of.get(client.number, NONE):
             self._break(f"order: {bodies[0]!r} at {index} behind {self._last_of[client.number]}")
         self._last_of[client.number] = index
+        self.in_time.appended(f"c{client.number}", floor, index - len(bodies) + 1, index)
         since = self.calm_since_ms
         if since is not None and world.now_ms - took >= since and took > CALM_ANSWER_MS:
             self._break(f"late: {bodies[-1]!r} took {took} ms with nothing in its way")

@@ -19,6 +19,7 @@ from brokers.majority.quorum.effects import (
     Flush,
     LeaderReady,
     LeaveGroup,
+    ReadDone,
     Report,
     RestartAt,
     RoleChanged,
@@ -131,7 +132,9 @@ class Replica:
             case Flush():
                 self._flush()
             case AppendDone():
-                self._done(effect)
+                self._told(effect.token, effect)
+            case ReadDone():
+                self._told(effect.token, effect)
             case RoleChanged():
                 group.promises.role(self, effect.standing)
             case LeaderReady():
@@ -211,8 +214,15 @@ class Replica:
         entries = new_entries(token, bodies)
         self.hear(lambda core: core.append(token, entries, now_ms))
 
-    def _done(self, effect: AppendDone) -> None:
-        token = effect.token
+    def read(self, done: Done) -> None:
+        """As `append`, for one that reads."""
+        token = self.group.world.next_number()
+        self._clients[token] = done
+        self.group.promises.waits(self, token)
+        now_ms = self.group.world.now_ms
+        self.hear(lambda core: core.read(token, now_ms))
+
+    def _told(self, token: object, effect: AppendDone | ReadDone) -> None:
         assert isinstance(token, int)
         self.group.promises.answered(self, token, effect)
         done = self._clients.pop(token, None)

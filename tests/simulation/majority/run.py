@@ -14,6 +14,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -36,12 +37,15 @@ IDLE_PER_S_MAX = 14
 PROBES = 4
 
 
-def run_world(world: World, mix: Mix | None = None, shape: Shape | None = None) -> World:
-    """One world: faults for a while, then none, and everything must be whole. Raises
-    InvariantBroken.
+def run_world(
+    world: World, mix: Mix | None = None, shape: Shape | None = None, readers: int | None = None
+) -> World:
+    """One world: faults for a while, then none, and everything must be whole. `readers`: other than
+    the shape says. Raises InvariantBroken.
     """
     mix = mix or mix_of(world)
     shape = shape or shape_of(world, loses_power=bool(set(mix.weights) & set(LIVES | DISKS)))
+    shape = shape if readers is None else replace(shape, readers=readers)
     world.count("world.weak", shape.weak)
     world.note(f"{shape} {mix}")
     group = Group(world, shape)
@@ -85,17 +89,20 @@ def settle(world: World, group: Group) -> None:
     sent = world.counts["message.sent"] - sent
     if sent > IDLE_PER_S_MAX * (len(group.replicas) - 1) * CALM_MS / 1_000:
         raise InvariantBroken(f"restless: {sent} messages in {CALM_MS} ms without work")
-    acknowledged = world.counts["acknowledged"]
+    acknowledged, read = world.counts["acknowledged"], world.counts["read.SUCCESS"]
     followers = [one for one in group.replicas if not one.leads]
     away = world.chance.sample(followers, len(group.replicas) - group.majority)
     for one in away:
         one.stop(power=False)
-    for client in group.clients:
-        client.wanted = PROBES
+    for each in (*group.clients, *group.readers):
+        each.wanted = PROBES
     _until(world, group, world.now_ms + CALM_MS)
     probes = world.counts["acknowledged"] - acknowledged
     if probes < PROBES * len(group.clients) or promises.elections != elections:
         raise InvariantBroken(f"not whole: {probes} of {PROBES * len(group.clients)} appends")
+    reads = world.counts["read.SUCCESS"] - read
+    if reads < PROBES * len(group.readers):
+        raise InvariantBroken(f"not whole: {reads} of {PROBES * len(group.readers)} reads")
     for one in away:
         one.start()
     _become_whole(world, group, "the last appends")

@@ -560,7 +560,8 @@ def test_a_planted_bug_is_found(name: str, monkeypatch: Patch) -> None:
     plant(monkeypatch)
     for seed in range(1, SEEDS_MAX + 1):
         try:
-            run_world(World(seed), Mix(aim.weights), aim.shape)
+            # Each reader makes a leader speak, and hides who is not heard.
+            run_world(World(seed), Mix(aim.weights), aim.shape, readers=0)
         except InvariantBroken:
             return
     pytest.fail(f"{name} was not found in {SEEDS_MAX} worlds")

@@ -10,4 +10,4 @@ def test_a_member_that_never_voted_is_in_term_zero() -> None:
 
 
 def test_each_answer_of_a_log_is_another_one() -> None:
-    assert len({one.value for one in Taken}) == len(Taken) == 9
+    assert len({one.value for one in Taken}) == len(Taken) == 8

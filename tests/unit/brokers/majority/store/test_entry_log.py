@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from brokers.majority import entry as entry_module
 from brokers.majority.entry import BODY_BYTES_MAX, EMPTY, Entry, Place, body_crc
 from brokers.majority.log_port import MajorityLog, Taken, TermAndVote, TermStore
 from brokers.majority.store.folder import MajorityFolder
+from brokers.majority.store.index import EntryIndex
 from brokers.store.files import disk
 from brokers.store.files.errors import DiskFull, LogError
+from brokers.store.log import commit_log
 from brokers.store.log.retention import Limits, LogFile, Policy, decide
 from tests.unit.brokers.majority.store.majority_samples import (
     FILE,
@@ -168,7 +171,6 @@ REFUSED = [
     ("a lower term", {"term": 0}, Taken.CONFLICT),
     ("another predecessor", {"chain_crc": 77}, Taken.CONFLICT),
     ("another position", {"position": 5_000}, Taken.MISPLACED),
-    ("a body that changed on its way", {"body": b"other"}, Taken.DAMAGED),
     ("an unknown kind", {"magic": 2}, Taken.UNFIT),
     ("no index", {"index": -1}, Taken.UNFIT),
     ("no term", {"term": -1}, Taken.UNFIT),
@@ -350,6 +352,36 @@ def test_consumers_read_up_to_the_committed_position(folder: MajorityFolder) -> 
     assert held is not None and folder.log.committed_position == held.position + held.size
 
 
+def test_the_committed_position_is_read_once(
+    folder: MajorityFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.log.commit(3)
+    asked: list[int] = []
+    record = EntryIndex.record
+    monkeypatch.setattr(
+        EntryIndex, "record", lambda self, index: (asked.append(index), record(self, index))[1]
+    )
+    first, again = folder.log.committed_position, folder.log.committed_position
+    assert first == again and asked == [3]
+    folder.log.commit(4)
+    assert folder.log.committed_position > first and asked == [3, 4]
+
+
+def test_a_follower_sums_no_body_that_was_summed_on_its_way(
+    folder: MajorityFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summed, crc = [], entry_module.crc32
+    other = follower(tmp_path / "n1")
+    sent = entries(folder.log)
+    monkeypatch.setattr(
+        entry_module, "crc32", lambda data: (summed.append(bytes(data)), crc(data))[1]
+    )
+    for entry in sent:
+        assert other.log.append_as_follower(entry) is Taken.APPENDED
+    assert not {entry.body for entry in sent if entry.body} & set(summed), "its chain alone"
+    other.close()
+
+
 def test_what_is_committed_outlives_an_orderly_end(folder: MajorityFolder) -> None:
     folder.log.commit(5)
     folder.close()
@@ -470,3 +502,50 @@ def test_an_older_entry_than_the_first_counts_as_held_when_it_was_committed(tmp_
     folder.log.trim(2 * FILE)()
     assert folder.log.append_as_follower(before[0]) is Taken.HELD
     folder.close()
+
+
+# -- room for several, and who hears of cuts
+
+
+def test_room_for_several_entries_is_there_for_all_or_for_none(
+    folder: MajorityFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = folder.log
+    log.make_room([200] * 12)
+    files = log.data.file_starts
+    assert log.data.capacity_end > log.data.end_offset + 12 * 248
+    before = log.last
+    made = [append(log, 200) for _ in range(12)]
+    assert log.data.file_starts == files and log.last.index == before.index + 12
+    assert [one.body for one in entries(log)[-12:]] == [one.body for one in made]
+
+    def no_room(path: Path, size: int) -> int:
+        raise OSError(errno.ENOSPC, "no room")
+
+    monkeypatch.setattr(commit_log, "new_file", no_room)
+    end = log.data.end_offset
+    with pytest.raises(DiskFull):
+        log.make_room([200] * 12)
+    assert log.data.end_offset == end
+
+
+def test_room_is_made_for_the_records_too(folder: MajorityFolder) -> None:
+    folder.log.make_room([0] * 40)
+    assert folder.log.index.log.capacity_end >= (7 + 40) * 32
+
+
+def test_a_log_that_is_kept_full_has_no_room(folder: MajorityFolder) -> None:
+    folder.log.full = "too full"
+    with pytest.raises(DiskFull, match="too full"):
+        folder.log.make_room([1])
+
+
+def test_each_cut_is_told_once_it_is_done(folder: MajorityFolder) -> None:
+    told: list[tuple[bool, Place]] = []
+    folder.log.after_cut = lambda anew: told.append((anew, folder.log.last))
+    folder.log.truncate_from(99)
+    assert told == [], "nothing was cut"
+    folder.log.truncate_from(5)
+    folder.log.truncate_from(0)
+    assert folder.log.restart_at(Entry(50, 3, 7 * FILE, b"x")) is Taken.APPENDED
+    assert told == [(False, Place(1, 4)), (False, EMPTY), (True, Place(3, 50))]

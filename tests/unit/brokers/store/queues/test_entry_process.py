@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from brokers.store.log.commit_log import FileRange
+from brokers.store.log.message_log import FileRange
 from brokers.store.queues import entry_process
 from brokers.store.queues.entry_process import EntryProcess
 from brokers.store.queues.entry_runs import EntryRuns, entry_runs
