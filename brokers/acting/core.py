@@ -36,6 +36,8 @@ FIRST_MS, FIRST_REGISTER_MS = 1_000, 10_000
 REGISTER_AGAIN_MS = 1_000
 # As long as one is under way, what name servers say is older than it; registerBrokerTimeoutMills.
 REGISTER_WAIT_MS = 24_000
+# By then each broker of ours has told a name server that has just begun: it asks each second.
+TOLD_AGAIN_MS = 5_000
 # As RocketMQ's slaves copy their master's check points.
 COPY_MS = 3_000
 # Behind all tokens of a way back.
@@ -237,11 +239,22 @@ class ActingCore:
                 effects += self._looks_back(now_ms)
         if MASTER_ID not in known and self._signs.speaks(now_ms):
             return effects + self._lease(now_ms)
+        if self._may_be_untold(known):
+            return effects + self._lease(now_ms)
         if known and not self.config.is_master and self.config.enabled:
             smallest = min(known)
             found = self._state.smallest_is(smallest, known[smallest], token=self._token + 1)
             effects += self._with_services(found)
         return effects + self._lease(now_ms)
+
+    def _may_be_untold(self, known: Mapping[int, str]) -> bool:
+        """Whether a name server has just begun, to which the smallest of before may not have told
+        of itself yet: one that acts, most often, and goes on.
+        """
+        waits = known and self._state.min_address is not None
+        return bool(
+            waits and self._state.min_id < min(known) and self._view.began_within(TOLD_AGAIN_MS)
+        )
 
     def _not_named(self, now_ms: int) -> list[fx.Effect]:
         """No name server that answers knows this broker: it tells them, and a master looks for who
@@ -397,14 +410,16 @@ class ActingCore:
         return self._after(found, now_ms)
 
     def log_ends(self, offset: int, now_ms: int) -> list[fx.Effect]:
-        """Where a slave's log ends, in bytes: each time before what came could be delivered. It
-        grows by its master's hand only.
+        """Where a slave's log ends, in bytes: each time before anything is delivered. It grows by
+        its master's hand only. Behind a pause of the process no tick has come yet, and another one
+        may act by now.
         """
         grew = self._log_end is not None and offset > self._log_end
         self._log_end = offset
-        if not (grew and self.acts):
+        if not self.acts:
             return []
-        self._signs.wrote(now_ms)
+        if grew:
+            self._signs.wrote(now_ms)
         return self._lease(now_ms)
 
     def pushed(self, token: int, ok: bool, now_ms: int, chance: float) -> list[fx.Effect]:

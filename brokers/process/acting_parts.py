@@ -104,9 +104,10 @@ def make_acting(
     service.locks.is_shared = False
     reads = service.pulls.slave_reads
     reads.acts = lambda: roles.acting
-    service.may_deliver = shell.may_deliver
+    service.turns.may_deliver = shell.may_deliver
     if service.escape is not None:
         service.escape.report = report
+        service.escape.look_first = shell.may_deliver
     name_servers.tell_of_masters(shell.named)
     requests = ActingRequests(shell, roles, reads, locks, config.advertised, service.leaves_within)
     switch.acts_by(shell, requests.before)

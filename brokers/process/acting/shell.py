@@ -114,7 +114,8 @@ class ActingShell:
 
     def may_deliver(self) -> bool:
         """Whether the special services of a master may put anything now. A slave's are switched:
-        here, where a master has just written something that would leave.
+        here, where a master has just written something that would leave, or behind a pause of the
+        process.
         """
         now_ms = self._clock.now_ms()
         if self._config.is_master:

@@ -60,6 +60,19 @@ async def test_what_fits_no_frame_is_no_answer_of_the_other_master(
     assert outlet.safe_offset < (1 << 62) + 1
 
 
+async def test_whose_turn_it_is_is_looked_at_before_anything_is_sent(
+    desks: tuple[Desk, Desk],
+) -> None:
+    one, other = desks
+    one.act(other)
+    turn = [True, True, False]
+    way(one).look_first = lambda: None if turn and turn.pop(0) else one.service.acting_stops()
+    way(one).outlet("s", Kind.LEVEL).append([message(b"due")])
+    way(one).tick(1)
+    await until(lambda: way(one).escape.holds, "the answer with the route was not the first look")
+    assert way(one).escape.in_hand == 1 and not way(one).left and not turn
+
+
 async def test_what_left_is_told_when_the_acting_is_over_at_the_latest(
     desks: tuple[Desk, Desk],
 ) -> None:
