@@ -25,6 +25,7 @@ from brokers.process.replica import LocalReplica
 from brokers.process.role_switch import RoleSwitch
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.dispatcher import Dispatcher
+from brokers.remoting.known_hosts import KnownHosts
 from brokers.service.client_service import ClientService
 
 
@@ -55,15 +56,15 @@ def make_acting(
     config: BrokerConfig,
     clock: Clock,
     replica: LocalReplica,
-    others: tuple[RemotingClient, NameServers, PlaceInSet],
+    others: tuple[RemotingClient, NameServers, PlaceInSet, KnownHosts],
     service: ClientService,
     switch: RoleSwitch,
     report: Callable[[str, Mapping[str, object]], None],
 ) -> Acting | None:
     """None where no slave acts for its master. `others`: how other brokers and name servers are
-    reached, and who is there.
+    reached, who is there, and from which hosts they speak.
     """
-    (client, name_servers, membership), roles = others, switch.roles
+    (client, name_servers, membership, known_hosts), roles = others, switch.roles
     if not config.enable_slave_acting_master or not isinstance(membership, FixedMembership):
         return None
     rules = acting_config(config)
@@ -92,6 +93,7 @@ def make_acting(
         hooks,
         lambda: replica.core,
         opened_end=replica.store.log_end,
+        hosts_of=known_hosts.numbers_of,
     )
     locks = ActingLocks(
         _quorum(config, clock, replica, service),

@@ -12,7 +12,16 @@ from brokers.acting.holding_back import HOLD_MAX_MS, HOLD_MS
 from brokers.acting.messages import HaInfo, MinIdNotice, Place, Registered
 from brokers.acting.pre_online import PreOnline
 from brokers.acting.reverse_sync import Tables
-from tests.support.acting_rig import ADDRESSES, HA, NAME_SERVER, SILENT, ActingRig, group, of
+from tests.support.acting_rig import (
+    ADDRESSES,
+    HA,
+    NAME_SERVER,
+    SILENT,
+    ActingRig,
+    group,
+    ha_link,
+    of,
+)
 
 
 def test_a_master_that_nobody_confirms_delivers_for_ten_seconds() -> None:
@@ -45,6 +54,19 @@ def test_a_master_goes_on_while_every_replica_is_linked() -> None:
         assert rig.core.delivers(rig.now_ms)
     rig.now_ms += 10_001
     assert not rig.core.delivers(rig.now_ms)  # before any tick: the process may have stood still
+
+
+@pytest.mark.parametrize(("numbers", "goes_on"), [({"10.0.0.2"}, True), (set(), False)])
+def test_a_link_of_a_member_behind_a_name_counts_where_the_name_was_looked_up(
+    numbers: set[str], goes_on: bool
+) -> None:
+    rig = ActingRig(0).online(1)
+    rig.hear(group(0, _1="broker-a-1:10911"))
+    hosts = {"broker-a-1:10911": frozenset(numbers)}
+    for _ in range(12):
+        rig.hear(SILENT, after_ms=1_000)
+        rig.link(ha_link(1, rig.now_ms), hosts=hosts)
+    assert rig.core.delivers(rig.now_ms) is goes_on
 
 
 def test_a_master_that_was_named_a_moment_ago_is_not_fenced() -> None:
