@@ -28,7 +28,9 @@ from brokers.store.log.integrity import BadRecord
 
 
 class Popping:
-    """For what it is given see those who use it. `in_turn(act)`: as `soon`, where it may deliver."""
+    """For what it is given see those who use it. `in_turn(act)`: as `soon`, in a turn in which it
+    may deliver.
+    """
 
     def __init__(
         self,

@@ -43,7 +43,14 @@ def test_properties_come_back_as_they_were_written(properties: dict[str, str]) -
 
 @pytest.mark.parametrize(
     "properties",
-    [{"": "v"}, {"k": ""}, {"a\x01": "v"}, {"a": "v\x02"}, {"a\x02": "v"}, {"a\x01": "v", "b": "\x01"}],
+    [
+        {"": "v"},
+        {"k": ""},
+        {"a\x01": "v"},
+        {"a": "v\x02"},
+        {"a\x02": "v"},
+        {"a\x01": "v", "b": "\x01"},
+    ],
 )
 def test_properties_that_cannot_be_written_are_refused(properties: dict[str, str]) -> None:
     with pytest.raises(ValueError):
