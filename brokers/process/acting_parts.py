@@ -106,14 +106,20 @@ def make_acting(
     service.locks.is_shared = False
     reads = service.pulls.slave_reads
     reads.acts = lambda: roles.acting
-    service.turns.may_deliver = shell.may_deliver
+    _ask_first(service, shell)
     if service.escape is not None:
         service.escape.report = report
-        service.escape.look_first = shell.may_deliver
     name_servers.tell_of_masters(shell.named)
     requests = ActingRequests(shell, roles, reads, locks, config.advertised, service.leaves_within)
     switch.acts_by(shell, requests.before)
     return Acting(shell, locks, requests, special)
+
+
+def _ask_first(service: ClientService, shell: ActingShell) -> None:
+    """Before each piece of work, and before each put that leaves."""
+    service.turns.may_deliver = shell.may_deliver
+    if service.escape is not None:
+        service.escape.look_first = shell.may_deliver
 
 
 def _quorum(
