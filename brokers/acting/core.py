@@ -36,8 +36,6 @@ FIRST_MS, FIRST_REGISTER_MS = 1_000, 10_000
 REGISTER_AGAIN_MS = 1_000
 # As long as one is under way, what name servers say is older than it; registerBrokerTimeoutMills.
 REGISTER_WAIT_MS = 24_000
-# By then each broker of ours has told a name server that has just begun: it asks each second.
-TOLD_AGAIN_MS = 5_000
 # As RocketMQ's slaves copy their master's check points.
 COPY_MS = 3_000
 # Behind all tokens of a way back.
@@ -237,24 +235,15 @@ class ActingCore:
             is_first = min(known) == own.broker_id
             if silent_ms > self.config.not_active_ms and is_first and len(known) > 1:
                 effects += self._looks_back(now_ms)
-        if MASTER_ID not in known and self._signs.speaks(now_ms):
-            return effects + self._lease(now_ms)
-        if self._may_be_untold(known):
+        before = self._state.min_id if self._state.min_address is not None else None
+        untold = self._view.may_lack(before, known)
+        if untold or (MASTER_ID not in known and self._signs.speaks(now_ms)):
             return effects + self._lease(now_ms)
         if known and not self.config.is_master and self.config.enabled:
             smallest = min(known)
             found = self._state.smallest_is(smallest, known[smallest], token=self._token + 1)
             effects += self._with_services(found)
         return effects + self._lease(now_ms)
-
-    def _may_be_untold(self, known: Mapping[int, str]) -> bool:
-        """Whether a name server has just begun, to which the smallest of before may not have told
-        of itself yet: one that acts, most often, and goes on.
-        """
-        waits = known and self._state.min_address is not None
-        return bool(
-            waits and self._state.min_id < min(known) and self._view.began_within(TOLD_AGAIN_MS)
-        )
 
     def _not_named(self, now_ms: int) -> list[fx.Effect]:
         """No name server that answers knows this broker: it tells them, and a master looks for who
