@@ -235,7 +235,9 @@ class ActingCore:
             is_first = min(known) == own.broker_id
             if silent_ms > self.config.not_active_ms and is_first and len(known) > 1:
                 effects += self._looks_back(now_ms)
-        if MASTER_ID not in known and self._signs.speaks(now_ms):
+        before = self._state.min_id if self._state.min_address is not None else None
+        untold = self._view.may_lack(before, known)
+        if untold or (MASTER_ID not in known and self._signs.speaks(now_ms)):
             return effects + self._lease(now_ms)
         if known and not self.config.is_master and self.config.enabled:
             smallest = min(known)
@@ -397,14 +399,16 @@ class ActingCore:
         return self._after(found, now_ms)
 
     def log_ends(self, offset: int, now_ms: int) -> list[fx.Effect]:
-        """Where a slave's log ends, in bytes: each time before what came could be delivered. It
-        grows by its master's hand only.
+        """Where a slave's log ends, in bytes: each time before anything is delivered. It grows by
+        its master's hand only. Behind a pause of the process no tick has come yet, and another one
+        may act by now.
         """
         grew = self._log_end is not None and offset > self._log_end
         self._log_end = offset
-        if not (grew and self.acts):
+        if not self.acts:
             return []
-        self._signs.wrote(now_ms)
+        if grew:
+            self._signs.wrote(now_ms)
         return self._lease(now_ms)
 
     def pushed(self, token: int, ok: bool, now_ms: int, chance: float) -> list[fx.Effect]:

@@ -29,7 +29,7 @@ from brokers.service.sending.delayed import (
 )
 from brokers.service.sending.request import MARK_TRANSACTION
 from brokers.service.sending.timed import DELETES, OUT_MS, TIMER_TOPIC
-from brokers.service.tables.topics import REVIVE_PREFIX, name_refusal
+from brokers.service.tables.topics import RETRY_PREFIX, REVIVE_PREFIX, name_refusal
 from brokers.store.log.properties import SCHEDULE_TOPIC, decode_properties, property_value
 from brokers.store.log.records import (
     SYS_FLAG_BORN_HOST_V6,
@@ -173,7 +173,9 @@ def _clean(fields: MessageFields, properties: dict[str, str], state: int) -> Mes
 
 
 def send_request(message: MessageFields, target: Target, place: Place) -> RemotingCommand:
-    """310 to the master of another set, never a batch."""
+    """310 to the master of another set, never a batch. A copy for another try brings its own limit:
+    by the receiver's, which may know nothing of its group, it would be a dead letter.
+    """
     # Half a surrogate pair is no text: the receiver would close the connection.
     properties = message.properties.decode("utf-8", "replace")
     ext = {
@@ -190,6 +192,8 @@ def send_request(message: MessageFields, target: Target, place: Place) -> Remoti
         "k": "false",
         "m": "false",
     }
+    if message.topic.startswith(RETRY_PREFIX):
+        ext["l"] = str(message.reconsume_times)
     return RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, ext, bytes(message.body))
 
 

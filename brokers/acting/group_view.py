@@ -15,6 +15,9 @@ from dataclasses import dataclass
 
 from brokers.acting.messages import CouldNotAnswer, MemberAnswer, Members
 
+TOLD_AGAIN_MS = 5_000
+"""By then each broker of ours has told a name server that has just begun: it asks each second."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Told:
@@ -93,6 +96,13 @@ class GroupView:
     def last_asked_ms(self) -> int:
         """When the question was asked that was answered last; 0: none was."""
         return max((one.asked_ms for one in self._told.values()), default=0)
+
+    def may_lack(self, smallest: int | None, known: Mapping[int, str]) -> bool:
+        """Whether a name server has just begun, to which the smallest id of before may not have
+        told of itself yet: it acts, most often, and goes on. `known`: members by now.
+        """
+        gone = smallest is not None and bool(known) and smallest < min(known)
+        return gone and self.began_within(TOLD_AGAIN_MS)
 
     def forget(self) -> None:
         """What was told before says nothing any more."""

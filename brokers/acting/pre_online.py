@@ -41,6 +41,8 @@ WORD_LASTS_MS = HOLD_MS // 2
 """Who acts holds back for HOLD_MS after a word. Tables are fetched of one that was told no longer
 ago than this, so that it still does when name servers name who took them.
 """
+# On a disk that takes longer, what was taken is old: who was told holds back for HOLD_MS only.
+TAKE_MS = 6_000
 AGAIN = Backoff(1_000, 15_000)
 
 
@@ -89,7 +91,7 @@ class PreOnline:
         self._links: tuple[HaLink, ...] = ()
         self._hosts: Mapping[str, frozenset[str]] = {}
         self._token = 0
-        self._taking = 0
+        self._taking = self._took_ms = 0
         self._again_ms = now_ms
         self._failures = 0
         # a slave's: which master was asked, what it answered, since when its link is awaited
@@ -173,18 +175,21 @@ class PreOnline:
         return self.tick(now_ms, chance)
 
     def taken(self, token: int, ok: bool, now_ms: int, chance: float) -> list[fx.Effect]:
-        """What was decided is on the disk, or is not."""
+        """What was decided is on the disk, or is not. Where that took long (a slow disk, a process
+        that stood still), who acts has gone on meanwhile: members are told and asked once more.
+        """
         if token != self._taking or not token:
             return []
         self._taking = 0
-        if ok:
+        if ok and now_ms - self._took_ms <= TAKE_MS:
             self.outcome = (self._config.place.broker_id, self._config.place.address)
             return []
         self._failures += 1
         self._again_ms = now_ms + AGAIN.pause_ms(self._failures, chance)
         for member in self._members.values():
             if member.stage is Stage.DONE:
-                member.stage, member.fetches = Stage.FETCH, 0
+                member.stage, member.fetches = Stage.PUSH, 0
+                member.due_ms = self._again_ms
         return []
 
     def told(self, token: int, info: HaInfo | None, now_ms: int, chance: float) -> list[fx.Effect]:
@@ -358,7 +363,7 @@ class PreOnline:
         if effects:
             return effects
         self.left_out = tuple(one.broker_id for one in members if one.stage is Stage.LEFT)
-        self._taking = self._next_token()
+        self._taking, self._took_ms = self._next_token(), now_ms
         self.waits_for = "the own disk"
         tables = tuple(MemberTables(one.broker_id, one.address, one.tables) for one in done)
         return [fx.TakeTables(self._taking, tables)]

@@ -5,7 +5,7 @@ Refuses to know: what any of them decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 
 from brokers.acting.config import ActingConfig
@@ -25,7 +25,9 @@ from brokers.process.replica import LocalReplica
 from brokers.process.role_switch import RoleSwitch
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.dispatcher import Dispatcher
+from brokers.remoting.known_hosts import KnownHosts
 from brokers.service.client_service import ClientService
+from brokers.service.escape.bridge import Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +57,15 @@ def make_acting(
     config: BrokerConfig,
     clock: Clock,
     replica: LocalReplica,
-    others: tuple[RemotingClient, NameServers, PlaceInSet],
+    others: tuple[RemotingClient, NameServers, PlaceInSet, KnownHosts],
     service: ClientService,
     switch: RoleSwitch,
-    report: Callable[[str, Mapping[str, object]], None],
+    report: Report,
 ) -> Acting | None:
     """None where no slave acts for its master. `others`: how other brokers and name servers are
-    reached, and who is there.
+    reached, who is there, and from which hosts they speak.
     """
-    (client, name_servers, membership), roles = others, switch.roles
+    (client, name_servers, membership, known_hosts), roles = others, switch.roles
     if not config.enable_slave_acting_master or not isinstance(membership, FixedMembership):
         return None
     rules = acting_config(config)
@@ -92,6 +94,7 @@ def make_acting(
         hooks,
         lambda: replica.core,
         opened_end=replica.store.log_end,
+        hosts_of=known_hosts.numbers_of,
     )
     locks = ActingLocks(
         _quorum(config, clock, replica, service),
@@ -104,13 +107,18 @@ def make_acting(
     service.locks.is_shared = False
     reads = service.pulls.slave_reads
     reads.acts = lambda: roles.acting
-    service.may_deliver = shell.may_deliver
-    if service.escape is not None:
-        service.escape.report = report
+    _ask_first(service, shell, report)
     name_servers.tell_of_masters(shell.named)
     requests = ActingRequests(shell, roles, reads, locks, config.advertised, service.leaves_within)
     switch.acts_by(shell, requests.before)
     return Acting(shell, locks, requests, special)
+
+
+def _ask_first(service: ClientService, shell: ActingShell, report: Report) -> None:
+    """Before each piece of work, and before each put that leaves, of which is told."""
+    service.turns.may_deliver = shell.may_deliver
+    if service.escape is not None:
+        service.escape.report, service.escape.look_first = report, shell.may_deliver
 
 
 def _quorum(

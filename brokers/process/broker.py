@@ -221,7 +221,7 @@ class BrokerProcess:
         )
 
     def _acting(self) -> Acting | None:
-        others = self.client, self.name_servers, self.membership
+        others = self.client, self.name_servers, self.membership, self.hosts.replicas
         switch, report = self.switch, self.reporter.report
         return make_acting(
             self.config, self.clock, self.replica, others, self.service, switch, report

@@ -39,6 +39,11 @@ class KnownHosts:
     def _hosts(self) -> Iterable[str]:
         return (_plain(host_of(address)) for address in self._addresses() if address)
 
+    def numbers_of(self, address: str) -> frozenset[str]:
+        """What its owner's connections may show; empty where its name was not looked up yet."""
+        host = _plain(host_of(address))
+        return frozenset((host,)) if is_number(host) else self._numbers.get(host, frozenset())
+
     async def look_up(self) -> None:
         """All names among the addresses; one that cannot be looked up now keeps the numbers it
         had.

@@ -41,6 +41,7 @@ from brokers.service.reading.slave_reads import SlaveReads
 from brokers.service.role.forward import Forwarder, Serve
 from brokers.service.role.role_view import RoleView
 from brokers.service.role.services import Service, declared, handlers_of
+from brokers.service.role.turns import Turns
 from brokers.service.sending.own_puts import OwnPuts
 from brokers.service.sending.replies import Replies
 from brokers.service.sending.send import SendService, SendTerms
@@ -98,7 +99,7 @@ class ClientService:
         slave_reads: SlaveReads | None = None,
         escape: EscapeBridge | None = None,
     ) -> None:
-        self.escape = escape
+        self.escape, self.turns = escape, Turns()
         tables, changes, self._ends = shared.files, shared.topics, shared.ends
         self._store = store
         self.tables = tables
@@ -129,8 +130,6 @@ class ClientService:
         self.transactions, self.checks = self._transactions(transactions)
         self._offsets = self._offset_requests()
         self.popping = self._popping(routes, pop_settings)
-        self.may_deliver: Callable[[], bool] = lambda: True
-        """Whether what delivers by itself may put anything now (PROTOCOL 7.2)."""
         self._services = self._all_services(terms)
         self.served = declared(self._services)
         """Request code to how it is served."""
@@ -166,7 +165,13 @@ class ClientService:
 
     def _delivery(self) -> DelayDelivery:
         return DelayDelivery(
-            self._store, self.tables.kept, self.puts, self._clock, self._repair, _soon, self._ways
+            self._store,
+            self.tables.kept,
+            self.puts,
+            self._clock,
+            self._repair,
+            self.turns.soon,
+            self._ways,
         )
 
     def _clients(self) -> ClientRequests:
@@ -240,6 +245,7 @@ class ClientService:
             self._shared.groups.put,
             self.made.topics,
             _soon,
+            self.turns.soon,
             self.groups,
             routes,
             self.statistics.given,
@@ -258,7 +264,7 @@ class ClientService:
             self._clock,
             terms.timers,
             repair=self._repair,
-            soon=_soon,
+            soon=self.turns.soon,
             beside=lambda job: asyncio.get_running_loop().run_in_executor(None, job),
             master_epoch=lambda: self._roles.current.master_epoch,
             topics=lambda: list(self.tables.topics.configs),
@@ -301,7 +307,7 @@ class ClientService:
             hold=self.changes.put,
             has_topic=lambda name: topics.get(name) is not None and name not in unheld,
             repair=self._repair,
-            soon=_soon,
+            soon=self.turns.soon,
         )
         return ends, checks
 
@@ -467,7 +473,7 @@ class ClientService:
         """What one service cannot digest costs no other one its turn: a message that ends a master
         would end each of its successors. A disk that refuses is nobody's own trouble.
         """
-        if self._delivers(service) and not self.may_deliver():
+        if self._delivers(service) and not self.turns.may_deliver():
             return
         try:
             service.tick(now_ms)

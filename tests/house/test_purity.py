@@ -84,7 +84,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
     "brokers/replica": ("driver", "hooks"),
     "brokers/service": ("client_service", "made_on_the_way"),
     "brokers/service/tables": ("kept_for_java", "table_files", "table_writer"),
-    "brokers/service/role": ("forward", "role_view"),
+    "brokers/service/role": ("forward", "role_view", "turns"),
     "brokers/service/clients": ("requests",),
     "brokers/service/sending": ("own_puts", "send"),
     "brokers/service/escape": ("awaited", "bridge"),

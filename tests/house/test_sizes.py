@@ -18,6 +18,7 @@ SMALL_LINES = 40
 SMALL_FOR_A_REASON = {
     "brokers/replica/alter_codes.py": "which answers are definite is a rule of its own (S3)",
     "brokers/service/metadata/kept_requests.py": "a service, as its neighbours",
+    "brokers/service/role/turns.py": "the one place that asks before work goes on",
     "brokers/store/trimming.py": "what the simulation's store calls, too",
     "infra/cli/light_start.py": "the one place that keeps a library from being loaded",
     "lakehouse/answers/picture_png.py": "the one place that knows the library and its font",

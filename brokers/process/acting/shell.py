@@ -69,7 +69,8 @@ class ActingHooks:
 
 class ActingShell:
     """One broker's. `replica()`: its core, None before it has one; `opened_end`: where the log
-    ended when it was opened, in bytes.
+    ended when it was opened, in bytes; `hosts_of(address)`: numbers of the host of a member, where
+    its name was looked up.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class ActingShell:
         replica: Callable[[], Core | None],
         *,
         opened_end: int,
+        hosts_of: Callable[[str], frozenset[str]] = lambda address: frozenset(),
     ) -> None:
         self.core = ActingCore(
             config, clock.now_ms(), nothing_to_lose=opened_end == 0 and tables.empty
@@ -90,6 +92,7 @@ class ActingShell:
         self._hooks = hooks
         self._calls, self._tables = calls, tables
         self._replica, self._opened_end = replica, opened_end
+        self._hosts_of = hosts_of
         self._under_way: set[asyncio.Task[None]] = set()
         self._registering = 0
         self._named: Registered | None = None
@@ -114,7 +117,8 @@ class ActingShell:
 
     def may_deliver(self) -> bool:
         """Whether the special services of a master may put anything now. A slave's are switched:
-        here, where a master has just written something that would leave.
+        here, where a master has just written something that would leave, or behind a pause of the
+        process.
         """
         now_ms = self._clock.now_ms()
         if self._config.is_master:
@@ -179,7 +183,8 @@ class ActingShell:
                 HaLink(key, one.host, one.opened_ms, one.acked is not None, one.heard_ms)
                 for key, one in core.master.links.items()
             ]
-            self._do(self.core.links_are(links, {}, now_ms, random.random()))
+            hosts = {one: self._hosts_of(one) for one in self.core.members.values()}
+            self._do(self.core.links_are(links, hosts, now_ms, random.random()))
         if core.slave is not None:
             peer = core.slave.ha_address or ""
             seen = core.slave.master_seen(now_ms)

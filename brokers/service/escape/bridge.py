@@ -46,7 +46,8 @@ class EscapeBridge(Service):
     """`call(address, request, timeout ms)`: RemotingError without an answer. `routes(topic)`:
     masters of other sets, None: no name server says. `addresses(topic, set)`: where its messages
     can be read, None: nobody says. `place()`: this broker as name servers know it.
-    `report(kind, fields)`: a broker event.
+    `report(kind, fields)`: a broker event. `look_first()`: before anything is sent, whether it is
+    this broker's turn still; where it is not, `hold` has been called when it returns.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class EscapeBridge(Service):
         self._clock = clock
         self._chance = chance
         self.report: Report = lambda kind, fields: None
+        self.look_first: Callable[[], object] = lambda: None
         self.escape = Escape(allowed=allowed, has_local_master=lambda: False)
         self.awaited = Awaited(
             self.escape, lambda: self._acts and not self.escape.holds, self._go_on
@@ -157,6 +159,7 @@ class EscapeBridge(Service):
             if self._outlets or self.escape.in_hand:  # the services have told how far they are
                 self._forget()
             return
+        self.look_first()
         for outlet in self._outlets.values():
             outlet.feed()
         self._carry_out_all(self.escape.tick(now_ms, self._chance()))

@@ -28,7 +28,9 @@ from brokers.store.log.integrity import BadRecord
 
 
 class Popping:
-    """For what it is given see those who use it."""
+    """For what it is given see those who use it. `in_turn(act)`: as `soon`, in a turn in which it
+    may deliver.
+    """
 
     def __init__(
         self,
@@ -40,6 +42,7 @@ class Popping:
         make_group: MakeGroup,
         made: Callable[[list[TopicConfig]], None],
         soon: Callable[[Callable[[], None]], object],
+        in_turn: Callable[[Callable[[], None]], object],
         groups: ClientGroups,
         routes: Routes | None,
         counts: Callable[[str, str, int, int], None],
@@ -53,7 +56,7 @@ class Popping:
         self.peeks = PeekService(terms, self.collector, self.pops.unreadable)
         self.pops.freed = self.peeks.wake
         self.acks = AckService(terms, self.pops.wake, soon)
-        self.revive = ReviveService(terms, repair, soon, made, ways, get)
+        self.revive = ReviveService(terms, repair, in_turn, made, ways, get)
         self.assignments = AssignmentService(terms, groups, make_group, routes)
 
     def take_settings(self, settings: PopSettings) -> None:

@@ -412,11 +412,8 @@ class ReviveService(Service):
                 if isinstance(message, DamagedRecord) or message is Got.RETRY:
                     messages.append(self._again(point, offset, queue.queue_id, wall_ms))
                 elif isinstance(message, StoredMessage):
-                    try:
-                        host = self._terms.puts.store_host
-                        messages.append(another_try(message, topic, point.key.pop_ms, host))
-                    except ValueError as error:
-                        self._park(queue, known.revive_offset, str(error))
+                    host = self._terms.puts.store_host
+                    messages.append(another_try(message, topic, point.key.pop_ms, host))
         end_offset = 0
         if messages:
             for result in self._outlet.append(messages):

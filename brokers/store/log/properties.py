@@ -20,22 +20,29 @@ SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 
 def encode_properties(properties: Mapping[str, str]) -> bytes:
     """Text form of `properties`, in their order. ValueError when a key or value cannot be
-    written.
+    written. A value may hold 0x01: readers take the first one of an entry, as in Java.
     """
     for key, value in properties.items():
         if not key or not value:
             raise ValueError(f"property {key!r} needs a name and a value")
     text = "".join([f"{key}\x01{value}\x02" for key, value in properties.items()])
-    if text.count("\x01") != len(properties) or text.count("\x02") != len(properties):
-        raise ValueError(f"property {_with_separator(properties)!r} contains a separator")
+    count = len(properties)
+    if (text.count("\x01") != count or text.count("\x02") != count) and (
+        (name := _with_separator(properties)) is not None
+    ):
+        raise ValueError(f"property {name!r} contains a separator")
     return text.encode("utf-8", "surrogateescape")
 
 
-def _with_separator(properties: Mapping[str, str]) -> str:
+def _with_separator(properties: Mapping[str, str]) -> str | None:
+    """The first property that readers would take for another one."""
     return next(
-        key
-        for key, value in properties.items()
-        if any(mark in key or mark in value for mark in "\x01\x02")
+        (
+            key
+            for key, value in properties.items()
+            if "\x01" in key or "\x02" in key or "\x02" in value
+        ),
+        None,
     )
 
 

@@ -104,10 +104,26 @@ def name_servers_disagree(world: World) -> None:
     world.net.cuts -= cuts
 
 
+def name_servers_begin_anew(world: World) -> None:
+    """Slave 1 acts. All name servers forget everybody, and it is the last one to reach them."""
+    master, first, _ = world.brokers
+    _goes(world, master)
+    world.spend(AWAY_MS)
+    apart = {frozenset((first.name, one.name)) for one in world.name_servers}
+    for _ in range(4):
+        world.net.cuts |= apart
+        for one in world.name_servers:
+            one.restart()
+        world.spend(100 * world.net.chance.randint(0, 30))
+        world.net.cuts -= apart
+        world.spend(8_000)
+
+
 PLAYS: dict[str, Play] = {
     "the master returns": the_master_returns,
     "the smaller slave returns": the_smaller_slave_returns,
     "the next slave acts": the_next_slave_acts,
     "the smaller slave wakes": the_smaller_slave_wakes,
     "name servers disagree": name_servers_disagree,
+    "name servers begin anew": name_servers_begin_anew,
 }

@@ -47,11 +47,11 @@ class NameServer:
     def __init__(self, world: World, name: str) -> None:
         self.world, self.name = world, name
         self.up, self.life, self.paused_until_ms = True, 1, 0
-        self.table = RouteTable()
+        self.table, self.began_ms = RouteTable(), -60_000
 
     def restart(self) -> None:
         self.life += 1
-        self.table = RouteTable()
+        self.table, self.began_ms = RouteTable(), self.world.net.now_ms
 
     def beat(self, number: int, life: int, address: str) -> None:
         self.table.heartbeat(CLUSTER, address, _connection(number, life), self.world.net.now_ms)
@@ -72,7 +72,8 @@ class NameServer:
     def members(self) -> Members:
         group = self.table.member_group(CLUSTER, SET)["brokerMemberGroup"]
         assert isinstance(group, dict)
-        return Members({int(key): value for key, value in group["brokerAddrs"].items()})
+        known = {int(key): value for key, value in group["brokerAddrs"].items()}
+        return Members(known, self.world.net.now_ms - self.began_ms)
 
     def scan(self) -> None:
         self.table.remove(self.table.overdue(self.world.net.now_ms))

@@ -12,7 +12,16 @@ from brokers.acting.holding_back import HOLD_MAX_MS, HOLD_MS
 from brokers.acting.messages import HaInfo, MinIdNotice, Place, Registered
 from brokers.acting.pre_online import PreOnline
 from brokers.acting.reverse_sync import Tables
-from tests.support.acting_rig import ADDRESSES, HA, NAME_SERVER, SILENT, ActingRig, group, of
+from tests.support.acting_rig import (
+    ADDRESSES,
+    HA,
+    NAME_SERVER,
+    SILENT,
+    ActingRig,
+    group,
+    ha_link,
+    of,
+)
 
 
 def test_a_master_that_nobody_confirms_delivers_for_ten_seconds() -> None:
@@ -45,6 +54,19 @@ def test_a_master_goes_on_while_every_replica_is_linked() -> None:
         assert rig.core.delivers(rig.now_ms)
     rig.now_ms += 10_001
     assert not rig.core.delivers(rig.now_ms)  # before any tick: the process may have stood still
+
+
+@pytest.mark.parametrize(("numbers", "goes_on"), [({"10.0.0.2"}, True), (set(), False)])
+def test_a_link_of_a_member_behind_a_name_counts_where_the_name_was_looked_up(
+    numbers: set[str], goes_on: bool
+) -> None:
+    rig = ActingRig(0).online(1)
+    rig.hear(group(0, _1="broker-a-1:10911"))
+    hosts = {"broker-a-1:10911": frozenset(numbers)}
+    for _ in range(12):
+        rig.hear(SILENT, after_ms=1_000)
+        rig.link(ha_link(1, rig.now_ms), hosts=hosts)
+    assert rig.core.delivers(rig.now_ms) is goes_on
 
 
 def test_a_master_that_was_named_a_moment_ago_is_not_fenced() -> None:
@@ -253,6 +275,39 @@ def test_the_log_of_a_slave_that_does_not_act_grows_and_nothing_follows() -> Non
     rig = ActingRig(1).online(0)
     rig.core.own_link(True, HA[0], rig.now_ms, rig.now_ms, 0.5)
     assert not rig.core.log_ends(1, rig.now_ms) and not rig.core.log_ends(2, rig.now_ms)
+
+
+def test_who_acts_delivers_nothing_behind_a_pause_though_no_tick_has_come() -> None:
+    rig = ActingRig(1, total_replicas=3).online(0, 2)
+    rig.hear(group(1, 2))
+    rig.core.log_ends(100, rig.now_ms)
+    rig.now_ms += rig.config.not_active_ms
+    assert not rig.core.log_ends(100, rig.now_ms) and rig.core.delivers(rig.now_ms)
+    rig.now_ms += 30_000
+    assert services(rig.core.log_ends(100, rig.now_ms)) == [False], "another one may act by now"
+
+
+@pytest.mark.parametrize(("own", "acts"), [(2, [False, False]), (1, [True, True])])
+def test_a_name_server_that_has_just_begun_takes_nobodys_turn(own: int, acts: list[bool]) -> None:
+    """It is told of the slaves one after the other, by chance of the larger one first."""
+    rig = ActingRig(own, total_replicas=3).online(*{0, 1, 2} - {own})
+    rig.hear(group(1, 2, up_ms=10**6))
+    rig.tick()
+    rig.done.clear()
+    seen = []
+    for answer in (group(2, up_ms=1_000), group(1, 2, up_ms=2_000)):
+        rig.hear(answer, after_ms=1_000)
+        seen.append(rig.core.acts)
+    assert seen == acts and not of(rig.done, fx.SpecialServices)
+
+
+def test_who_does_not_come_back_to_a_new_name_server_has_left() -> None:
+    rig = ActingRig(2, total_replicas=3).online(0, 1)
+    rig.hear(group(1, 2))
+    rig.hear(group(2, up_ms=4_999), after_ms=1_000)
+    assert not rig.core.acts
+    rig.hear(group(2, up_ms=5_000), after_ms=1_000)
+    assert rig.core.acts and rig.core.delivers(rig.now_ms)
 
 
 def test_a_slave_behind_one_that_acts_copies_its_places() -> None:

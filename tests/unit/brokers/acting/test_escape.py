@@ -75,6 +75,11 @@ FORMS = {
         ("T", 4, {"REAL_TOPIC": "T", "PGROUP": "pg", "TRANSACTION_CHECK_TIMES": "2",
                   "TRAN_MSG": "true"}),
     ),
+    "odd": (
+        leaving(Kind.LEVEL, stored("SCHEDULE_TOPIC_XXXX", DELAY="3", REAL_TOPIC="T", REAL_QID="2",
+                                   K="a\x01\udcff\x01", 名="値")),
+        ("T", 0, {"REAL_TOPIC": "T", "REAL_QID": "2", "K": "a\x01\udcff\x01", "名": "値"}),
+    ),
     "check point": (
         of_own(Kind.REVIVAL, message("rmq_sys_REVIVE_LOG_c1", TAGS="ck", TIMER_DELIVER_MS="9")),
         ("rmq_sys_REVIVE_LOG_c1", 0, {"TAGS": "ck", "TIMER_DELIVER_MS": "9"}),

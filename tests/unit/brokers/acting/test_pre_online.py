@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from brokers.acting import effects as fx
 from brokers.acting.ha_links import HaLink
 from brokers.acting.holding_back import HOLD_MS
-from brokers.acting.pre_online import LINK_WAIT_MS, TOLD_AGAIN_MS, WORD_LASTS_MS
+from brokers.acting.pre_online import LINK_WAIT_MS, TAKE_MS, TOLD_AGAIN_MS, WORD_LASTS_MS
 from brokers.acting.reverse_sync import Places, Tables
 from brokers.service.tables.data_version import DataVersion
 from tests.support.acting_rig import ADDRESSES, ActingRig, group, of
@@ -56,6 +58,27 @@ def test_of_one_host_all_are_told_again_for_whose_link_is_missing_is_not_known()
     one_host = dict.fromkeys((ADDRESSES[1], ADDRESSES[2]), frozenset({"10.0.0.9"}))
     rig.link(HaLink(2, "10.0.0.9", rig.now_ms, True, rig.now_ms), hosts=one_host)
     assert {to for _, to in pushes(rig, 3_000)} == {ADDRESSES[1], ADDRESSES[2]}
+
+
+@pytest.mark.parametrize(("ok", "after_ms"), [(False, 100), (True, TAKE_MS + 1), (True, 40_000)])
+def test_what_is_on_the_disk_too_late_is_asked_for_once_more(ok: bool, after_ms: int) -> None:
+    """Who was told holds back for a while, and acts on when nobody came."""
+    rig = told_master(1)
+    rig.linked(1)
+    for late in (True, False):
+        (fetch,) = of(rig.done, fx.FetchTables)
+        rig.note(rig.core.fetched(fetch.token, Tables(), rig.now_ms, 0.5))
+        (take,) = of(rig.done, fx.TakeTables)
+        rig.now_ms += after_ms if late else TAKE_MS
+        rig.done.clear()
+        rig.note(rig.core.taken(take.token, ok or not late, rig.now_ms, 0.5))
+        assert rig.core.isolated is late
+        if late:
+            (push,) = of(rig.tick(2_000), fx.PushHaInfo)
+            rig.linked(1)
+            assert not of(rig.done, fx.FetchTables), "it is told first"
+            rig.note(rig.core.pushed(push.token, True, rig.now_ms, 0.5))
+    assert rig.core.delivers(rig.now_ms)
 
 
 def test_being_told_again_does_not_make_the_wait_for_a_link_longer() -> None:

@@ -38,6 +38,15 @@ async def test_a_name_stands_for_the_numbers_it_has_now() -> None:
     assert not hosts.holds("127.0.0.1:40000")
 
 
+async def test_numbers_of_an_address() -> None:
+    hosts = KnownHosts(lambda: ["localhost:9878"])
+    assert hosts.numbers_of("10.0.0.1:1") == {"10.0.0.1"}
+    assert hosts.numbers_of("[fd00::1]:1") == {"fd00::1"}
+    assert not hosts.numbers_of("localhost:9878"), "it was not looked up yet"
+    await hosts.look_up()
+    assert "127.0.0.1" in hosts.numbers_of("localhost:1")
+
+
 async def test_a_name_that_moves_is_found_again_and_one_that_is_unknown_for_a_moment_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

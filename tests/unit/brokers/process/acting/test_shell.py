@@ -46,7 +46,13 @@ NOBODY: Connection = Nobody()  # type: ignore[assignment]
 class Rig:
     """A slave, or a master, without a store. `done`: what the shell asked the broker to do."""
 
-    def __init__(self, folder: Path, name_server: str, broker_id: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        name_server: str,
+        broker_id: int,
+        hosts: Mapping[str, frozenset[str]] | None = None,
+    ) -> None:
         self.done: list[object] = []
         self.settles = True
         self.roles, self.reads = RoleView(), SlaveReads()
@@ -75,6 +81,7 @@ class Rig:
             self._hooks(),
             lambda: self.replica,
             opened_end=0,
+            hosts_of=lambda address: (hosts or {}).get(address, frozenset()),
         )
         self.locks = ActingLocks(
             LockQuorum(QueueLocks(), "me", 3, strict=False),
@@ -184,6 +191,23 @@ async def test_an_address_that_is_none_is_followed_by_nobody(slave: Rig) -> None
     assert slave.done == []
     assert slave.shell.exchange(HaInfo("127.0.0.1:2", None, MASTER)) == HaInfo()
     assert slave.done == [("follow", MASTER, "127.0.0.1:2")]
+
+
+async def test_a_member_behind_a_name_is_known_by_the_numbers_of_it(
+    tmp_path: Path, name_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = {"broker-1:11": frozenset(("10.0.0.9",))}
+    master = Rig(tmp_path, name_server, 0, known)
+    master.replica = Pair(b"m" * 20, b"m" * 20).master.core
+    master.shell.core.members = {0: master.place.address, 1: "broker-1:11"}
+    told: list[object] = []
+    monkeypatch.setattr(
+        master.shell.core, "links_are", lambda links, hosts, *_: told.append(hosts) or []
+    )
+    master.replica.tick(1)
+    master.shell._look_at_links()
+    assert told == [{master.place.address: frozenset(), **known}]
+    await master.close()
 
 
 @pytest.mark.parametrize(("settles", "code"), [(True, 0), (False, ResponseCode.SYSTEM_BUSY)])

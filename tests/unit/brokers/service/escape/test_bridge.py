@@ -10,7 +10,7 @@ import pytest
 from brokers.acting.forms import Kind
 from brokers.acting.outcomes import Got
 from brokers.service.escape import bridge
-from brokers.store.log.records import MessageFields, StoredMessage
+from brokers.store.log.records import MessageFields, StoredMessage, decode_messages
 from tests.support.brokers import until
 from tests.support.client_service import Desk
 from tests.support.two_sets import HOST, message, two_sets, way
@@ -58,6 +58,37 @@ async def test_what_fits_no_frame_is_no_answer_of_the_other_master(
     outlet.append([big, message(b"behind")])
     await until(lambda: way(one).left == {"delay level": 1}, "the one behind it has left")
     assert outlet.safe_offset < (1 << 62) + 1
+
+
+@pytest.mark.parametrize("topic", ["%RETRY%g", "%RETRY%g_T"])
+async def test_a_try_beyond_the_receivers_limit_is_no_dead_letter_there(
+    desks: tuple[Desk, Desk], topic: str
+) -> None:
+    """The group has its own limit at home, or its client has; and popped messages have none."""
+    one, other = desks
+    one.act(other)
+    copy = MessageFields(topic, 0, b"again", b"", 77, HOST, HOST, reconsume_times=40)
+    way(one).outlet("s", Kind.LEVEL).append([copy])
+    await until(lambda: way(one).left == {"delay level": 1}, "it has left")
+    records = decode_messages(other.store.read_log(0, other.store.log_end))
+    assert [(r.fields.topic, r.fields.reconsume_times) for r in records][1:] == [(topic, 40)]
+
+
+async def test_whose_turn_it_is_is_looked_at_before_anything_is_sent(
+    desks: tuple[Desk, Desk],
+) -> None:
+    one, other = desks
+    looks: list[int] = []
+
+    def another_one_acts() -> None:
+        looks.append(way(one).escape.in_flight)
+        one.service.acting_stops()
+
+    way(one).look_first = another_one_acts
+    one.act(other)
+    way(one).escape.offer("s", 0, Kind.LEVEL, message(b"due"))
+    await until(lambda: len(looks) >= 3, "it was looked at again and again")
+    assert way(one).escape.in_hand == 1 and not way(one).left and not any(looks)
 
 
 async def test_what_left_is_told_when_the_acting_is_over_at_the_latest(

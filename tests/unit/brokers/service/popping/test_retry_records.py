@@ -54,9 +54,19 @@ def test_59_a_copy_keeps_all_but_its_place(times: int, known: str | None, expect
     assert decode_properties(copy.properties) == {"TAGS": "a", "1ST_POP_TIME": expected}
 
 
-def test_a_copy_without_room_for_its_time_is_refused() -> None:
-    with pytest.raises(ValueError, match="larger"):
-        another_try(stored({"K": "v" * 32_760}), "%RETRY%g_T", 123, OWN)
+def test_a_copy_without_room_for_its_time_or_its_handle_comes_without() -> None:
+    full = stored({"K": "v" * 32_760})
+    copy = another_try(full, "%RETRY%g_T", 123, OWN)
+    assert (copy.properties, copy.reconsume_times) == (full.fields.properties, 1)
+    again = decode_message(encode_message(copy, message_size(copy), 40, 5_000, 88))
+    handle = Handle(0, 1795413796389, 60_000, 2, "1", "b1", 0, 0)
+    got = decode_message(as_popped(again, "P1", handle))
+    assert (got.fields.topic, got.fields.properties) == ("P1", full.fields.properties)
+
+
+def test_a_copy_keeps_a_value_that_holds_what_ends_names() -> None:
+    copy = another_try(stored({"K": "a\x01b"}), "%RETRY%g_T", 123, OWN)
+    assert decode_properties(copy.properties) == {"K": "a\x01b", "1ST_POP_TIME": "123"}
 
 
 @pytest.mark.parametrize("known", [None, "old handle"])

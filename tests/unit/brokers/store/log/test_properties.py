@@ -1,7 +1,7 @@
 """Properties text, hashes and tag codes against the reference's values."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from brokers.store.log.properties import (
@@ -15,6 +15,7 @@ from brokers.store.log.properties import (
 )
 
 TEXT = st.text(st.characters(exclude_characters="\x01\x02", exclude_categories=["Cs"]), min_size=1)
+VALUE = st.text(st.characters(exclude_characters="\x02", exclude_categories=["Cs"]), min_size=1)
 
 
 @pytest.mark.parametrize(
@@ -34,12 +35,23 @@ def test_string_hash_counts_utf16_units() -> None:
     assert java_string_hash("\U0001f600") == 31 * high + low
 
 
-@given(st.dictionaries(TEXT, TEXT))
+@given(st.dictionaries(TEXT, VALUE))
+@example({"a": "b\x01c\x01"})
 def test_properties_come_back_as_they_were_written(properties: dict[str, str]) -> None:
     assert decode_properties(encode_properties(properties)) == properties
 
 
-@pytest.mark.parametrize("properties", [{"": "v"}, {"k": ""}, {"a\x01": "v"}, {"a": "v\x02"}])
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"": "v"},
+        {"k": ""},
+        {"a\x01": "v"},
+        {"a": "v\x02"},
+        {"a\x02": "v"},
+        {"a\x01": "v", "b": "\x01"},
+    ],
+)
 def test_properties_that_cannot_be_written_are_refused(properties: dict[str, str]) -> None:
     with pytest.raises(ValueError):
         encode_properties(properties)
