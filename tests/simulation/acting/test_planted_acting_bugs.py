@@ -85,7 +85,7 @@ def one_acknowledgement_ends_a_check_point(patch: Patch) -> None:
     ack = OpenPoints.ack
 
     def wrong(self: OpenPoints, one: Ack) -> bool:
-        if (known := self._by_key.get(one.key)) is not None:
+        for known in self._by_key.get(one.key, ()):
             known.left.clear()
         return ack(self, one)
 
