@@ -465,7 +465,7 @@ def two_masters(lake: Lake) -> list[str]:
     """Epochs in which more than one broker said that it is master."""
     columns = ["broker_name", "master_epoch", "broker_id", "role"]
     claimed: dict[tuple[str, int], set[int]] = {}
-    for row in read(lake, BY_NAME["silver/role_changed"], columns=columns).to_pylist():
+    for row in read(lake, BY_NAME["silver/role_changed"], columns=columns).drop_null().to_pylist():
         if row["role"].upper() == MASTER_ROLE:
             claimed.setdefault((row["broker_name"], row["master_epoch"]), set()).add(
                 row["broker_id"]
