@@ -109,9 +109,15 @@ def known_names(lake: Lake, sizes: Sizes) -> dict[PieceKey, KnownPiece]:
     for named_ms, row in sorted(
         zip(times, rows.to_pylist(), strict=True), key=lambda pair: pair[0] or 0
     ):
-        place = [row[name] for name in ("topic", "partition", "number", "end")]
-        if None not in place:  # Else one is missing, and told.
-            one = KnownPiece(*place, tuple(row["names"] or ()), named_ms or 0)
+        one = KnownPiece(
+            row["topic"],
+            row["partition"],
+            row["number"],
+            row["end"],
+            tuple(row["names"] or ()),
+            named_ms or 0,
+        )
+        if None not in (*one.key, one.end):  # Else it is missing, and that is told.
             found[one.key] = one
     return found
 

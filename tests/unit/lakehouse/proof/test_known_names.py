@@ -98,7 +98,7 @@ NO_WHOLE, NO = "has no whole name of", "has no name of"
         ([FIRST, SECOND], None),
         ([FIRST], None),
         ([SECOND], f"{NO} regent.commands-0 offsets 0 to 19"),
-        ([FIRST, replace(SECOND, number=7)], f"{NO} regent.commands-0 offsets 140 to 159"),
+        ([FIRST, replace(SECOND, number=2, end=53)], f"{NO} regent.commands-0 offsets 20 to 39"),
         ([FIRST, replace(SECOND, names=())], f"{NO_WHOLE} regent.commands-0 offsets 20 to 39"),
         ([replace(FIRST, end=1)], f"{NO_WHOLE} regent.commands-0 offsets 0 to 19"),
         ([replace(FIRST, names=(b"x",) * 4)], f"{NO_WHOLE} regent.commands-0 offsets 0 to 19"),
