@@ -188,7 +188,7 @@ def test_what_cannot_be_whole_is_not_written(lake: Lake, tmp_path: Path) -> None
 
 
 def test_commands_without_an_outcome_are_folded_and_unproven(lake: Lake, tmp_path: Path) -> None:
-    values = HISTORY.commands[:9]
+    values, lake = HISTORY.commands[:9], lake.of(HISTORY.cluster_id)
     land(lake, [*command_records(values), *outcome_records(values)[:7]])
     write_history(lake, tmp_path / "history")
     found = verify_file(tmp_path / "history")
