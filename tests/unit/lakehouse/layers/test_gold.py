@@ -208,5 +208,6 @@ def test_without_gold_there_is_nothing_to_compare(lake: Lake) -> None:
 def test_a_row_of_no_command_is_named(lake: Lake, table: Any) -> None:
     row = delta.read(lake, table).to_pylist()[0]
     delta.append_rows(lake, table, [row | {"offset": -3}])
-    [said] = told(lake)
-    assert f"{table.name}, regent.commands-0" in said and "history gives no such row" in said
+    said = told(lake)
+    assert said and all(one.startswith(f"{table.name}, regent.commands-0") for one in said)
+    assert any("offset -3" in one and "history gives" in one for one in said)
