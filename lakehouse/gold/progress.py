@@ -133,7 +133,7 @@ def read_mark(lake: Lake) -> Mark | None:
 def read_progress(lake: Lake) -> Progress | None:
     """What the next run goes on from; None when it has to begin at the beginning."""
     rows = _rows(lake, [field.name for field in fields(Progress)])
-    return Progress(**{**rows[0], "tables": dict(rows[0]["tables"])}) if rows else None
+    return Progress(**{**rows[0], "tables": dict(rows[0]["tables"] or ())}) if rows else None
 
 
 def fold_of(kept: Progress | None) -> GoldFold:

@@ -97,7 +97,8 @@ def reached(lake: Lake) -> dict[str, int]:
     """
     try:
         rows = read(lake, CHECKED, columns=["state"])
-        found = [msgspec.msgpack.decode(state.as_py(), type=Checked) for state in rows["state"]]
+        states = rows["state"].drop_null().to_pylist()
+        found = [msgspec.msgpack.decode(state, type=Checked) for state in states]
     except (LakehouseError, msgspec.MsgspecError):
         return {}
     return {name: end for one in found for name, end in (one.marks | one.reached).items()}

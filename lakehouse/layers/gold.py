@@ -164,7 +164,7 @@ class _Table:
 
     def problems(self) -> list[str]:
         """What is wrong with its files."""
-        return [*self._told, *self._files.unlike_the_log()]
+        return [*self._told, *self._files.unlike_the_log(), *self._files.hiding()]
 
 
 class _Beside:
@@ -212,7 +212,10 @@ class _Beside:
         for name in (*SPAN_BUILDERS, *CHANGE_BUILDERS):
             if name != BROKER_SETS.name:
                 column = "to_offset" if name in SPAN_BUILDERS else "offset"
-                self._compare(name, (), pc.field(column) > self._kept.offset)
+                beside = (pc.field(column) > self._kept.offset) | (pc.field(column) < 0)
+                if name not in SPAN_BUILDERS:  # Where an open one has no end.
+                    beside = beside | pc.field(column).is_null()
+                self._compare(name, (), beside)
         if (
             snapshot_codec.dump(fold.folder) != self._kept.snapshot
             or gold_progress.dump(carry) != self._kept.carry

@@ -10,7 +10,7 @@ release does not know are named and not compared. Refuses to know how rows are m
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -59,7 +59,7 @@ def compare_silver(
             lowest = 0 if start <= first else start
             beside.compare(place, lowest, min(start + RECORDS_AT_ONCE, end))
     for table in tables:
-        found.found(table.of_strange_partitions(set(files.offsets)))
+        found.found(table.of_no_record(files.offsets))
         found.problems += table.problems()
     if not found.findings and not found.problems:
         found.notices.append(f"silver: {found.rows} rows are what bronze gives")
@@ -93,24 +93,38 @@ class _Table:
             wanted = wanted & (pc.field("topic") == place[0])
         return self._read(wanted, None)
 
-    def of_strange_partitions(self, known: set[Partition]) -> Iterator[Finding]:
-        """Rows of partitions of which bronze has nothing."""
-        if self.spec.topic is None:
-            return
-        rows = self._read(None, ["log_partition", "log_offset"])
-        by_partition = rows.group_by("log_partition").aggregate(
+    def of_no_record(self, landed: Collection[Partition]) -> Iterator[Finding]:
+        """Rows of partitions of which bronze has nothing, and rows that are at no place of one:
+        none is among those of a stretch.
+        """
+        names = ["log_partition", "log_offset"]
+        of_any = self.spec.topic is None
+        rows = self._read(None, ["topic", *names] if of_any else names)
+        topics = rows["topic"] if of_any else pa.repeat(str(self.spec.topic), rows.num_rows)
+        places = pa.table({"topic": topics, **{name: rows[name] for name in names}})
+        by_place = places.group_by(["topic", "log_partition"]).aggregate(
             [("log_offset", "min"), ("log_offset", "max")]
         )
-        for row in by_partition.to_pylist():
-            place = (self.spec.topic, row["log_partition"])
-            if place not in known:
-                first, last = row["log_offset_min"], row["log_offset_max"]
+        without = rows.filter(pc.is_null(rows["log_offset"])).num_rows
+        if without:
+            self._told.append(f"{self.spec.name}: {without} rows have no offset: {WHAT_TO_DO}")
+        for row in by_place.to_pylist():
+            place = (row["topic"], row["log_partition"])
+            first, last = row["log_offset_min"], row["log_offset_max"]
+            if place not in landed and None not in (*place, first):
                 said = "rows that no record of bronze gives: nothing of that partition is there"
                 yield Finding(self.spec.name, *place, first, last, said, WHAT_TO_DO)
+            elif None in place:
+                self._told.append(f"{self.spec.name}: rows have no partition: {WHAT_TO_DO}")
+            elif first is not None and first < 0:
+                said = "rows that no record of bronze gives: no log has such an offset"
+                yield Finding(self.spec.name, *place, first, -1, said, WHAT_TO_DO)
 
     def problems(self) -> list[str]:
         """What is wrong with its files."""
-        return [*self._told, *(self._files.unlike_the_log() if self._files is not None else [])]
+        if self._files is None:
+            return self._told
+        return [*self._told, *self._files.unlike_the_log(), *self._files.hiding()]
 
     def _opened(self) -> Any:
         return None if self._files is None else self._files.dataset()

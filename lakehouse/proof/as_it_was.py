@@ -14,9 +14,10 @@ import numpy as np
 from lakehouse.errors import LakehouseError
 from lakehouse.invariants import lengths
 from lakehouse.proof.finding import Finding
+from lakehouse.proof.kept import PROVEN
 from lakehouse.proof.known_names import WHAT_TO_DO, KnownPiece, PieceKey, Sizes, known_names
 from lakehouse.proof.names import NAMING, older_name
-from lakehouse.proof.plan import Piece
+from lakehouse.proof.plan import Landed, Piece
 from lakehouse.proof.tasks import COMMANDS
 from lakehouse.proof.witnesses import LakeWitnesses
 from lakehouse.tables.bronze_files import BronzeFiles
@@ -41,7 +42,13 @@ def known(
     except LakehouseError as error:
         return {}, [f"what earlier proofs kept is not compared: {error}"]
     if found:
-        return found, []
+        named = {piece.place for piece in found.values()}
+        new = [place for place in sorted(files.offsets) if place not in named]
+        return found, [
+            f"{len(files.offsets[place])} records of {place[0]}-{place[1]} are named for the first "
+            "time"
+            for place in new
+        ]
     records = sum(len(there) for there in files.offsets.values())
     told = (
         f"{records} records are named for the first time: whether they are what they were can be "
@@ -85,6 +92,21 @@ def older(
         "value alone: they are proven anew, once, under names that cover every column"
     )
     return found, [told]
+
+
+def renamed(landed: Landed) -> dict[PieceKey, list[Finding]]:
+    """Whole pieces of history that have another name now than the proof kept with them, whatever
+    else is kept of their bytes.
+    """
+    found: dict[PieceKey, list[Finding]] = {}
+    for (topic, number), piece in landed.kept.items():
+        name = landed.names.get((topic, number))
+        if piece.naming == NAMING and name is not None and name != piece.bytes_name:
+            first, said = number * landed.size, f"not what was proven, by {PROVEN.name}"
+            found[topic, 0, number] = [
+                Finding(BRONZE.name, topic, 0, first, first + landed.size - 1, said, WHAT_TO_DO)
+            ]
+    return found
 
 
 def shortened(before: LakeWitnesses, ends: Mapping[Partition, int], noted: Losses) -> list[Finding]:

@@ -142,14 +142,22 @@ def verify_file(path: Path, anchors: Iterable[Anchor] = ()) -> Verdict:
             one.told.first // RANGE_RECORDS: one for one in prove(reading.entries(), RANGE_RECORDS)
         }
         told, _ = judged(folded, {})
-    own = [one for one in own if one.cluster_id == reading.head.cluster_id]
+    cluster_id = reading.head.cluster_id
+    problems = list(reading.problems)
+    if own and not any(one.cluster_id == cluster_id for one in own):
+        others = ", ".join(sorted({one.cluster_id for one in own}))
+        problems.append(f"it is of cluster {cluster_id}, the anchors are only of {others}")
+    problems += [
+        f"it says that it is of cluster {cluster_id}, and its commands are of cluster {name}"
+        for name in sorted({one.cluster_id for one in told.values()} - {"", cluster_id})
+    ]
+    own = [one for one in own if one.cluster_id == cluster_id]
     found = verdict(landed, made, told, missing=reading.missing)
     beyond = max((one.end for one in own if one.topic == COMMANDS_TOPIC), default=0)
-    notices = [f"{path} holds the history of cluster {reading.head.cluster_id}"]
+    notices = [f"{path} holds the history of cluster {cluster_id}"]
     if own:
         compared = sum(one.offset in reading.digests for one in own if one.digest)
         notices.append(f"{compared} anchors were held against it")
-    problems = list(reading.problems)
     if beyond > reading.head.commands:
         problems.append(f"it ends at command {last}, anchored up to {beyond - 1}")
     return dataclasses.replace(
@@ -233,6 +241,7 @@ class _Reading:
         self.problems: list[str] = []
         self.missing: list[tuple[int, int]] = []
         self.digests: dict[int, str] = {}
+        self._last_digest: str | None = None
         first = self._next()
         try:
             self.head = msgspec.json.decode(first or b"", type=Head)
@@ -277,8 +286,16 @@ class _Reading:
         except ValueError:
             self.problems.append(f"offset {line.offset}: its bytes are no base64")
             command, said = b"", None
+        kind, broker_name = _about(command)
+        if kind and (line.kind, line.broker_name) not in ((kind, broker_name), ("", None)):
+            self.problems.append(
+                f"offset {line.offset}: it is called {line.kind} of {line.broker_name}, and is "
+                f"{kind} of {broker_name}"
+            )
         yield line.offset, COMMAND, command
         if said is None:
+            if line.digest is not None:
+                self.problems.append(f"offset {line.offset}: its digest is that of no outcome")
             return
         outcome = _decoded(said)
         if not isinstance(outcome, Outcome) or outcome.command_offset != line.offset:
@@ -287,6 +304,7 @@ class _Reading:
         digest = outcome.digest.hex()
         if line.digest != digest:
             self.problems.append(f"offset {line.offset}: its digest is not the published one")
+        self._last_digest = digest
         if line.offset in self._wanted:
             self.digests[line.offset] = digest
         yield line.offset, SAID, said
@@ -301,6 +319,8 @@ class _Reading:
             return
         if tail.sha256 != name or tail.end != self.head.commands:
             self.problems.append("its lines are not those that were written: SHA-256 differs")
+        if tail.digest != self._last_digest:
+            self.problems.append("the digest in its last line is not the last published one")
         if self._next() is not None:
             self.problems.append("something stands behind its last line")
 

@@ -86,5 +86,5 @@ def _runs(made: Plan, begins: Mapping[int, bytes]) -> Iterator[RunOfRanges]:
             made.asked.last,
             {r: made.spoken.get(r, ()) for r in (start - 1, *ranges)},
             begins.get(start),
-            made.boundary == start,
+            start in made.believed,
         )

@@ -98,7 +98,9 @@ def kept(lake: Lake, size: int) -> dict[tuple[str, int], Piece]:
         rows = read(lake, PROVEN, columns=names, filters=[("size", "=", size)], opened=opened)
     except (NotLanded, LakehouseError):
         return {}
-    found = sorted(rows.to_pylist(), key=lambda row: row["proven_at"])
+    every = [name for name in names if name != "naming"]
+    whole = [row for row in rows.to_pylist() if None not in [row[name] for name in every]]
+    found = sorted(whole, key=lambda row: row["proven_at"])
     return {
         (row["topic"], row["number"]): Piece(
             **{name: row[name] for name in _PIECE[:-1]}, naming=row.get("naming") or FIRST_NAMING
@@ -114,8 +116,8 @@ def states(lake: Lake, size: int, topic: str, numbers: Iterable[int]) -> Mapping
         return {}
     filters = [("size", "=", size), ("topic", "=", topic), ("number", "in", wanted)]
     rows = read(lake, PROVEN, columns=["number", "proven_at", "state"], filters=filters)
-    found = sorted(rows.to_pylist(), key=lambda row: row["proven_at"])
-    return {row["number"]: row["state"] for row in found if row["state"] is not None}
+    found = sorted(rows.drop_null().to_pylist(), key=lambda row: row["proven_at"])
+    return {row["number"]: row["state"] for row in found}
 
 
 def newest_state(lake: Lake, below: int, size: int = RANGE_RECORDS) -> Folder | None:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from lakehouse import wording
 from lakehouse.errors import NotLanded
-from lakehouse.proof.finding import Finding
+from lakehouse.proof.finding import Finding, offsets
 from lakehouse.proof.names import NAME_BYTES, NOTHING, Names, block_ends
 from lakehouse.tables.columns import Column
 from lakehouse.tables.delta import append_rows, ensure_tables, milliseconds, read
@@ -55,6 +55,10 @@ KNOWN = TableSpec(
 WHAT_TO_DO = (
     "put the files back from a copy; 'regent verify --kafka' says what the log has there; if it "
     "is right as it is, 'regent verify --renew' takes it for proven"
+)
+THROW_AWAY = (
+    f"put the table's files back from a copy, or remove the folder of {KNOWN.name}: what landed "
+    "is then named anew, and nothing says what it was"
 )
 PieceKey = tuple[str, int, int]
 """Topic, partition, number."""
@@ -110,11 +114,43 @@ def known_names(lake: Lake, sizes: Sizes) -> dict[PieceKey, KnownPiece]:
             row["partition"],
             row["number"],
             row["end"],
-            tuple(row["names"]),
+            tuple(row["names"] or ()),
             named_ms or 0,
         )
-        found[one.key] = one
+        if None not in (*one.key, one.end):  # Else it is missing, and that is told.
+            found[one.key] = one
     return found
+
+
+def misfits(known: Mapping[PieceKey, KnownPiece], sizes: Sizes) -> list[str]:
+    """In words, rows that no proof keeps so: pieces are named from the first on, each by all of its
+    blocks.
+    """
+    by_place: dict[Partition, dict[int, KnownPiece]] = {}
+    for piece in known.values():
+        by_place.setdefault(piece.place, {})[piece.number] = piece
+    told = []
+    for place, pieces in sorted(by_place.items()):
+        numbers = sorted(pieces)
+        gone = next((n for n, number in enumerate(numbers) if n != number), None)
+        wrong = next((n for n in numbers if not _fits(pieces[n], sizes)), None)
+        for number, said in ((gone, "has no name of"), (wrong, "has no whole name of")):
+            if number is not None:
+                first, behind = number * sizes.piece, (number + 1) * sizes.piece
+                told.append(
+                    f"{KNOWN.name} {said} {place[0]}-{place[1]} {offsets(first, behind - 1)}, and "
+                    f"every proof keeps one: {THROW_AWAY}"
+                )
+    return told
+
+
+def _fits(piece: KnownPiece, sizes: Sizes) -> bool:
+    first = piece.number * sizes.piece
+    return (
+        first < piece.end <= first + sizes.piece
+        and len(piece.names) == len(block_ends(first, piece.end, sizes.block))
+        and all(isinstance(one, bytes) and len(one) == 2 * NAME_BYTES for one in piece.names)
+    )
 
 
 def keep_names(lake: Lake, sizes: Sizes, pieces: Iterable[KnownPiece], now: datetime) -> None:
@@ -156,6 +192,8 @@ def changed(
     """
     found: dict[PieceKey, list[Finding]] = {}
     for piece in known:
+        if not _fits(piece, sizes):
+            continue  # `misfits` tells.
         names = now.get(piece.place, {})
         first = piece.number * sizes.piece
         differing = [

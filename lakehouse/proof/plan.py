@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
 from lakehouse.proof.names import NAMING
@@ -46,6 +47,17 @@ class Piece:
     """How its name was made; one of another naming says nothing of the bytes now."""
 
 
+class Skip(NamedTuple):
+    """An outcome that passes commands over, as far as its piece tells."""
+
+    place: int
+    """Its own offset."""
+    reached: int
+    """The highest command that the piece speaks of before it; -1 for its first one."""
+    about: int
+    """The command that it is about."""
+
+
 @dataclass(frozen=True, slots=True)
 class Said:
     """What a piece of the outcomes is about."""
@@ -55,6 +67,10 @@ class Said:
     ranges: frozenset[int]
     """Numbers of the ranges of commands that it speaks of."""
     problems: int
+    skips: tuple[Skip, ...] = ()
+    """Where one is about a command further on than all before it in the piece reach, the first
+    ones.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +124,24 @@ class Landed:
         )
 
 
+def passed_over(landed: Landed, said: Mapping[int, Said]) -> list[Skip]:
+    """Outcomes that are about a command although none before them is about the one before it:
+    publishers go on where the topic ends. It may begin anywhere.
+    """
+    found: list[Skip] = []
+    reached: int | None = None
+    for number in range(landed.outcome_pieces):
+        one = said.get(number) or landed.kept.get((OUTCOMES_TOPIC, number))
+        if one is None:
+            continue
+        for skip in one.skips if isinstance(one, Said) else ():
+            before = skip.reached if reached is None else max(reached, skip.reached)
+            if before >= 0 and skip.about > before + 1:
+                found.append(skip._replace(reached=before))
+        reached = max(one.highest, -1 if reached is None else reached)
+    return found
+
+
 @dataclass(frozen=True)
 class Plan:
     """What is folded: the ranges, for each the first range of its run, and the pieces of outcomes
@@ -129,6 +163,13 @@ class Plan:
     def begins(self) -> tuple[int, ...]:
         """Ranges that are folded from a kept state."""
         return tuple(sorted({start for start in self.starts.values() if start > 0}))
+
+    @property
+    def believed(self) -> frozenset[int]:
+        """Those of which the range before is not folded: what was published of that state is
+        compared.
+        """
+        return frozenset(start for start in self.begins if start - 1 not in self.starts)
 
     @property
     def boundary(self) -> int | None:
@@ -164,7 +205,9 @@ def plan(
     starts: dict[int, int] = {}
     for r in sorted(dirty):
         starts[r] = starts[r - 1] if r - 1 in starts and r - 1 not in stated else r
-    near = dirty | ({first - 1} if first > 0 else set())
+    # What was published of a state that is believed is held against it.
+    near = dirty | {start - 1 for start in starts.values() if start > 0}
+    near |= {first - 1} if first > 0 else set()
     spoken_of: dict[int, list[int]] = {}
     pieces = set()
     unknown = landed.unknown_pieces

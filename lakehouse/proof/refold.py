@@ -74,6 +74,8 @@ class RangeTold(Struct):
     """Outcomes about it that cannot be read: their own offsets, and why."""
     unread_pieces: tuple[int, ...] = ()
     """The pieces of the outcomes in which all of these are."""
+    cluster_id: str = ""
+    """Whose history it is, by the state behind its last command; empty when nobody knows."""
 
     @property
     def is_sound(self) -> bool:
@@ -148,6 +150,7 @@ class _Run:
     def ended(self) -> Iterator[RangeFolded]:
         """The range that is not at its end, if there is something to say of it."""
         told = self._range
+        self._note_cluster()
         if told.commands or told.problems or told.unread or told.first_mismatch is not None:
             yield RangeFolded(told, None, self._gathered.packed())
 
@@ -203,8 +206,11 @@ class _Run:
         told = [self._outcome(own, at) for at in range(said, len(own))]
         if not taken and self._folder is not None and offset == self._folder.offset:
             # What was published for the very state in which the run begins.
-            digest = self._folder.digest
-            self._note_difference(offset, any(one and one.digest != digest for one in told))
+            digest, proofs = self._folder.digest, {one.state_digest for one in told if one} - {b""}
+            if any(one and one.digest != digest for one in told):
+                self._note_difference(offset, differs=True)
+            elif proofs and proofs != {self._folder.state_digest()}:
+                self._range.begun = ""  # History is right: it is not this state that it gives.
 
     def _begin(self, offset: int, state: bytes) -> None:
         found = kept_state.unpacked(state)
@@ -291,6 +297,10 @@ class _Run:
             tally.unread_pieces = (*tally.unread_pieces, place // self._size)
         return None
 
+    def _note_cluster(self) -> None:
+        if self._folder is not None:
+            self._range.cluster_id = self._folder.state.cluster_id
+
     def _note_difference(self, offset: int, differs: bool) -> None:
         tally = self._range
         tally.mismatches += differs
@@ -304,6 +314,7 @@ class _Run:
     def _closed(self, next_first: int) -> RangeFolded:
         """The range that is at its end; the next one begins where it ended."""
         told, state, decided = self._range, None, self._gathered.packed()
+        self._note_cluster()
         if self._folder is not None and self._folder.next_offset == told.first + self._size:
             told.after, snapshot = kept_state.snapshot_of(self._folder)
             state = snapshot if told.is_sound else None

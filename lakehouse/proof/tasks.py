@@ -37,7 +37,7 @@ class RunOfRanges:
     """Range -> the pieces of the outcomes that speak of it."""
     begin: bytes | None
     """The kept state before the first one."""
-    before: bool
+    is_believed: bool
     """Whether what was published of the very state before them is compared."""
 
 
@@ -97,7 +97,7 @@ class Tasks:
         size, start = self._sizes.piece, run.ranges[0] * self._sizes.piece
         if run.begin is not None:
             yield _entries(start, [start - 1], [BEGIN], [-1], [run.begin])
-        if run.before:
+        if run.is_believed:
             yield self._with_said(start, run.pieces.get(run.ranges[0] - 1, ()), start - 1, start)
         for r in run.ranges:
             first, end = r * size, min((r + 1) * size, run.last + 1)

@@ -9,7 +9,7 @@ Spark. Refuses to hold a rule and to believe a table: it starts from the bytes i
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,11 +24,13 @@ from lakehouse.proof.in_process import InProcess
 from lakehouse.proof.in_processes import InProcesses
 from lakehouse.proof.kept_state import kept_name, packed
 from lakehouse.proof.known_names import (
+    WHAT_TO_DO,
     KnownPiece,
     PieceKey,
     Sizes,
     changed,
     keep_names,
+    misfits,
     named_piece,
 )
 from lakehouse.proof.names import BLOCK_RECORDS, NAMING, Names, block_names, piece_name
@@ -42,6 +44,7 @@ from lakehouse.proof.plan import (
     Plan,
     Said,
     misbegun,
+    passed_over,
     plan,
     to_keep,
     verdict,
@@ -59,7 +62,7 @@ from lakehouse.tables.high_water import Partition
 from lakehouse.tables.lake import Lake
 from lakehouse.tables.listed_files import reason
 from lakehouse.tables.losses import read_losses
-from lakehouse.tables.specs import BY_NAME
+from lakehouse.tables.specs import BRONZE, BY_NAME
 from lakehouse.tables.table_files import UNREADABLE
 
 MASTER_ROLE = "MASTER"
@@ -218,21 +221,28 @@ class _Proof:
         names = self._work.names(self._ends, as_it_was.cuts(known.values()))
         self._changed = changed(known.values(), names, self._ends, self._sizes)
         older, told_of_older = as_it_was.older(self._files, kept.values(), self._ends, self._size)
-        self._changed |= {key: one for key, one in older.items() if key not in self._changed}
+        landed = self._landed(names, kept)
+        for more in (older, as_it_was.renamed(landed)):
+            self._changed |= {key: one for key, one in more.items() if key not in self._changed}
         self._notices = [*notices, *told_of_older, *self._lost()]
         findings = [
             *as_it_was.shortened(before, self._ends, self._noted),
             *as_it_was.doubled(self._files.offsets),
         ]
-        landed = self._landed(names, kept)
         outcomes = self._work.outcomes(sorted(landed.unknown_pieces))
         told, states, made, unread = self._folded(landed, asked, outcomes.said)
         found = verdict(
             landed, made, told, missing=self._missing(made.wanted[0] * self._size, asked.last)
         )
+        hiding = self._files.hiding()
         problems += [
             *self._files.unlike_the_log(),
+            *self._files.strays,
+            *hiding,
+            *misfits(known, self._sizes),
             *self._troubles([*outcomes.problems, *unread.told]),
+            *([] if outcomes.problems else self._passed_over(landed, outcomes.said)),
+            *self._of_others(told.values()),
         ]
         found = dataclasses.replace(
             found,
@@ -243,6 +253,8 @@ class _Proof:
         names_of_states = {r: kept_name(state) for r, state in states.items()}
         wrong = self._changed_history() | unread.pieces
         pieces = to_keep(landed, made, told, outcomes.said, names_of_states, wrong)
+        if hiding:  # Rows that were hidden have other names.
+            return dataclasses.replace(found, not_kept="files hide rows")
         return dataclasses.replace(found, not_kept=self._keep(pieces, states, known, names, found))
 
     def _lost(self) -> list[str]:
@@ -302,6 +314,11 @@ class _Proof:
             folded = self._work.fold(made, begins)
             by_range = {one.told.first // self._size: one for one in folded.ranges}
             wrong = misbegun(landed, made, {r: one.told for r, one in by_range.items()})
+            self._notices += [
+                f"the state that is kept behind command {(r + 1) * self._size - 1} is not the one "
+                "that history gives: it was passed over, and what follows folded from further below"
+                for r in sorted(wrong)
+            ]
             if not wrong:
                 told, states = judged(by_range, begins)
                 return told, states, made, unreadable(folded, self._size)
@@ -335,6 +352,28 @@ class _Proof:
             f"{OUTCOMES_TOPIC} offset {offset}: {text}"
             for offset, text in sorted([*found, *unread])[:PROBLEMS_SHOWN_MAX]
         ]
+
+    def _passed_over(self, landed: Landed, said: Mapping[int, Said]) -> Iterator[str]:
+        """Commands that no outcome is about although those of later ones are there; behind a hole,
+        which is told, this says nothing.
+        """
+        there = self._files.offsets.get(OUTCOMES, np.empty(0, np.int64))
+        for one in passed_over(landed, said)[:PROBLEMS_SHOWN_MAX]:
+            if one.place - 1 in there:
+                missing = offsets(one.reached + 1, one.about - 1).replace("offset", "command")
+                yield (
+                    f"{BRONZE.name}, {OUTCOMES_TOPIC}-0 offset {one.place}: it is about command "
+                    f"{one.about}, and none before it about {missing}: an outcome was taken away "
+                    f"or moved; {WHAT_TO_DO}"
+                )
+
+    def _of_others(self, told: Iterable[RangeTold]) -> Iterator[str]:
+        """Whether the history is that of another cluster."""
+        for name in sorted({one.cluster_id for one in told} - {"", self._lake.cluster_id}):
+            yield (
+                f"{BRONZE.name}, {COMMANDS_TOPIC}: the commands are of cluster {name}, and lie "
+                f"there as those of {self._lake.cluster_id}; {WHAT_TO_DO}"
+            )
 
     def _with_changed(self, found: Verdict) -> Verdict:
         """With what is not what it was, unless that is to be taken for proven and nothing else is
@@ -426,7 +465,7 @@ def two_masters(lake: Lake) -> list[str]:
     """Epochs in which more than one broker said that it is master."""
     columns = ["broker_name", "master_epoch", "broker_id", "role"]
     claimed: dict[tuple[str, int], set[int]] = {}
-    for row in read(lake, BY_NAME["silver/role_changed"], columns=columns).to_pylist():
+    for row in read(lake, BY_NAME["silver/role_changed"], columns=columns).drop_null().to_pylist():
         if row["role"].upper() == MASTER_ROLE:
             claimed.setdefault((row["broker_name"], row["master_epoch"]), set()).add(
                 row["broker_id"]

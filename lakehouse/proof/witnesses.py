@@ -62,7 +62,9 @@ def checked(lake: Lake, *, from_start: bool = False) -> Report:
 
 def _of_check(lake: Lake) -> list[Witness]:
     return [
-        Witness(*_place(name), end, CHECKED.name) for name, end in kept_check.reached(lake).items()
+        Witness(*_place(name), end, CHECKED.name)
+        for name, end in kept_check.reached(lake).items()
+        if name.rpartition("-")[2].isdigit()
     ]
 
 
@@ -76,7 +78,9 @@ def _of_gold(lake: Lake) -> list[Witness]:
         mark = read_mark(lake)
     except LakehouseError:
         return []
-    return [] if mark is None else [Witness(COMMANDS_TOPIC, 0, mark.offset + 1, GOLD_PROGRESS.name)]
+    if mark is None or not isinstance(mark.offset, int):
+        return []
+    return [Witness(COMMANDS_TOPIC, 0, mark.offset + 1, GOLD_PROGRESS.name)]
 
 
 def _of_proofs(lake: Lake) -> list[Witness]:
@@ -86,7 +90,7 @@ def _of_proofs(lake: Lake) -> list[Witness]:
         (PROVEN, ["topic", "number", "size"]),
     ):
         try:
-            rows = read(lake, table, columns=columns).to_pylist()
+            rows = read(lake, table, columns=columns).drop_null().to_pylist()
         except LakehouseError:
             continue
         found += [

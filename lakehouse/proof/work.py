@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from events.topics import OUTCOMES_TOPIC
 from lakehouse.proof.names import BlockName
 from lakehouse.proof.pieces import Unread, outcome_in
-from lakehouse.proof.plan import PROBLEMS_SHOWN_MAX, Plan, Said
+from lakehouse.proof.plan import PROBLEMS_SHOWN_MAX, Plan, Said, Skip
 from lakehouse.proof.refold import RangeFolded
 from lakehouse.tables.high_water import Partition
 
@@ -96,10 +96,21 @@ def outcomes_of(published: pa.Table, size: int) -> Outcomes:
             int(about.max()) if len(about) else -1,
             frozenset(np.unique(about // size).tolist()),
             rows.num_rows - rows["problem"].null_count,
+            _skips(rows.filter(pc.is_valid(rows["offset"]))),
         )
     wrong = published.filter(pc.is_valid(published["problem"])).slice(0, PROBLEMS_SHOWN_MAX)
     problems = zip(wrong["log_offset"].to_pylist(), wrong["problem"].to_pylist(), strict=True)
     return Outcomes(said, list(problems))
+
+
+def _skips(rows: pa.Table) -> tuple[Skip, ...]:
+    """Of outcomes of one piece, in their order."""
+    about, places = rows["offset"].to_numpy(), rows["log_offset"].to_numpy()
+    if not len(about):
+        return ()
+    reached = np.concatenate(([-1], np.maximum.accumulate(about)[:-1]))
+    at = np.flatnonzero(about > reached + 1)[:PROBLEMS_SHOWN_MAX].tolist()
+    return tuple(Skip(int(places[n]), int(reached[n]), int(about[n])) for n in at)
 
 
 def unread_in(places: Sequence[int], values: Sequence[bytes | None]) -> list[tuple[int, str]]:

@@ -1,6 +1,7 @@
 """Bronze by its files as they lie there, partition of the log by partition.
 
-Responsible for giving the rows of a stretch of one partition. Refuses to know what is proven.
+Responsible for giving the rows of a stretch of one partition, and for naming rows that no log can
+have given: they are told and left out. Refuses to know what is proven.
 """
 
 from __future__ import annotations
@@ -13,10 +14,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
 from lakehouse.tables.high_water import Partition
 from lakehouse.tables.lake import Lake
+from lakehouse.tables.listed_files import way_out
 from lakehouse.tables.specs import BRONZE
 from lakehouse.tables.table_files import TableFile, TableFiles
+
+PLACES = ("partition", "offset", "timestamp")
+ONE_PARTITION = (COMMANDS_TOPIC, OUTCOMES_TOPIC)
+"""Topics that have partition 0 alone: their records have one order."""
+GAP_MAX = 2**28
+"""Offsets. Nothing that long is lost between two records that landed."""
 
 
 class BronzeFiles:
@@ -48,26 +57,52 @@ class BronzeFiles:
         """Read every file to its end, and go on without those that cannot be; why, in words."""
         told = self._files.leave_out_damaged()
         self.__dict__.pop("_datasets", None)
-        self.__dict__.pop("offsets", None)
+        self.__dict__.pop("_placed", None)
         return told
+
+    def hiding(self) -> list[str]:
+        """In words, files whose own footers hide records from whoever asks by place or time."""
+        return self._files.hiding(PLACES)
 
     def unlike_the_log(self) -> list[str]:
         """In words, files that are read here and are not what Delta's log says."""
         return self._files.unlike_the_log()
 
-    @cached_property
+    @property
     def offsets(self) -> dict[Partition, np.ndarray]:
         """Every offset that landed, by partition, ascending; one that landed twice stands twice.
 
         Raises `UNREADABLE`.
         """
+        return self._placed[0]
+
+    @property
+    def strays(self) -> list[str]:
+        """In words, rows at places that no record of the log has; nobody else is given them.
+        Raises `UNREADABLE`.
+        """
+        return self._placed[1]
+
+    @cached_property
+    def _placed(self) -> tuple[dict[Partition, np.ndarray], list[str]]:
         found: dict[Partition, np.ndarray] = {}
+        told: list[str] = []
         for topic, dataset in self._datasets.items():
             rows = dataset.to_table(columns=["partition", "offset"])
-            for partition in sorted(pc.unique(rows["partition"]).to_pylist()):
-                mine = rows.filter(pc.field("partition") == partition)["offset"]
-                found[topic, partition] = np.sort(mine.to_numpy())
-        return found
+            whole = rows.drop_null()
+            if whole.num_rows < rows.num_rows:
+                told.append(_stray(topic, rows.num_rows - whole.num_rows, "no offset or partition"))
+            for partition in sorted(pc.unique(whole["partition"]).to_pylist()):
+                mine = whole.filter(pc.field("partition") == partition)["offset"]
+                there, strange = _of_a_log(np.sort(mine.to_numpy()))
+                if partition < 0 or (partition and topic in ONE_PARTITION):
+                    told.append(_stray(topic, len(mine), f"partition {partition}"))
+                    continue
+                if len(strange):
+                    told.append(_stray(topic, len(strange), f"offset {strange[0]}"))
+                if len(there):
+                    found[topic, partition] = there
+        return found, told
 
     @property
     def ends(self) -> dict[Partition, int]:
@@ -120,6 +155,23 @@ class BronzeFiles:
         for one in self._files.files:
             found.setdefault(one.partition["topic"], []).append(one)
         return found
+
+
+def _of_a_log(offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of ascending offsets those that a log has, and the others: below 0, and behind a gap that
+    nothing leaves.
+    """
+    there = offsets[offsets >= 0]
+    far = np.flatnonzero(np.diff(there) > GAP_MAX)
+    end = int(far[0]) + 1 if len(far) else len(there)
+    return there[:end], np.concatenate((offsets[offsets < 0], there[end:]))
+
+
+def _stray(topic: str, count: int, where: str) -> str:
+    return (
+        f"{BRONZE.name}, {topic}: {count} rows at {where}, which no record of the log has: the "
+        f"file that holds them was altered; {way_out(BRONZE)}"
+    )
 
 
 def _stretch(place: Partition, first: int, end: int) -> pc.Expression:

@@ -137,7 +137,7 @@ def open_delta(place: Lake, table: TableSpec) -> deltalake.DeltaTable:
         )
     except TableNotFoundError as error:
         raise NotLanded(f"no table {table.name} in {place.root}: has `regent land` run?") from error
-    except (DeltaError, OSError) as error:
+    except (DeltaError, OSError, ValueError) as error:  # The last: a partition without a value.
         raise cannot_be_read(place, table, error) from error
 
 

@@ -51,7 +51,7 @@ def ranges(lake: Lake, size: int) -> frozenset[int]:
         rows = read(lake, LEFT_STATES, columns=["number"], filters=[("size", "=", size)])
     except LakehouseError:
         return frozenset()
-    return frozenset(rows["number"].to_pylist())
+    return frozenset(rows["number"].drop_null().to_pylist())
 
 
 def states(lake: Lake, size: int, numbers: Collection[int]) -> dict[int, bytes]:
@@ -63,7 +63,7 @@ def states(lake: Lake, size: int, numbers: Collection[int]) -> dict[int, bytes]:
         rows = read(lake, LEFT_STATES, columns=["number", "left_at", "snapshot"], filters=filters)
     except LakehouseError:
         return {}
-    found = sorted(rows.to_pylist(), key=lambda row: row["left_at"])
+    found = sorted(rows.drop_null().to_pylist(), key=lambda row: row["left_at"])
     return {row["number"]: row["snapshot"] for row in found}
 
 

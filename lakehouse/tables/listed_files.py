@@ -35,6 +35,8 @@ TROUBLES_TOLD_MAX = 3
 RANGES_TOLD_MAX = 3
 REASON_CHARS_MAX = 300
 _PARQUET_MAGIC = b"PAR1"
+LAST_CHECKPOINT = "_last_checkpoint"
+DELETION_VECTORS = "deletionVectors"
 
 WAYS_OUT: Mapping[str, str] = {
     "bronze": (
@@ -109,6 +111,7 @@ def file_troubles(lake: Lake, table: TableSpec, opened: deltalake.DeltaTable) ->
         trouble = _trouble(file)
         if trouble is not None:
             yield _sentence(table, file, files, trouble)
+    yield from _hiding_commits(lake, table, opened)
 
 
 def false_statistics(lake: Lake, table: TableSpec, opened: deltalake.DeltaTable) -> Iterator[str]:
@@ -186,6 +189,30 @@ def _trouble(file: ListedFile) -> str | None:
     except OSError as error:
         return f"cannot be read: {error.strerror}"
     return None
+
+
+def _hiding_commits(lake: Lake, table: TableSpec, opened: deltalake.DeltaTable) -> Iterator[str]:
+    """Deletion vectors, which no release writes: some readers leave rows out by them, others give
+    them all.
+    """
+    features = opened.protocol().reader_features or ()
+    log = sorted((Path(lake.uri(table)) / "_delta_log").glob("*.json"))
+    named = [one.name for one in log if b'"deletionVector":' in _squeezed(one)]
+    if named or DELETION_VECTORS in features:
+        where = f"commit {named[0]}" if named else "the log"
+        yield (
+            f"{where} of {table.name} has deletion vectors, which no release writes, and hides "
+            f"rows from some readers: {way_out(table)}"
+        )
+
+
+def _squeezed(commit: Path) -> bytes:
+    """Without what JSON may have between a name and its value, and without values of nothing."""
+    try:
+        text = commit.read_bytes()
+    except OSError:
+        return b""
+    return text.replace(b" ", b"").replace(b'"deletionVector":null', b"")
 
 
 def _sentence(
@@ -279,12 +306,28 @@ def _cut_commits(lake: Lake, table: TableSpec) -> list[str]:
     """Commits of which a line is no JSON, and those that are gone from between others."""
     commits = sorted((Path(lake.uri(table)) / "_delta_log").glob("*.json"))
     behind = "put it back from a copy: without it nothing behind it can be read"
+    checkpoint_way_out = (
+        f"put it back from a copy; where all commits from 0 on are there, remove it and "
+        f"{LAST_CHECKPOINT}: the table is read without"
+    )
     numbers = [int(one.stem) for one in commits if one.stem.isdigit()]
     found = [
         f"commit {number:020}.json of {table.name} is gone: {behind}"
         for before, after in pairwise(numbers)
         for number in range(before + 1, after)
     ]
+    log = Path(lake.uri(table)) / "_delta_log"
+    found += [
+        f"{one.name} of {table.name} is damaged: {checkpoint_way_out}"
+        for one in sorted(log.glob("*.checkpoint.parquet"))
+        if unreadable(one) is not None
+    ]
+    last = _last_checkpoint(log)
+    if last is not None and not list(log.glob(f"{last:020}.checkpoint*.parquet")):
+        found.append(
+            f"{LAST_CHECKPOINT} of {table.name} names the checkpoint of version {last}, which is "
+            f"gone: {checkpoint_way_out}"
+        )
     for commit in commits:
         if _is_json_lines(commit):
             continue
@@ -297,6 +340,14 @@ def _cut_commits(lake: Lake, table: TableSpec) -> list[str]:
         which = "its last one" if commit is commits[-1] else f"its last one is {commits[-1].name}"
         found.append(f"commit {commit.name} of {table.name} ({which}) is cut or damaged: {way_out}")
     return found
+
+
+def _last_checkpoint(log: Path) -> int | None:
+    """The version that the log names for its newest checkpoint; None where it names none."""
+    try:
+        return int(json.loads((log / LAST_CHECKPOINT).read_text("utf-8"))["version"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _is_json_lines(commit: Path) -> bool:
@@ -315,7 +366,7 @@ def _damaged(lake: Lake, table: TableSpec) -> list[str]:
         if found:
             return found
         files = listed_files(lake, table, opened)
-    except (DeltaError, OSError, pa.ArrowException):
+    except (DeltaError, OSError, ValueError, pa.ArrowException):
         return []
     return [
         _sentence(table, file, files, f"is damaged ({why})")

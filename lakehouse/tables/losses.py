@@ -143,7 +143,7 @@ NOTHING_LOST = Losses()
 def read_losses(lake: Lake) -> Losses:
     """What is noted in the lake; nothing where nothing ever was. Raises `LakehouseError`."""
     try:
-        rows = read(lake, LOSSES)
+        rows = read(lake, LOSSES).drop_null()  # What lacks a place notes nothing.
     except NotLanded:
         return NOTHING_LOST
     times = milliseconds(rows["found_at"])

@@ -8,7 +8,7 @@ in a table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -18,6 +18,7 @@ import pyarrow.fs as pa_fs
 from deltalake.fs import DeltaStorageHandler
 
 from lakehouse.tables.delta import arrow_schema, open_table
+from lakehouse.tables.footers import false_footers
 from lakehouse.tables.lake import Lake
 from lakehouse.tables.listed_files import file_troubles, reason, way_out
 from lakehouse.tables.specs import CLUSTER_ID, TableSpec
@@ -96,6 +97,12 @@ class TableFiles:
         """
         told = file_troubles(self._lake, self._table, self._opened)
         return [text for text in told if not any(path in text for path in self._left_out)]
+
+    def hiding(self, columns: Collection[str] = ()) -> list[str]:
+        """In words, files whose own footers hide rows from whoever asks by a column; of all, or of
+        these.
+        """
+        return list(false_footers(self._lake, self._table, self._opened, columns))
 
     def _damage(self, file: TableFile) -> str | None:
         try:

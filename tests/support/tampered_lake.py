@@ -28,8 +28,12 @@ def tamper(
     offset: int,
     change: Callable[[list[Row]], list[Row]],
     partition: int = 0,
+    *,
+    is_loose: bool = False,
 ) -> None:
-    """Write the file that holds this record anew, with other rows of its partition."""
+    """Write the file that holds this record anew, with other rows of its partition; a loose file
+    may lack values anywhere.
+    """
     for file in delta.active_files(lake, BRONZE, "topic", (topic,))[topic]:
         path = file.removeprefix("file://")
         rows = pq.ParquetFile(path).read()
@@ -37,7 +41,8 @@ def tamper(
         if any(row["offset"] == offset for row in mine):
             others = [row for row in rows.to_pylist() if row["partition"] != partition]
             new = [*change(sorted(mine, key=lambda row: int(row["offset"]))), *others]
-            pq.write_table(pa.Table.from_pylist(new, schema=rows.schema), path)
+            fields = [one.with_nullable(True) if is_loose else one for one in rows.schema]
+            pq.write_table(pa.Table.from_pylist(new, schema=pa.schema(fields)), path)
             return
     raise AssertionError(f"offset {offset} of {topic} is not in bronze")
 

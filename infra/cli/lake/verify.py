@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import tempfile
@@ -126,11 +127,13 @@ def _of_file(arguments: argparse.Namespace) -> Verdict:
             EXIT_USAGE,
         )
     anchors: list[Anchor] = []
+    wrong: list[str] = []
     if arguments.anchors is not None:
         options = table_of("storage-option", arguments.storage_option or [])
-        anchors, _ = read_anchors(arguments.anchors, options)
+        anchors, wrong = read_anchors(arguments.anchors, options)
     with waiting.told("the history in the file is folded"):
-        return verify_file(arguments.file, anchors)
+        found = verify_file(arguments.file, anchors)
+    return dataclasses.replace(found, problems=[*wrong, *found.problems])
 
 
 def _of_lake(arguments: argparse.Namespace) -> Verdict:

@@ -202,3 +202,12 @@ def test_without_gold_there_is_nothing_to_compare(lake: Lake) -> None:
     assert compare_gold(lake) == Compared(
         notices=["no gold was made of this cluster: answers are folded from silver"]
     )
+
+
+@pytest.mark.parametrize("table", [specs.FAILOVERS, specs.ELECTIONS], ids=lambda one: one.name)
+def test_a_row_of_no_command_is_named(lake: Lake, table: Any) -> None:
+    row = delta.read(lake, table).to_pylist()[0]
+    delta.append_rows(lake, table, [row | {"offset": -3}])
+    said = told(lake)
+    assert said and all(one.startswith(f"{table.name}, regent.commands-0") for one in said)
+    assert any("offset -3" in one and "history gives" in one for one in said)

@@ -266,3 +266,19 @@ def test_other_commands_of_other_clusters_are_another_matter(landed: Lake) -> No
     land(other, COMMANDS)
     assert told(landed) == [] == told(other)
     assert COMMANDS_TOPIC in BronzeFiles(other).topics
+
+
+@pytest.mark.parametrize("table", [ROLES, UNREADABLE], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ({"log_offset": -3}, "no log has such an offset"),
+        ({"log_partition": 77}, "nothing of that partition is there"),
+    ],
+)
+def test_a_row_at_no_place_of_the_log_is_named(
+    landed: Lake, table: Any, place: dict[str, Any], said: str
+) -> None:
+    altered(landed, table, lambda rows: [*rows, rows[0] | place])
+    [found] = told(landed)
+    assert f"{table.name}, " in found and said in found

@@ -96,6 +96,23 @@ ALTERED: dict[str, tuple[Callable[[list[dict[str, Any]]], list[dict[str, Any]]],
     "no base64": (with_line(9, command="%%"), "offset 9: its bytes are no base64"),
     "its end": (lambda all_: all_[:-3], "it is cut behind command 37"),
     "its last line": (lambda all_: all_[:-1], "its last line is missing"),
+    "the digest at its end": (
+        lambda all_: [*all_[:-1], all_[-1] | {"digest": "ab" * 32}],
+        "the digest in its last line is not the last published one",
+    ),
+    "what a command is called": (
+        with_line(9, kind="ClusterFormed"),
+        "offset 9: it is called ClusterFormed of ",
+    ),
+    "whose command it is": (with_line(9, broker_name="other"), " of other, and is "),
+    "an outcome gone": (
+        lambda all_: with_line(9, outcome=None)(all_),
+        "offset 9: its digest is that of no outcome",
+    ),
+    "whose history it is": (
+        lambda all_: [all_[0] | {"cluster_id": "other"}, *all_[1:]],
+        "it says that it is of cluster other, and its commands are of cluster generated",
+    ),
     "more behind it": (lambda all_: [*all_, all_[-1]], "something stands behind its last line"),
 }
 
@@ -136,6 +153,9 @@ def test_anchors_say_whether_it_is_the_history_that_was_decided(file: Path) -> N
     wrong = verify_file(file, [anchor(20, "ab" * 32)])
     assert wrong.exit_code == 1
     assert f"{file}, regent.commands-0 offset 20: its digest is" in wrong.text()
+    others = verify_file(file, [replace(right, cluster_id="other")])
+    assert others.exit_code == 1
+    assert "it is of cluster generated, the anchors are only of other" in others.text()
     short = verify_file(file, [anchor(99, "ab" * 32)])
     assert short.exit_code == 1 and "it ends at command 39, anchored up to 99" in short.text()
 
@@ -168,7 +188,7 @@ def test_what_cannot_be_whole_is_not_written(lake: Lake, tmp_path: Path) -> None
 
 
 def test_commands_without_an_outcome_are_folded_and_unproven(lake: Lake, tmp_path: Path) -> None:
-    values = HISTORY.commands[:9]
+    values, lake = HISTORY.commands[:9], lake.of(HISTORY.cluster_id)
     land(lake, [*command_records(values), *outcome_records(values)[:7]])
     write_history(lake, tmp_path / "history")
     found = verify_file(tmp_path / "history")

@@ -1,12 +1,21 @@
 """What was named is there for the next proof; whatever differs is a finding with its offsets."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC
 from lakehouse.errors import LakehouseError
-from lakehouse.proof.known_names import Sizes, changed, keep_names, known_names, named_piece
+from lakehouse.proof.known_names import (
+    KnownPiece,
+    Sizes,
+    changed,
+    keep_names,
+    known_names,
+    misfits,
+    named_piece,
+)
 from lakehouse.proof.names import BlockName
 from lakehouse.tables.lake import Lake
 
@@ -78,3 +87,24 @@ def test_a_block_of_which_nothing_is_left_differs() -> None:
 
 def test_what_lies_behind_the_end_is_not_compared() -> None:
     assert changed([FIRST, SECOND], {COMMANDS: NAMES}, {COMMANDS: 12}, SIZES) == {}
+
+
+NO_WHOLE, NO = "has no whole name of", "has no name of"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "said"),
+    [
+        ([FIRST, SECOND], None),
+        ([FIRST], None),
+        ([SECOND], f"{NO} regent.commands-0 offsets 0 to 19"),
+        ([FIRST, replace(SECOND, number=2, end=53)], f"{NO} regent.commands-0 offsets 20 to 39"),
+        ([FIRST, replace(SECOND, names=())], f"{NO_WHOLE} regent.commands-0 offsets 20 to 39"),
+        ([replace(FIRST, end=1)], f"{NO_WHOLE} regent.commands-0 offsets 0 to 19"),
+        ([replace(FIRST, names=(b"x",) * 4)], f"{NO_WHOLE} regent.commands-0 offsets 0 to 19"),
+    ],
+)
+def test_names_that_no_proof_keeps_so_are_told(pieces: list[KnownPiece], said: str | None) -> None:
+    told = misfits({one.key: one for one in pieces}, SIZES)
+    assert [said] == [said if said in one else one for one in told] if said else told == []
+    assert all("or remove the folder of proof/names" in one for one in told)

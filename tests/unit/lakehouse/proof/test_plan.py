@@ -5,14 +5,16 @@ of it from kept states.
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 
 from events.changes import SettingsChanged
 from events.codec import decode, encode
-from events.topics import COMMANDS_TOPIC
+from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
 from lakehouse.proof.kept_state import packed, snapshot_of, unpacked
-from lakehouse.proof.plan import Asked
+from lakehouse.proof.plan import Asked, Landed, Piece, Said, Skip, passed_over
+from lakehouse.proof.work import outcomes_of
 from tests.support.control_history import History, seen, with_master
 from tests.support.examples import some
 from tests.support.landed_log import outcome_records
@@ -241,3 +243,40 @@ def test_nothing_is_kept_of_what_was_not_proven() -> None:
     rig = ProofRig(SIZE)
     rig.run(LOG, OUTCOMES[: SIZE + 2])
     assert {n for topic, n in rig.kept if topic == COMMANDS_TOPIC} == {0}
+
+
+@pytest.mark.parametrize(
+    ("about", "skipped"),
+    [
+        ([0, 1, 2, 3, 4, 5, 6], []),
+        ([0, 1, 2, 1, 2, 3, 4], []),
+        ([5, 6, 7, 8, 9], []),
+        ([0, 1, 3, 4], [(2, 1, 3)]),
+        ([0, 2, 1, 3], [(1, 0, 2)]),
+        ([0, 1, 2, 4, 5], [(3, 2, 4)]),
+        ([0, 1, 2, 3, 0, 4, 5], []),
+        ([0, 1, 2, 3, 0, 5], [(5, 3, 5)]),
+    ],
+)
+def test_outcomes_that_pass_a_command_over_are_told_whatever_piece_they_are_in(
+    about: list[int], skipped: list[tuple[int, int, int]]
+) -> None:
+    for size in (3, 100):
+        rows = pa.table(
+            {
+                "log_offset": pa.array(range(len(about)), pa.int64()),
+                "offset": pa.array(about, pa.int64()),
+                "problem": pa.nulls(len(about), pa.string()),
+            }
+        )
+        landed = Landed(size, {}, {}, -(-len(about) // size))
+        assert passed_over(landed, outcomes_of(rows, size).said) == skipped
+
+
+def test_what_kept_pieces_of_outcomes_reach_counts_for_those_behind_them() -> None:
+    kept = {(OUTCOMES_TOPIC, 0): Piece(OUTCOMES_TOPIC, 0, "n", lowest=0, highest=2)}
+    landed = Landed(3, {}, kept, 2)
+    after = {1: Said(3, 4, frozenset({1}), 0, (Skip(3, -1, 3),))}
+    assert passed_over(landed, after) == []
+    after = {1: Said(4, 4, frozenset({1}), 0, (Skip(3, -1, 4),))}
+    assert passed_over(landed, after) == [(3, 2, 4)]

@@ -13,7 +13,7 @@ from events.codec import decode, encode
 from events.commands import ClusterFormed
 from events.outcomes import Outcome
 from lakehouse.proof.entries import BEGIN, COMMAND, ENTRY_COLUMNS, SAID
-from lakehouse.proof.kept_state import packed
+from lakehouse.proof.kept_state import packed, snapshot_of
 from lakehouse.proof.refold import TOLD_SCHEMA, RangeFolded, RangeTold, prove_batches
 from processors.fold.folder import Folder
 from tests.support.control_history import seen, with_master
@@ -253,3 +253,15 @@ def test_the_state_is_compared_with_its_published_digest(
             entries[at] = otherwise(entry, state_digest=bytes(32))
     [one] = told(commands() + entries)
     assert one.first_mismatch == mismatch and one.digest is not None
+
+
+def test_a_kept_state_with_another_digest_than_was_published_is_not_begun_with() -> None:
+    """Its history is right, and it is not what that history gives."""
+    folder = Folder()
+    for offset, value in enumerate(PAST.records[:5]):
+        folder.apply(offset, value)
+    behind = [begin(5, snapshot_of(folder)[1]), *commands(start=5), *said(start=5)]
+    for digest, is_begun in ((folder.state_digest(), True), (bytes(32), False), (b"", True)):
+        proof = (5, *otherwise(said()[4], state_digest=digest)[1:])
+        [one] = told([*behind, proof])
+        assert (bool(one.begun), one.first_mismatch) == (is_begun, None)

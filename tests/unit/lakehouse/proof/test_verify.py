@@ -509,3 +509,91 @@ def test_how_much_is_unproven_says_who_folds_it(lake: Lake) -> None:
     for file in active_files(lake, BRONZE, "topic", (COMMANDS_TOPIC,))[COMMANDS_TOPIC]:
         Path(file.removeprefix("file://")).unlink()
     assert unproven_commands(lake, Scope(from_start=True)) == 0, "the proof says what is gone"
+
+
+def without_names(lake: Lake, keep: Callable[[Any], bool]) -> None:
+    rows = [row for row in delta.read(lake, KNOWN).to_pylist() if keep(row)]
+    shutil.rmtree(lake.uri(KNOWN))
+    ensure_tables(lake, (KNOWN,))
+    delta.append_rows(lake, KNOWN, rows)
+
+
+def test_names_that_were_taken_away_of_one_piece_are_told(lake: Lake) -> None:
+    history, scope = history_with_failover(), Scope(range_records=RANGE)
+    land(lake, command_records(history.records) + outcome_records(history.records))
+    assert verify_here(lake, scope).exit_code == 0
+    without_names(lake, lambda row: (row["topic"], row["number"]) != (OUTCOMES_TOPIC, 0))
+    tampered_lake.tamper(lake, OUTCOMES_TOPIC, 3, republished(3, publisher="evil"))
+    tampered_lake.with_sizes_put_right(lake)
+    verdict = verify_here(lake, scope)
+    assert verdict.exit_code == 1
+    assert f"proof/names has no name of {OUTCOMES_TOPIC}-0 offsets 0 to 4" in verdict.text()
+    assert f"{OUTCOMES_TOPIC}-0 offsets 0 to 4: not what was proven, by proof/pieces" in (
+        verdict.text()
+    )
+
+
+def test_names_that_were_taken_away_of_one_partition_are_told(lake: Lake) -> None:
+    landed(lake)
+    without_names(lake, lambda row: row["topic"] != BROKER_EVENTS_TOPIC or row["partition"] != 0)
+    assert verify_here(lake).notices == [
+        f"3 records of {BROKER_EVENTS_TOPIC}-0 are named for the first time"
+    ]
+
+
+def swapped(rows: list[Any]) -> list[Any]:
+    return [
+        *rows[:3],
+        rows[3] | {"value": rows[4]["value"]},
+        rows[4] | {"value": rows[3]["value"]},
+        *rows[5:],
+    ]
+
+
+FIRST_PROOF_ALTERATIONS = {
+    "two outcomes exchanged": (OUTCOMES_TOPIC, swapped),
+    "an outcome gone, the others moved up": (
+        OUTCOMES_TOPIC,
+        lambda rows: tampered_lake.renumbered([*rows[:3], *rows[4:]]),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", FIRST_PROOF_ALTERATIONS)
+def test_outcomes_that_moved_are_found_by_a_first_proof(lake: Lake, what: str) -> None:
+    history = history_with_failover()
+    land(lake, command_records(history.records) + outcome_records(history.records))
+    topic, change = FIRST_PROOF_ALTERATIONS[what]
+    tampered_lake.tamper(lake, topic, 3, change)
+    tampered_lake.with_sizes_put_right(lake)
+    verdict = verify_here(lake)
+    assert verdict.exit_code == 1
+    assert "offset 3: it is about command 4, and none before it about command 3" in verdict.text()
+
+
+def test_the_history_of_another_cluster_is_told(tmp_path: Path) -> None:
+    history, other = history_with_failover(), lake_in(tmp_path, "other")
+    land(other, command_records(history.records) + outcome_records(history.records))
+    verdict = verify_here(other)
+    assert verdict.exit_code == 1
+    assert "and lie there as those of other" in verdict.text()
+
+
+@pytest.mark.parametrize("count", [1, RANGE, 2 * RANGE])
+def test_an_honest_lake_of_any_length_is_proven_again_and_again_also_when_cared_for(
+    lake: Lake, count: int
+) -> None:
+    records, scope = history_with_failover().records[:count], Scope(range_records=RANGE)
+    early = records[: max(1, count // 2)]
+    land(lake, command_records(early) + outcome_records(early))
+    land(lake, command_records(records) + outcome_records(records), 1)
+    for again in (scope, scope, Scope(from_start=True, range_records=RANGE)):
+        verdict = verify_here(lake, again)
+        assert (verdict.exit_code, verdict.verified_up_to) == (0, count - 1)
+    bronze = delta.open_table(lake, BRONZE)
+    bronze.optimize.compact()
+    bronze.vacuum(0, dry_run=False, enforce_retention_duration=False)
+    bronze.create_checkpoint()
+    verdict = verify_here(lake, scope)
+    assert (verdict.exit_code, verdict.same_as_proven) == (0, count // RANGE * RANGE)
+    assert verdict.notices == []

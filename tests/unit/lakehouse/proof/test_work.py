@@ -14,7 +14,7 @@ from lakehouse.proof.in_spark import InSpark
 from lakehouse.proof.kept_state import kept_name, packed
 from lakehouse.proof.known_names import Sizes
 from lakehouse.proof.pieces import PUBLISHED_SCHEMA, publish_batches
-from lakehouse.proof.plan import Asked, Landed, Piece, Said, plan
+from lakehouse.proof.plan import Asked, Landed, Piece, Said, Skip, plan
 from lakehouse.proof.tasks import COMMANDS, OUTCOMES
 from lakehouse.proof.work import Work, outcomes_of
 from lakehouse.tables.bronze_files import BronzeFiles
@@ -32,7 +32,10 @@ def test_what_published_outcomes_are_about() -> None:
     values = [(offset, value) for *_, offset, value in outcome_records(RECORDS)]
     rows = pa.Table.from_batches(publish_batches([arrow([*values[:6], (6, b"x")])]))
     found = outcomes_of(rows, 4)
-    assert found.said == {0: Said(0, 3, frozenset({0}), 0), 1: Said(4, 5, frozenset({1}), 1)}
+    assert found.said == {
+        0: Said(0, 3, frozenset({0}), 0),
+        1: Said(4, 5, frozenset({1}), 1, (Skip(4, -1, 4),)),
+    }
     [(offset, text)] = found.problems
     assert offset == 6 and "unreadable" in text
     assert outcomes_of(PUBLISHED_SCHEMA.empty_table(), 4).said == {}

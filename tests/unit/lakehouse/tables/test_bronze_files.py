@@ -1,6 +1,7 @@
 """Bronze by its files: what lies there counts, whatever Delta's log says of it."""
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,6 +13,7 @@ from lakehouse.tables.bronze_files import BronzeFiles
 from lakehouse.tables.lake import Lake
 from lakehouse.tables.table_files import UNREADABLE
 from tests.support.landed_log import append_to_bronze, event_records, land
+from tests.support.tampered_lake import tamper
 
 RECORDS = [(COMMANDS_TOPIC, 0, offset, b"v%d" % offset) for offset in range(7)]
 COLUMNS = ("offset", "value")
@@ -90,3 +92,29 @@ def test_a_damaged_file_is_left_out_and_named(landed: Lake, damage: str) -> None
     assert ("is gone" in told) == (damage == "gone")
     assert files.offsets[COMMANDS_TOPIC, 0].tolist() == [0, 1, 2, 3]
     assert files.leave_out_damaged() == []
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ({"offset": -7}, "1 rows at offset -7"),
+        ({"offset": 2**61}, f"1 rows at offset {2**61}"),
+        ({"partition": 1}, "1 rows at partition 1"),
+        ({"partition": -1}, "1 rows at partition -1"),
+        ({"offset": None}, "1 rows at no offset or partition"),
+        ({"partition": None}, "1 rows at no offset or partition"),
+    ],
+)
+def test_a_row_at_a_place_that_no_log_has_is_told_and_left_out(
+    landed: Lake, place: dict[str, Any], said: str
+) -> None:
+    def with_stray(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [*rows, rows[0] | place]
+
+    tamper(landed, COMMANDS_TOPIC, 0, with_stray, is_loose=True)
+    files = BronzeFiles(landed)
+    assert files.offsets[COMMANDS_TOPIC, 0].tolist() == [0, 1, 2, 3, 4, 5, 6]
+    assert (COMMANDS_TOPIC, 1) not in files.offsets
+    [told] = files.strays
+    assert f"bronze/records, {COMMANDS_TOPIC}: {said}, which no record" in told
+    assert "put it back from a copy" in told

@@ -178,3 +178,34 @@ def test_a_stream_that_breaks_without_a_name_is_laid_to_the_table_that_was_asked
     path.write_bytes(b"no table")
     told = told_by(asks, landed)
     assert "table bronze/records cannot be read" in told and path.name in told
+
+
+def test_deletion_vectors_which_no_release_writes_are_told(landed: Lake) -> None:
+    opened = delta.open_table(landed, BRONZE)
+    commit = sorted((Path(landed.uri(BRONZE)) / "_delta_log").glob("*.json"))[-1]
+    text = commit.read_text("utf-8")
+    commit.write_text(text.replace('"add":{', '"add":{"deletionVector":{"cardinality":1},'))
+    [told] = file_troubles(landed, BRONZE, opened)
+    assert f"commit {commit.name} of bronze/records has deletion vectors" in told
+
+
+def test_a_checkpoint_that_is_damaged_or_gone_is_told_with_the_way_out(landed: Lake) -> None:
+    opened = delta.open_table(landed, BRONZE)
+    opened.create_checkpoint()
+    [checkpoint] = (Path(landed.uri(BRONZE)) / "_delta_log").glob("*.checkpoint.parquet")
+    checkpoint.write_bytes(b"PAR1")
+    with pytest.raises(LakehouseError, match="checkpoint.parquet of bronze/records is damaged"):
+        delta.read(landed, BRONZE)
+    checkpoint.unlink()
+    with pytest.raises(LakehouseError, match="names the checkpoint of version .* which is gone"):
+        delta.read(landed, BRONZE)
+    (checkpoint.parent / "_last_checkpoint").unlink()
+    assert delta.read(landed, BRONZE).num_rows
+
+
+def test_a_partition_without_a_value_is_no_stack_of_the_library(landed: Lake) -> None:
+    for commit in (Path(landed.uri(BRONZE)) / "_delta_log").glob("*.json"):
+        text = commit.read_text("utf-8")
+        commit.write_text(text.replace(f'"topic":"{COMMANDS_TOPIC}"', '"topic":null'), "utf-8")
+    with pytest.raises(LakehouseError, match="table bronze/records cannot be read"):
+        delta.read(landed, BRONZE)
