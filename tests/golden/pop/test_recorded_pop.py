@@ -83,7 +83,7 @@ def test_77_ordered_pops_are_those_of_java() -> None:
     first, second = (fastjson.loads(text) for text in RECORDED["ordered"])
     pops = OrderedPops()
     pops.popped(key, "a1", 1_000, 3_000, (4, 5, 7))
-    pops.ack(key, 5, 1_000)
+    pops.ack(key, 5, 1_000, 4)
     assert fastjson.loads(fastjson.dumps(pops.table()["O1@GO"]["0"])) == first
     pops.popped(key, "a2", 5_000, 3_000, (4, 5, 7, 8))
     pops.change(key, 5, 5_000, 9_000)
