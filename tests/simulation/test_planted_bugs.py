@@ -29,6 +29,7 @@ from processors.fold.recent_commands import RecentCommands
 from processors.fold.refusals import Refusal
 from tests.simulation.cluster import Shape
 from tests.simulation.judged import say
+from tests.simulation.known_seeds import first_found
 from tests.simulation.mixes import MIXES, Mix
 from tests.simulation.run import run_world
 from tests.simulation.world import InvariantBroken, World
@@ -342,18 +343,18 @@ def broken_promise(seed: int, bug: Planted) -> str | None:
 def find(bug: Planted, request: pytest.FixtureRequest) -> None:
     """Fails unless the bug is found in time, and only the bug."""
     name = bug.plant.__name__
-    for seed in range(FIRST_SEED, FIRST_SEED + bug.seeds):
-        with pytest.MonkeyPatch.context() as patch:
-            bug.plant(patch)
-            broken = broken_promise(seed, bug)
-        if broken is not None:
-            assert not broken.startswith(MISFITS), (
-                f"the plant does not fit the product any more: {broken}"
-            )
-            say(request, f"{name}: found after {seed - FIRST_SEED + 1} worlds: {broken}")
-            assert broken_promise(seed, bug) is None, "the same world is broken without the bug"
-            return
-    pytest.fail(f"{name} was not found in {bug.seeds} worlds")
+    with pytest.MonkeyPatch.context() as patch:
+        bug.plant(patch)
+        found = first_found(
+            f"cluster/{request.node.name}",
+            range(FIRST_SEED, FIRST_SEED + bug.seeds),
+            lambda seed: broken_promise(seed, bug),
+        )
+    assert found is not None, f"{name} was not found in {bug.seeds} worlds"
+    seed, broken = found
+    assert not broken.startswith(MISFITS), f"the plant does not fit the product any more: {broken}"
+    say(request, f"{name}: seed {seed}: {broken}")
+    assert broken_promise(seed, bug) is None, "the same world is broken without the bug"
 
 
 @pytest.mark.simulation

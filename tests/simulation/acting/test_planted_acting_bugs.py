@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import count
 
 import pytest
 
@@ -20,6 +19,7 @@ from brokers.service.popping.records import Ack
 from tests.simulation.acting import broker as shell
 from tests.simulation.acting.returns import PLAYS, played
 from tests.simulation.acting.world import World, Wrong
+from tests.simulation.known_seeds import first_found
 
 SEEDS_MAX = 40
 Patch = pytest.MonkeyPatch
@@ -111,13 +111,16 @@ PLANTS: Mapping[str, tuple[Callable[[Patch], None], tuple[str, ...]]] = {
 def test_a_planted_bug_is_found(name: str, monkeypatch: Patch) -> None:
     plant, words = PLANTS[name]
     plant(monkeypatch)
-    for seed in count():
-        assert seed < SEEDS_MAX, f"{name} was not found in {SEEDS_MAX} worlds"
+
+    def broken(seed: int) -> str | None:
         try:
             World(seed).run()
         except Wrong as wrong:
-            if str(wrong).startswith(words):
-                return
+            return str(wrong) if str(wrong).startswith(words) else None
+        return None
+
+    found = first_found(f"acting/{name}", range(SEEDS_MAX), broken)
+    assert found, f"{name} was not found in {SEEDS_MAX} worlds"
 
 
 def nobody_holds_back(patch: Patch) -> None:
@@ -171,13 +174,17 @@ TWICE: Mapping[str, tuple[Callable[[Patch], None], str]] = {
 def test_what_makes_messages_come_twice_is_found(name: str, monkeypatch: Patch) -> None:
     plant, play = TWICE[name]
     plant(monkeypatch)
-    for seed in count():
-        assert seed < SEEDS_MAX, f"{name} was not found in {SEEDS_MAX} plays"
+
+    def broken(seed: int) -> str | None:
         try:
             played(seed, PLAYS[play])
         except Wrong as wrong:
             assert str(wrong).startswith(("twice", "two deliver")), wrong
-            return
+            return str(wrong)
+        return None
+
+    found = first_found(f"acting, twice/{name}", range(SEEDS_MAX), broken)
+    assert found, f"{name} was not found in {SEEDS_MAX} plays"
 
 
 def both_begin_anew() -> tuple[int, int]:

@@ -39,6 +39,7 @@ from tests.simulation.control.faults import Mix
 from tests.simulation.control.realm import Shape
 from tests.simulation.control.run import run_world
 from tests.simulation.judged import say
+from tests.simulation.known_seeds import first_found
 from tests.simulation.world import InvariantBroken, World
 
 FAULTY_MS = 12_000
@@ -312,12 +313,14 @@ def broken_promise(seed: int, bug: Planted) -> str | None:
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_bug_is_found(name: str, request: pytest.FixtureRequest) -> None:
     bug = PLANTED[name]
-    for seed in range(FIRST_SEED, FIRST_SEED + bug.seeds):
-        with pytest.MonkeyPatch.context() as patch:
-            bug.plant(patch)
-            broken = broken_promise(seed, bug)
-        if broken is not None:
-            say(request, f"{name}: found after {seed - FIRST_SEED + 1} worlds: {broken}")
-            assert broken_promise(seed, bug) is None, "the same world is broken without the bug"
-            return
-    pytest.fail(f"{name} was not found in {bug.seeds} worlds")
+    with pytest.MonkeyPatch.context() as patch:
+        bug.plant(patch)
+        found = first_found(
+            f"control/{name}",
+            range(FIRST_SEED, FIRST_SEED + bug.seeds),
+            lambda seed: broken_promise(seed, bug),
+        )
+    assert found is not None, f"{name} was not found in {bug.seeds} worlds"
+    seed, broken = found
+    say(request, f"{name}: seed {seed}: {broken}")
+    assert broken_promise(seed, bug) is None, "the same world is broken without the bug"

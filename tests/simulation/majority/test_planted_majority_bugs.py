@@ -26,6 +26,7 @@ from brokers.majority.quorum.search import Search
 from brokers.majority.quorum.waiters import Waiters
 from brokers.majority.quorum.window import Window
 from brokers.majority.wire.codes import Code, PushType
+from tests.simulation.known_seeds import first_found
 from tests.simulation.majority.group import Shape
 from tests.simulation.majority.mixes import ALL, LIVES, NETWORK, Mix
 from tests.simulation.majority.run import run_world
@@ -558,10 +559,14 @@ PLANTS: Mapping[str, tuple[Plant, Aim]] = {
 def test_a_planted_bug_is_found(name: str, monkeypatch: Patch) -> None:
     plant, aim = PLANTS[name]
     plant(monkeypatch)
-    for seed in range(1, SEEDS_MAX + 1):
+
+    def broken(seed: int) -> str | None:
         try:
             # Each reader makes a leader speak, and hides who is not heard.
             run_world(World(seed), Mix(aim.weights), aim.shape, readers=0)
-        except InvariantBroken:
-            return
-    pytest.fail(f"{name} was not found in {SEEDS_MAX} worlds")
+        except InvariantBroken as found:
+            return str(found)
+        return None
+
+    found = first_found(f"majority/{name}", range(1, SEEDS_MAX + 1), broken)
+    assert found, f"{name} was not found in {SEEDS_MAX} worlds"

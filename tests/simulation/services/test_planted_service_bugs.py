@@ -35,6 +35,7 @@ from brokers.service.transactions.decided import Decided
 from brokers.service.transactions.end_requests import EndTransactions
 from brokers.service.transactions.ledger import TransactionLedger
 from tests.simulation.judged import say
+from tests.simulation.known_seeds import first_found
 from tests.simulation.services.faults import Mix
 from tests.simulation.services.realm import Shape
 from tests.simulation.services.run import run_world
@@ -266,16 +267,20 @@ def test_a_bug_of_a_service_that_is_planted_is_found(
     shape = Shape(members=2, uses=bug.uses)
     with pytest.MonkeyPatch.context() as patch:
         bug.plant(patch)
-        seed, why = _found(bug, shape)
-    assert seed is not None, f"{name}: not found within {bug.within} worlds"
+        found = first_found(
+            f"services/{name}",
+            range(bug.first, bug.first + bug.within),
+            lambda seed: _broken(seed, bug, shape),
+        )
+    assert found is not None, f"{name}: not found within {bug.within} worlds"
+    seed, why = found
     say(request, f"{name}: seed {seed}: {why}")
     run_world(World(seed), bug.mix, shape)
 
 
-def _found(bug: Planted, shape: Shape) -> tuple[int | None, str]:
-    for seed in range(bug.first, bug.first + bug.within):
-        try:
-            run_world(World(seed), bug.mix, shape)
-        except InvariantBroken as error:
-            return seed, str(error)[:200]
-    return None, ""
+def _broken(seed: int, bug: Planted, shape: Shape) -> str | None:
+    try:
+        run_world(World(seed), bug.mix, shape)
+    except InvariantBroken as error:
+        return str(error)[:200]
+    return None

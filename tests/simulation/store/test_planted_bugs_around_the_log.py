@@ -25,6 +25,7 @@ from brokers.store.queues.queue_ends import QueueEnds
 from brokers.store.queues.repair import Misplaced
 from brokers.store.recovery import plan, recovery
 from tests.simulation.judged import say
+from tests.simulation.known_seeds import first_found
 from tests.simulation.store import realm as realm_of_stores
 from tests.simulation.store.faults import Mix
 from tests.simulation.store.mixes import FILES, LIVES, ORDINARY
@@ -231,16 +232,20 @@ def test_a_bug_of_the_store_that_is_planted_back_is_found(
     bug = PLANTED[name]
     with pytest.MonkeyPatch.context() as patch:
         bug.plant(patch)
-        seed, why = _found(bug)
-    assert seed is not None, f"{name}: not found within {bug.within} worlds"
+        found = first_found(
+            f"store/{name}",
+            range(FIRST_SEED, FIRST_SEED + bug.within),
+            lambda seed: _broken(seed, bug),
+        )
+    assert found is not None, f"{name}: not found within {bug.within} worlds"
+    seed, why = found
     say(request, f"{name}: seed {seed}: {why}")
     run_world(World(seed), bug.mix, bug.shape)
 
 
-def _found(bug: Planted) -> tuple[int | None, str]:
-    for seed in range(FIRST_SEED, FIRST_SEED + bug.within):
-        try:
-            run_world(World(seed), bug.mix, bug.shape)
-        except InvariantBroken as error:
-            return seed, str(error)[:200]
-    return None, ""
+def _broken(seed: int, bug: Planted) -> str | None:
+    try:
+        run_world(World(seed), bug.mix, bug.shape)
+    except InvariantBroken as error:
+        return str(error)[:200]
+    return None
