@@ -19,7 +19,7 @@ from lakehouse.tables.high_water import HighWater
 from lakehouse.tables.lake import Lake, lake_at
 from lakehouse.tables.specs import BRONZE, BY_NAME, TABLES, TIMESTAMP
 from tests.support.generated_history import GeneratedHistory, TimedRecord
-from tests.support.landed_log import ensure_tables
+from tests.support.landed_log import empty_tables
 
 RECORDS_AT_ONCE = 50_000
 
@@ -32,7 +32,7 @@ def land_generated(
     A batch is `records_at_once` records of the topics in turn; smaller ones make more files.
     """
     lake = lake_at(root, history.cluster_id)
-    ensure_tables(lake)
+    empty_tables(lake)
     for number, rows in enumerate(batches(history, records_at_once)):
         land_batch(lake, rows, number)
     return lake

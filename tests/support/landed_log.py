@@ -115,7 +115,7 @@ def land(lake: Lake, records: Sequence[Record], batch_id: int = 0) -> dict[str, 
         files, new = _landed[known]
         files.put(lake)
         return new
-    ensure_tables(lake) if is_first else _bring_up(lake)
+    empty_tables(lake) if is_first else _bring_up(lake)
     new = new_rows(lake, records, batch_id)
     for name, rows in new.items():
         deltalake.write_deltalake(lake.uri(BY_NAME[name]), rows, mode="append")
@@ -166,7 +166,7 @@ _landed: dict[tuple[Any, ...], tuple[Files, dict[str, pa.Table]]] = {}
 
 
 @functools.cache
-def _empty_tables() -> Files:
+def _made_once() -> Files:
     """A lake where nothing has landed, made once: forty first commits for each test cost more than
     what it lands.
     """
@@ -175,14 +175,14 @@ def _empty_tables() -> Files:
         return Files.of(lake_in(Path(root)))
 
 
-def ensure_tables(lake: Lake) -> None:
+def empty_tables(lake: Lake) -> None:
     """As `tables.delta.ensure_tables`, in a place where no table is."""
-    _empty_tables().put(lake)
+    _made_once().put(lake)
 
 
 def _bring_up(lake: Lake) -> None:
     """The product's is asked only about tables that are no copies of those made once."""
-    made = _empty_tables().contents if _empty_tables.cache_info().currsize else {}
+    made = _made_once().contents if _made_once.cache_info().currsize else {}
     for table in LANDING_TABLES:
         first = made.get(f"{table.name}/{FIRST_COMMIT}")
         if first is None or _first_commit(Path(lake.uri(table))) != first:
