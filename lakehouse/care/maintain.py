@@ -185,10 +185,12 @@ class _Care:
         self._drop_old(delta)
         for rewrite in plan.rewrites(files, self._table.cluster_by):
             self._locked(partial(_write_anew, rewrite=rewrite))
-        self._vacuum()
-        self._checkpoint()
-        done.open_ms_after, delta = self._opened()
-        files = _files(delta)
+        self._checkpoint(self._vacuum())
+        if done.longest_hold_ms:
+            done.open_ms_after, delta = self._opened()
+            files = _files(delta)
+        else:  # Nothing was done: to open it once more would cost as much as all else.
+            done.open_ms_after = done.open_ms_before
         done.files_after, done.version = len(files), delta.version()
         done.size_bytes = sum(file.size_bytes for file in files)
         return done
@@ -229,16 +231,17 @@ class _Care:
                 )
             )
 
-    def _vacuum(self) -> None:
+    def _vacuum(self) -> int:
         """Remove files that no version inside the window names, and those of writers that died
-        before their commit.
+        before their commit. Gives the version that was looked at.
         """
         hours: dict[str, Any] = {
             "retention_hours": self._window_hours,
             "enforce_retention_duration": False,
             "full": True,
         }
-        found = open_delta(self._lake, self._table).vacuum(dry_run=True, **hours)
+        seen = open_delta(self._lake, self._table)
+        found = seen.vacuum(dry_run=True, **hours)
         if found:
             self._locked(
                 lambda delta: delta.vacuum(
@@ -246,13 +249,16 @@ class _Care:
                 )
             )
         self._done.files_vacuumed = len(found)
+        return seen.version()
 
-    def _checkpoint(self) -> None:
+    def _checkpoint(self, newest: int) -> None:
         """Write the list of files down, and forget commits that no version inside the window
         needs.
         """
-        newest, last = open_delta(self._lake, self._table).version(), self._last_checkpoint()
-        if newest - last < COMMITS_PER_CHECKPOINT and not self._done.longest_hold_ms:
+        if (
+            newest - self._last_checkpoint() < COMMITS_PER_CHECKPOINT
+            and not self._done.longest_hold_ms
+        ):
             return
 
         def write_down(delta: deltalake.DeltaTable) -> None:

@@ -1,7 +1,7 @@
 """How many cases a generated or a long parametrised test takes."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -15,6 +15,13 @@ LEAST = 2
 def examples(whole: int) -> int:
     """Of so many cases that are drawn."""
     return max(LEAST, whole // SHARE)
+
+
+def spread(cases: Sequence[Any]) -> list[Any]:
+    """Of what one test goes through: the first, the last, and every third between."""
+    return [
+        case for number, case in enumerate(cases) if number % SHARE == 0 or number == len(cases) - 1
+    ]
 
 
 def some(cases: Iterable[Any]) -> list[Any]:

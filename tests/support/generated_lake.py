@@ -15,11 +15,11 @@ import deltalake
 import pyarrow as pa
 
 from lakehouse.landing import batches as landing
-from lakehouse.tables import delta
 from lakehouse.tables.high_water import HighWater
 from lakehouse.tables.lake import Lake, lake_at
 from lakehouse.tables.specs import BRONZE, BY_NAME, TABLES, TIMESTAMP
 from tests.support.generated_history import GeneratedHistory, TimedRecord
+from tests.support.landed_log import empty_tables
 
 RECORDS_AT_ONCE = 50_000
 
@@ -32,8 +32,7 @@ def land_generated(
     A batch is `records_at_once` records of the topics in turn; smaller ones make more files.
     """
     lake = lake_at(root, history.cluster_id)
-    delta.ensure_tables(lake)
-    assert not delta.high_water(lake, BRONZE).marks
+    empty_tables(lake)
     for number, rows in enumerate(batches(history, records_at_once)):
         land_batch(lake, rows, number)
     return lake

@@ -8,6 +8,7 @@ from lakehouse.answers.explain_sources import sources_of
 from lakehouse.errors import NotLanded
 from lakehouse.tables.lake import Lake
 from tests.support.control_history import NAME, History
+from tests.support.examples import some, spread
 from tests.support.generated_history import generate
 from tests.support.generated_lake import land_generated
 from tests.support.landed_log import command_records, lake_in, land, outcome_records
@@ -20,7 +21,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return land_generated(tmp_path_factory.mktemp("lake"), HISTORY)
 
 
-@pytest.fixture(params=HISTORY.sets)
+@pytest.fixture(params=some(HISTORY.sets))
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -32,14 +33,14 @@ def test_one_election_is_explained_as_it_is_among_all_of_its_set(
     monkeypatch.setattr(explain_sources, "SOON", soon)
     won = [one for one in explain(lake, name)["elections"] if one["result"]]
     assert len(won) > 5
-    for one in won:
+    for one in spread(won):
         assert explain(lake, name, one["result"]["master_epoch"])["elections"] == [one]
 
 
 def test_only_what_lies_between_its_neighbours_is_read(lake: Lake, name: str) -> None:
     every = sources_of(lake, name, None)
     offsets = [row["command_offset"] for row in every.elections if row["master_epoch"] is not None]
-    for at, epoch in enumerate(every.epochs[1:-1], 1):
+    for at, epoch in spread([*enumerate(every.epochs)][1:-1]):
         found = sources_of(lake, name, epoch)
         assert {row["command_offset"] for row in found.decisions.rows} == {
             row["command_offset"]

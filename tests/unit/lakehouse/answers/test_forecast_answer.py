@@ -11,7 +11,7 @@ from lakehouse.tables.lake import Lake
 from processors.fold.folder import Folder
 from tests.support.generated_history import generate
 from tests.support.generated_lake import land_generated
-from tests.support.landed_log import lake_in, land
+from tests.support.landed_log import Files, lake_in, land
 from tests.support.made_gold import bring_up, job_of
 
 HISTORY = generate(1_200, 3, seed=6)
@@ -49,9 +49,10 @@ def test_recovery_is_that_of_the_blows(lake: Lake) -> None:
     assert abs(found["median_ms"] - median(times)) < 1_500
 
 
-def test_gold_shortens_the_way_and_changes_nothing(tmp_path: Path) -> None:
-    with_gold = land_generated(tmp_path, HISTORY)
-    before = forecast_of(with_gold, HISTORY.sets[1])
+def test_gold_shortens_the_way_and_changes_nothing(lake: Lake, tmp_path: Path) -> None:
+    before = forecast_of(lake, HISTORY.sets[1])
+    with_gold = lake_in(tmp_path, HISTORY.cluster_id)
+    Files.of(lake).put(with_gold)
     bring_up(job_of(with_gold))
     assert forecast_of(with_gold, HISTORY.sets[1]) == before
 

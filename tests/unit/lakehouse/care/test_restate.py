@@ -51,10 +51,8 @@ def test_forged_statistics_are_told_until_they_are_written_down_anew(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     words = ["--tables", landed.root]
-    assert main.main(["verify", *words]) == EXIT_DONE
     before = delta.read(landed, table).num_rows
     with_statistics(landed, table, stats)
-    capsys.readouterr()
 
     assert main.main(["verify", *words]) == EXIT_FAILED
     said = capsys.readouterr().out
