@@ -181,9 +181,8 @@ class BrokerProcess:
             auto_create=config.auto_create_topics,
             period_ms=config.metadata_sync_ms,
         )
-        sources, told = self.switch.holders, self.reporter.report
         self.repairs = Repairs(
-            self.store, self.client, sources, told, self.clock, in_vain=config.by_majority
+            self.store, self.client, self.switch.holders, self.reporter.report, self.clock
         )
         self.service = ClientService(
             self.store,

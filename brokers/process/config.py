@@ -312,9 +312,10 @@ class BrokerConfig(BaseModel):
     def _apart(self) -> BrokerConfig:
         """HA is bound once the broker has its id: a port that is taken twice would show late."""
         names: dict[str, str] = {}
-        bound = {name: getattr(self, name) for name in ("listen", "ha_listen", "http_listen")}
+        ha = "majority_peers" if self.by_majority else "ha_listen"
+        bound = {"listen": self.listen, ha: self.ha_listen, "http_listen": self.http_listen}
         if self.by_majority:
-            bound["majority_peers"] = self.member.bound
+            bound[ha] = self.member.bound
         for name, address in bound.items():
             first = names.setdefault(address, name)
             if first != name and split_address(address)[1]:

@@ -210,6 +210,7 @@ class RoleSwitch:
         """What this broker leads, for those of its replicas that have not found it yet."""
         core, config = self._core, self._config
         leads = core is not None and core.is_master and not self._is_isolated
+        leads = leads and not config.by_majority  # there are no HA links to tell of
         epoch = core.master_epoch if core is not None and leads else None
         replicas = {
             key: address

@@ -168,7 +168,7 @@ def store_care(
     """Each runs for as long as the broker does. A log of entries is not repaired yet, and so not
     scrubbed.
     """
-    if config.by_majority:
+    if not store.is_mended:
         return [tell_what_is_hidden(store, repairs), IndexUpkeep(store).run()]
     return [
         repair_what_the_start_found(store, repairs),

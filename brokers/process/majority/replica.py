@@ -214,11 +214,13 @@ class MajorityReplica:
         return {} if self.quorum is None else self.quorum.followers(self._clock.now_ms())
 
     def ha_status(self) -> HaStatus:
-        """Members that a leader hears of; whose log lacks too much stands there as not in sync."""
+        """Members that follow this leader; in sync where it knows what they hold."""
         found = []
         for peer, (match, follows) in self.followers().items():
-            end, in_sync = self._end_of(match), follows and match != NONE
-            found.append(SlaveSeen(self.addresses[peer], broker_id_of(peer), in_sync, end, end, 0))
+            end = self._end_of(match)
+            if follows:
+                address, broker_id = self.addresses[peer], broker_id_of(peer)
+                found.append(SlaveSeen(address, broker_id, end >= 0, end, end, 0))
         return HaStatus(tuple(found))
 
     def _end_of(self, index: int) -> int:

@@ -50,7 +50,7 @@ Key = tuple[int, ...] | tuple[int, bytes, int | None, int]
 
 class Repairs:
     """`sources()`: addresses of members that hold all confirmed messages, this broker not among
-    them. `in_vain`: damage is told, and stays: of a log whose bytes no replica knows how to fetch.
+    them. Where a store is not mended, damage is told, and stays.
     """
 
     def __init__(
@@ -60,10 +60,7 @@ class Repairs:
         sources: Callable[[], Sequence[str]],
         report: Report,
         clock: Clock,
-        *,
-        in_vain: bool = False,
     ) -> None:
-        self._in_vain = in_vain
         self._store = store
         self._client = client
         self._sources = sources
@@ -88,7 +85,7 @@ class Repairs:
         key = _key(bad.place)
         if key not in self._bad and len(self._bad) < BAD_MAX:
             self._report_damage(bad, found_by)
-        if not bad.proven or self._in_vain:
+        if not bad.proven or not self._store.is_mended:
             return None
         running = self._running.get(key)
         if running is None and self._clock.now_ms() >= self._bad.get(key, 0):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,20 @@ def test_a_folder_of_a_majority_group_is_refused_by_the_other_kind(tmp_path: Pat
     with pytest.raises(LogError, match="majority group"):
         MessageStore(config.store_dir, StoreConfig())
     open_replica(config).close()
+
+
+async def test_old_files_go_up_to_what_is_committed_and_the_rest_is_read(tmp_path: Path) -> None:
+    async with MajoritySet(tmp_path, 1, commit_log_file_bytes=1 << 16) as group:
+        name = await group.leader()
+        broker = group.brokers[name]
+        bodies = [b"%03d" % number * 2_000 for number in range(40)]
+        assert set(await sent(group, name, bodies)) == {0}
+        wanted = broker.replica.wanted_offset()
+        assert wanted is not None and broker.store.log_end - (1 << 13) < wanted
+        broker.store.checkpoint()
+        broker.retention.policy = replace(broker.retention.policy, reserved_ms=0)
+        broker.retention._held = replace(broker.retention._held, ran_ms=1)
+        await broker.retention.clean(whatever_hour=True)
+        assert 0 < broker.store.log_min <= wanted
+        answer = await group.ask(name, pull_request("T", 0, 39))
+        assert bodies[-1] in answer.body
