@@ -5,10 +5,12 @@ No election by silence: a machine that keeps the loop waiting is no lost leader.
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from brokers.process.broker import BrokerProcess
 from brokers.process.config import BrokerConfig
+from brokers.process.majority.replica import MajorityReplica
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
 from tests.support.brokers import free_port, start_broker, until
@@ -78,6 +80,17 @@ class MajoritySet:
         del self.brokers[name]
         await broker.stop("asked to")
 
+    async def kill(self, name: str) -> None:
+        """It says no more: nothing is handed over, and its ports are closed."""
+        broker = self.brokers.pop(name)
+        replica = broker.replica
+        assert isinstance(replica, MajorityReplica) and replica.member is not None
+        member = replica.member
+        await member.driver.stop()
+        await asyncio.gather(member.server.close(), member._peers.close(), broker.opening.close())
+        replica.member.end = _nothing  # type: ignore[method-assign]
+        await broker.stop("killed")
+
     async def leader(self, *, but: str = "") -> str:
         """Who serves as master, and all others that run follow it."""
         found: list[str] = []
@@ -100,3 +113,7 @@ class MajoritySet:
         self, name: str, request: RemotingCommand, timeout_ms: int = 20_000
     ) -> RemotingCommand:
         return await self.client.call(self.configs[name].advertised, request, timeout_ms)
+
+
+async def _nothing() -> None:
+    return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from brokers.remoting.command import RemotingCommand
 from brokers.store.files.errors import LogError
 from brokers.store.log.records import decode_messages
 from brokers.store.store import MessageStore, StoreConfig
+from infra.workload.client import CallFailed, WorkloadClient
 from tests.support.brokers import pull_request, send_request, until
 from tests.support.majority_set import MajoritySet, majority_config
 
@@ -112,3 +114,40 @@ async def test_old_files_go_up_to_what_is_committed_and_the_rest_is_read(tmp_pat
         assert 0 < broker.store.log_min <= wanted
         answer = await group.ask(name, pull_request("T", 0, 39))
         assert bodies[-1] in answer.body
+
+
+async def test_a_client_with_a_route_follows_another_leader(
+    tmp_path: Path, name_server: str
+) -> None:
+    quick = {"majority_heartbeat_ms": 300, "majority_heartbeats_missed_max": 6}
+    async with MajoritySet(tmp_path, name_servers=[name_server], **quick) as group:
+        await group.leader()
+        async with WorkloadClient([name_server], "T", "p", timeout_ms=5_000) as client:
+            acknowledged: list[bytes] = []
+
+            async def send(count: int) -> None:
+                for _ in range(count):
+                    body = b"body-%d" % len(acknowledged)
+                    while True:
+                        try:
+                            await client.send(body.decode(), body, 0)
+                            break
+                        except CallFailed:
+                            await client.refresh()
+                            await asyncio.sleep(0.02)
+                    acknowledged.append(body)
+
+            await send(20)
+            first = await group.leader()
+            assert client.master() == group.configs[first].advertised
+            await group.kill(first)
+            await send(20)
+            assert client.master() != group.configs[first].advertised
+            pulled = await client.pull(0, 0)
+            found = [bytes(one.fields.body) for one in pulled.messages]
+            while len(found) < 40:
+                pulled = await client.pull(0, pulled.next_offset)
+                found += [bytes(one.fields.body) for one in pulled.messages]
+            assert list(dict.fromkeys(found)) == acknowledged
+            await group.start(first)
+            await send(20)
