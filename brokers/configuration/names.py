@@ -40,6 +40,17 @@ SETTINGS: Mapping[str, Setting] = {
     "total_replicas": Setting(_FILE, "totalReplicas"),
     "broker_not_active_ms": Setting(_START, "brokerNotActiveTimeoutMillis"),
     "member_group_poll_ms": Setting(_START, "syncBrokerMemberGroupPeriod"),
+    "replication": Setting(_FILE, "enableDLegerCommitLog"),
+    "majority_self_id": Setting(_FILE, "dLegerSelfId"),
+    "majority_peers": Setting(_FILE, "dLegerPeers"),
+    "majority_group": Setting(_FILE, "dLegerGroup"),
+    "majority_listen": Setting(_FILE),
+    "majority_preferred_leaders": Setting(_START, "preferredLeaderId"),
+    "majority_flush": Setting(_START),
+    "majority_heartbeat_ms": Setting(_START),
+    "majority_heartbeats_missed_max": Setting(_START),
+    "majority_vote_pause_min_ms": Setting(_START),
+    "majority_vote_pause_max_ms": Setting(_START),
     "all_ack": Setting(_FILE, "allAckInSyncStateSet"),
     "in_sync_replicas": Setting(_FILE, "inSyncReplicas"),
     "auto_in_sync_replicas": Setting(_FILE, "enableAutoInSyncReplicas"),
@@ -138,7 +149,10 @@ NAMES = Names(
     # what RocketMQ's brokers let nobody change
     frozenset(("brokerConfigPath", "rocketmqHome", "configBlackList")),
     FACTS,
-    {"flush_disk": {"async": "ASYNC_FLUSH", "sync": "SYNC_FLUSH"}},
+    {
+        "flush_disk": {"async": "ASYNC_FLUSH", "sync": "SYNC_FLUSH"},
+        "replication": {"in-sync-set": "false", "majority": "true"},
+    },
     hidden=frozenset(("kafka",)),
 )
 """All that brokers are asked about."""

@@ -74,6 +74,11 @@ class FixedMembership:
         """No controller."""
         return None
 
+    @property
+    def elects(self) -> bool:
+        """Nobody does."""
+        return False
+
     def start(self) -> None:
         """Nothing to connect to."""
 

@@ -112,6 +112,11 @@ class Membership:
         """The controller that leads, as far as known."""
         return self._controllers.leader
 
+    @property
+    def elects(self) -> bool:
+        """A controller does."""
+        return self.leader is not None
+
     def start(self) -> None:
         self._controllers.start()
 

@@ -1,7 +1,7 @@
 """What the process around asks of a broker's place in its set, whoever gives it.
 
-Responsible for: the one list, for `Membership` (controllers) and `FixedMembership` (configuration).
-Refuses to know: how a place comes about.
+Responsible for: the one list, for `Membership` (controllers), `FixedMembership` (configuration) and
+a majority group (`brokers/process/majority/place.py`). Refuses to know: how a place comes about.
 """
 
 from __future__ import annotations
@@ -21,11 +21,17 @@ class PlaceInSet(Protocol):
 
     broker_id: int | None
     registered: asyncio.Event
-    replicas: dict[int, str]
 
     @property
     def leader(self) -> str | None:
         """The controller that leads, as far as known; None without any."""
+        ...
+
+    @property
+    def replicas(self) -> dict[int, str]: ...
+    @property
+    def elects(self) -> bool:
+        """Somebody could elect another master now."""
         ...
 
     def start(self) -> None: ...

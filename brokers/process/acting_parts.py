@@ -26,6 +26,7 @@ from brokers.process.role_switch import RoleSwitch
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.dispatcher import Dispatcher
 from brokers.remoting.known_hosts import KnownHosts
+from brokers.replica.replica_port import Replica
 from brokers.service.client_service import ClientService
 from brokers.service.escape.bridge import Report
 
@@ -56,7 +57,7 @@ class Acting:
 def make_acting(
     config: BrokerConfig,
     clock: Clock,
-    replica: LocalReplica,
+    replica: Replica,
     others: tuple[RemotingClient, NameServers, PlaceInSet, KnownHosts],
     service: ClientService,
     switch: RoleSwitch,
@@ -68,6 +69,7 @@ def make_acting(
     (client, name_servers, membership, known_hosts), roles = others, switch.roles
     if not config.enable_slave_acting_master or not isinstance(membership, FixedMembership):
         return None
+    assert isinstance(replica, LocalReplica)
     rules = acting_config(config)
     tables = service.tables
     calls = ActingCalls(rules.place, name_servers, client, lambda: tables.topics.version)

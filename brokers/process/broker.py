@@ -36,10 +36,14 @@ from brokers.process.escape import make_escape
 from brokers.process.event_reporter import EventReporter
 from brokers.process.hand_over import MasterHandOver, StopLimits
 from brokers.process.in_force import live_config
-from brokers.process.memberships import make_change_over, make_membership
+from brokers.process.memberships import (
+    make_change_over,
+    make_membership,
+    no_change_over,
+    open_replica,
+)
 from brokers.process.opening import Opening, port_refused
 from brokers.process.predecessor import once_free
-from brokers.process.replica import LocalReplica
 from brokers.process.retention import make_retention
 from brokers.process.role_switch import RoleSwitch
 from brokers.process.send_terms import pop_settings, send_terms, transaction_terms
@@ -51,7 +55,9 @@ from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.remoting.limits import Limits
 from brokers.remoting.server import RemotingServer
+from brokers.replica.core_port import CoreView
 from brokers.replica.hooks import ReplicaHooks
+from brokers.replica.replica_port import Replica
 from brokers.service.admin import AdminRequests, BrokerStatus
 from brokers.service.client_service import BrokerNames, ClientService
 from brokers.service.clients.wanted import Filters
@@ -85,7 +91,7 @@ class BrokerProcess:
     def __init__(
         self,
         config: BrokerConfig,
-        replica: LocalReplica | None = None,
+        replica: Replica | None = None,
         opening: Opening | None = None,
         clock: Clock | None = None,
         membership: PlaceInSet | None = None,
@@ -97,7 +103,7 @@ class BrokerProcess:
         self.config = config
         self.clock = clock or Clock()
         self.started_ms = self.clock.wall_ms()
-        self.replica = replica or LocalReplica(config, self.clock)
+        self.replica = replica or open_replica(config, self.clock)
         self.opening = opening or Opening(config)
         self.tables = TableFiles(config.store_dir)
         self.roles = self.opening.roles
@@ -222,13 +228,11 @@ class BrokerProcess:
 
     def _acting(self) -> Acting | None:
         others = self.client, self.name_servers, self.membership, self.hosts.replicas
-        switch, report = self.switch, self.reporter.report
-        return make_acting(
-            self.config, self.clock, self.replica, others, self.service, switch, report
-        )
+        parts = others, self.service, self.switch, self.reporter.report
+        return make_acting(self.config, self.clock, self.replica, *parts)
 
     def _reporter(self) -> EventReporter:
-        config, start = self.config, self.replica.boot.incarnation
+        config, start = self.config, self.replica.incarnation
         return EventReporter(
             config.kafka, config.cluster_name, config.broker_name, start, self.clock
         )
@@ -245,7 +249,8 @@ class BrokerProcess:
             self.hosts.is_ours,
             self.service.unfinished,
         )
-        self._dispatcher.register(RequestCode.REGENT_CHANGE_OVER, made.serve)
+        serve = no_change_over if self.config.by_majority else made.serve
+        self._dispatcher.register(RequestCode.REGENT_CHANGE_OVER, serve)
         return made
 
     def _hand_over(self) -> MasterHandOver:
@@ -334,9 +339,6 @@ class BrokerProcess:
         """The replica runs once its id is known: FENCED, so that requests wait for what the
         controller says.
         """
-        core = self.replica.make(broker_id)
-        core.joins_with_tables(self.shared.joiners.has_tables)
-        self.switch.attach(core)
         membership = self.membership
         hooks = ReplicaHooks(
             self.switch.changed,
@@ -350,15 +352,19 @@ class BrokerProcess:
             register_again=self.membership.register_again,
         )
         try:
-            self.replica.run(core, hooks)
+            self.replica.begin(broker_id, hooks, self._attach)
         except OSError as error:
             raise port_refused(self.config.ha_listen, error) from error
         self.reporter.broker_id = broker_id
-        self.replica.report_start(core, self.reporter.report)
+        self.replica.report_start(self.reporter.report)
         if self._begins is not None:
             self.reporter.report("PlaceChanged", self._begins.told())
         self.tables.left_out.report_to(self.reporter.report)
         self._serve()
+
+    def _attach(self, core: CoreView) -> None:
+        core.joins_with_tables(self.shared.joiners.has_tables)
+        self.switch.attach(core)
 
     def _serve(self) -> None:
         self._dispatcher.register(RequestCode.NOTIFY_BROKER_ROLE_CHANGED, self._notified)
@@ -465,11 +471,10 @@ class BrokerProcess:
         else:
             await self.name_servers.close(self.switch.route_entry())
         self.reporter.report("BrokerStopped", {"reason": reason})
-        if self.replica.driver is not None:
-            await self.replica.driver.stop()
-            # The sends whose wait this ended are answered in the next turn of the loop, while there
-            # are connections.
-            await asyncio.sleep(0)
+        await self.replica.stop()
+        # The sends whose wait this ended are answered in the next turn of the loop, while there are
+        # connections.
+        await asyncio.sleep(0)
         await self.pages.close()
         if not stays:
             await self.opening.close()

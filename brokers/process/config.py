@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from brokers.process.majority.config import MemberConfig, majority_refusal, member_of
 from brokers.remoting.addresses import (
     ANY_HOSTS,
     is_loopback,
@@ -24,6 +25,8 @@ from brokers.replica.fixed.ack_rule import GAP_BYTES_MAX
 from brokers.replica.put_rules import PAGE_CACHE_BUSY_MS, QUEUE_WAIT_MS
 from brokers.service.sending.timed import PRECISIONS_MS, ROLL_WINDOW_MAX
 from brokers.store.log.delay_levels import DELAY_LEVELS, delay_levels
+from brokers.store.queues.entries import ENTRY_BYTES
+from brokers.store.store import StoreConfig
 from events.config_file import ConfigError, kafka_texts, load_config, named_folder
 
 __all__ = ["BrokerConfig", "ConfigError", "load"]
@@ -102,6 +105,23 @@ class BrokerConfig(BaseModel):
     total_replicas: int = Field(1, ge=1, le=1_000)
     broker_not_active_ms: int = Field(10_000, ge=100)
     member_group_poll_ms: int = Field(1_000, ge=50)
+    # RocketMQ's enableDLegerCommitLog, dLegerSelfId, dLegerPeers, dLegerGroup (without: the name of
+    # the broker), preferredLeaderId: the log is that of a member of a majority group, whose peers
+    # never change (PROTOCOL 10.13). What is acknowledged is on the disks of a majority, unless
+    # `majority_flush` is "later".
+    replication: Literal["in-sync-set", "majority"] = "in-sync-set"
+    majority_self_id: str = ""
+    majority_peers: str = Field(
+        "", description="members of a majority group: n0-host:port;n1-host:port;..."
+    )
+    majority_group: str = ""
+    majority_listen: str = ""
+    majority_preferred_leaders: str = ""
+    majority_flush: Literal["before_acknowledged", "later"] = "before_acknowledged"
+    majority_heartbeat_ms: int = Field(2_000, ge=50)
+    majority_heartbeats_missed_max: int = Field(3, ge=1)
+    majority_vote_pause_min_ms: int = Field(300, ge=1)
+    majority_vote_pause_max_ms: int = Field(1_000, ge=1)
     name_servers: list[str] = Field(default_factory=list)
     kafka: dict[str, str] | None = None
 
@@ -292,8 +312,11 @@ class BrokerConfig(BaseModel):
     def _apart(self) -> BrokerConfig:
         """HA is bound once the broker has its id: a port that is taken twice would show late."""
         names: dict[str, str] = {}
-        for name in ("listen", "ha_listen", "http_listen"):
-            address = getattr(self, name)
+        ha = "majority_peers" if self.by_majority else "ha_listen"
+        bound = {"listen": self.listen, ha: self.ha_listen, "http_listen": self.http_listen}
+        if self.by_majority:
+            bound[ha] = self.member.bound
+        for name, address in bound.items():
             first = names.setdefault(address, name)
             if first != name and split_address(address)[1]:
                 raise ValueError(f"{first} and {name} are both {address}: each needs its own port")
@@ -333,6 +356,27 @@ class BrokerConfig(BaseModel):
         return self
 
     @property
+    def by_majority(self) -> bool:
+        """Its set is a majority group."""
+        return self.replication == "majority"
+
+    @property
+    def member(self) -> MemberConfig:
+        """Of the majority group, as that is told. ValueError when it cannot be one."""
+        return member_of(self)
+
+    @property
+    def sizes(self) -> StoreConfig:
+        """Of the store's files, whichever way the set replicates."""
+        return StoreConfig(
+            self.commit_log_file_bytes,
+            self.consume_queue_file_entries * ENTRY_BYTES,
+            message_index=self.message_index,
+            index_slots=self.index_hash_slots,
+            index_entries_max=self.index_entries_max,
+        )
+
+    @property
     def advertised(self) -> str:
         """The address given to clients, controllers and name servers."""
         return self.advertise or self.listen
@@ -354,11 +398,13 @@ class BrokerConfig(BaseModel):
 
 def place_refusal(config: BrokerConfig) -> str | None:
     """What contradicts itself in who gives this broker its id and its role, with the way out."""
+    if config.by_majority or config.majority_peers or config.majority_self_id:
+        return majority_refusal(config)
     if config.broker_id is None:
         if not config.controllers:
             return (
                 "controllers is missing: name them, or give broker_id for a set without any "
-                "(0 is its master)"
+                '(0 is its master), or replication = "majority"'
             )
         for name in ("broker_role", "ha_master_address", *ACTING):
             if getattr(config, name) not in (None, False):

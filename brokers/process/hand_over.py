@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from brokers.clock import Clock
 from brokers.membership.place import PlaceInSet
-from brokers.process.replica import LocalReplica
 from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import ResponseCode
+from brokers.replica.replica_port import Replica
 from brokers.service.role.forward import Forwarder
 from brokers.service.role.hand_over import (
     DRAIN_MS,
@@ -78,7 +78,7 @@ class MasterHandOver:
     def __init__(
         self,
         roles: RoleView,
-        replica: LocalReplica,
+        replica: Replica,
         membership: PlaceInSet,
         forwarder: Forwarder,
         client: RemotingClient,
@@ -254,7 +254,7 @@ class MasterHandOver:
         """
         self._roles.leaving = True
         for number in range(HAND_OVERS_MAX):
-            if self._membership.leader is None or in_a_hurry():
+            if not self._membership.elects or in_a_hurry():
                 return
             led = self._roles.serving
             if led and not await self._gave_up(number > 0, still, in_a_hurry):
@@ -273,7 +273,7 @@ class MasterHandOver:
         until_ms = self._clock.now_ms() + min(MEMBER_WAIT_MS, self._limits.drain_ms)
 
         def worth_waiting() -> bool:
-            over = self._clock.now_ms() >= until_ms or self._membership.leader is None
+            over = self._clock.now_ms() >= until_ms or not self._membership.elects
             return may_come and not over and not in_a_hurry()
 
         while True:
@@ -308,7 +308,7 @@ class MasterHandOver:
         )
         said_ms = now_ms
         self._leave_routes()
-        while not (self._roles.serving or in_a_hurry() or self._membership.leader is None):
+        while not (self._roles.serving or in_a_hurry() or not self._membership.elects):
             now_ms = self._clock.now_ms()
             left_ms = old.left_ms(now_ms, self._forwarder.passed_ms, self._forwarder.waiting)
             if left_ms <= 0:

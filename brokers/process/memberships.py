@@ -1,5 +1,5 @@
-"""Who gives a broker its place in its set: controllers, or its configuration; and how it changes
-from one to the other.
+"""How the set of a broker replicates, and who gives a broker its place in it: controllers, its
+configuration, or a majority; and how it changes from one of the first two to the other.
 
 Refuses to know: what either does.
 """
@@ -19,16 +19,33 @@ from brokers.membership.place import PlaceInSet
 from brokers.process.changeover.change_over import ChangeOver, Here
 from brokers.process.changeover.folder import lines_of, read_record
 from brokers.process.config import BrokerConfig
+from brokers.process.majority.place import MajorityPlace
+from brokers.process.majority.replica import MajorityReplica
+from brokers.process.opening import port_refused
 from brokers.process.replica import LocalReplica
 from brokers.remoting.addresses import host_of, is_loopback
 from brokers.remoting.client import RemotingClient
+from brokers.remoting.codes import ResponseCode
+from brokers.remoting.command import RemotingCommand
+from brokers.remoting.connection import Answer, Connection
+from brokers.replica.replica_port import Replica
 from brokers.replica.roles import RoleNotice
 from brokers.service.role.role_view import RoleView
 
 
+def open_replica(config: BrokerConfig, clock: Clock | None = None) -> Replica:
+    """The replica that the configuration says. LogError, EpochFileError, OSError; a folder of the
+    other kind is refused.
+    """
+    if not config.by_majority:
+        return LocalReplica(config, clock)
+    where = config.store_dir, config.sizes, config.advertised
+    return MajorityReplica(config.member, *where, clock)
+
+
 def make_membership(
     config: BrokerConfig,
-    replica: LocalReplica,
+    replica: Replica,
     client: RemotingClient,
     clock: Clock,
     report: Callable[[str, Mapping[str, object]], None],
@@ -37,6 +54,9 @@ def make_membership(
     on_master: Callable[[str], None],
 ) -> PlaceInSet:
     """For `on_identity`, `on_notice`, `report` see MembershipHooks, for `on_master` FixedHooks."""
+    if isinstance(replica, MajorityReplica):
+        return _in_majority(config, replica, on_identity)
+    assert isinstance(replica, LocalReplica)
     if config.broker_id is not None:
         place = FixedPlace(
             config.cluster_name,
@@ -69,10 +89,34 @@ def make_membership(
     return Membership(me, config.controllers, files, timers, hooks, clock)
 
 
+def _in_majority(
+    config: BrokerConfig, replica: MajorityReplica, on_identity: Callable[[int], None]
+) -> MajorityPlace:
+    member = config.member
+
+    async def listen() -> None:
+        try:
+            await replica.listen()
+        except OSError as error:
+            raise port_refused(member.bound, error) from error
+
+    return MajorityPlace(
+        member, replica, config.advertised, on_identity, listen, config.replica_poll_ms
+    )
+
+
+def no_change_over(_connection: Connection, request: RemotingCommand) -> Answer:
+    """19018 at a broker whose set cannot: its log is of another kind."""
+    remark = (
+        "this set replicates by majority, and a set replicates in one way: it does not change over"
+    )
+    return request.reply(ResponseCode.SYSTEM_ERROR, remark=remark)
+
+
 def make_change_over(
     config: BrokerConfig,
     file: BrokerConfig,
-    replica: LocalReplica,
+    replica: Replica,
     roles: RoleView,
     client: RemotingClient,
     clock: Clock,

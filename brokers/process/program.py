@@ -25,9 +25,10 @@ from brokers.process.changeover.folder import placed, unsettled
 from brokers.process.config import BrokerConfig
 from brokers.process.hand_over import longest_stop_ms
 from brokers.process.held_position import forget_epoch
+from brokers.process.memberships import open_replica
 from brokers.process.opening import Opening, StartRefused
 from brokers.process.predecessor import forget_leaving, leaves_in_ms, note_leaving, once_free
-from brokers.process.replica import LocalReplica
+from brokers.replica.replica_port import Replica
 from brokers.store.files.errors import LogError
 from brokers.store.log.delay_levels import delay_levels, use_delay_levels
 from events.last_resort import LastResort, on_stop_signals
@@ -138,9 +139,9 @@ def _unusable(config: BrokerConfig, error: OSError) -> StartRefused:
     )
 
 
-async def _opened(config: BrokerConfig) -> LocalReplica:
+async def _opened(config: BrokerConfig) -> Replica:
     """In a thread: a disk that does not answer must not hold up the loop, which has clients."""
     try:
-        return await asyncio.to_thread(LocalReplica, config)
+        return await asyncio.to_thread(open_replica, config)
     except OSError as error:
         raise _unusable(config, error) from error

@@ -38,10 +38,9 @@ from brokers.store.files.errors import DiskFull, LogError
 from brokers.store.log import segments
 from brokers.store.log.group_commit import Flushed, GroupCommit
 from brokers.store.log.scan import LogWalk, end_of_valid_log
-from brokers.store.queues.entries import ENTRY_BYTES
 from brokers.store.recovery.boot import Boot, BootMarker
 from brokers.store.recovery.checkpoint import CHECKPOINT_NAME, read_checkpoint
-from brokers.store.store import MessageStore, StoreConfig
+from brokers.store.store import MessageStore
 
 # An event is not worth more reading than this.
 LOOKED_BACK_BYTES = 4 * 1024 * 1024
@@ -73,14 +72,7 @@ class LocalReplica:
         self._held = HeldPosition(store_dir)
         by_another = read_checkpoint(store_dir / CHECKPOINT_NAME).flushed_offset is None
         self.loss: dict[str, object] | None = None
-        sizes = StoreConfig(
-            config.commit_log_file_bytes,
-            config.consume_queue_file_entries * ENTRY_BYTES,
-            message_index=config.message_index,
-            index_slots=config.index_hash_slots,
-            index_entries_max=config.index_entries_max,
-        )
-        self.store = MessageStore(store_dir, sizes, same_boot=self.boot.same_boot)
+        self.store = MessageStore(store_dir, config.sizes, same_boot=self.boot.same_boot)
         try:
             self._epoch_file = _EpochFile(store_dir / "epochFileCheckpoint")
             self._epoch_file.spare = self.store.spare
@@ -229,6 +221,13 @@ class LocalReplica:
             none_of_seen=self._epoch_file.none_of_seen,
         )
 
+    def begin(self, broker_id: int, hooks: ReplicaHooks, attach: Callable[[Core], None]) -> Core:
+        """`make` and `run`; between them `attach`."""
+        core = self.make(broker_id)
+        attach(core)
+        self.run(core, hooks)
+        return core
+
     def run(self, core: Core, hooks: ReplicaHooks) -> str:
         """Listen for HA links and begin to tick; the address bound. OSError when it is taken."""
         told = partial(self._report, hooks.report)
@@ -255,9 +254,15 @@ class LocalReplica:
         self.driver.start()
         return host_and_port(host, bound)
 
-    def report_start(self, core: Core, report: Callable[[str, Mapping[str, object]], None]) -> None:
+    async def stop(self) -> None:
+        """No role and no links any more. Harmless before it ran."""
+        if self.driver is not None:
+            await self.driver.stop()
+
+    def report_start(self, report: Callable[[str, Mapping[str, object]], None]) -> None:
         """What the start found, once there is an id to say it of."""
-        found = self.store.recovery
+        found, core = self.store.recovery, self.core
+        assert core is not None
         recovered = {
             "end_offset": found.end_offset,
             "cut_bytes": found.cut_bytes,
@@ -316,12 +321,16 @@ class LocalReplica:
     # -- what holds before and after the id is known -----------------------------------------------
 
     @property
+    def incarnation(self) -> str:
+        return self.boot.incarnation
+
+    @property
     def core(self) -> Core | None:
         return self.driver.core if self.driver else None
 
     @property
     def broker_id(self) -> int | None:
-        return None if self.core is None else self.core.broker_id
+        return self.core.broker_id if self.core else None
 
     @property
     def epochs(self) -> EpochHistory:

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from brokers.clock import Clock
 from brokers.process.config import BrokerConfig
-from brokers.process.replica import LocalReplica
+from brokers.replica.replica_port import Replica
 from brokers.store.files.disk_space import used_ratio
 from brokers.store.files.errors import LogError
 from brokers.store.files.json_files import JsonFile
@@ -44,7 +44,7 @@ def retention_policy(config: BrokerConfig) -> Policy:
 
 def make_retention(
     config: BrokerConfig,
-    replica: LocalReplica,
+    replica: Replica,
     clock: Clock,
     report: Callable[[str, Mapping[str, object]], None],
 ) -> RetentionTask:

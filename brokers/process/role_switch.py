@@ -16,13 +16,13 @@ from typing import Protocol
 from brokers.membership.ha_announce import Mastership
 from brokers.membership.namesrv_client import NameServers, RouteEntry
 from brokers.process.config import BrokerConfig
-from brokers.process.replica import LocalReplica
 from brokers.remoting.addresses import host_of
 from brokers.remoting.connection import Handler
 from brokers.remoting.dispatcher import Dispatcher
-from brokers.replica.core_port import Core
+from brokers.replica.core_port import CoreView
 from brokers.replica.effects import RoleChanged
 from brokers.replica.ha_status import SlaveSeen
+from brokers.replica.replica_port import Replica
 from brokers.service.client_service import ClientService
 from brokers.service.metadata.permission import BrokerPermission
 from brokers.service.metadata.topic_changes import TopicChanges
@@ -67,7 +67,7 @@ class RoleSwitch:
         config: BrokerConfig,
         roles: RoleView,
         tables: TableFiles,
-        replica: LocalReplica,
+        replica: Replica,
         forwarder: Forwarder,
         addresses: Callable[[], Mapping[int, str]],
         report: Callable[[str, Mapping[str, object]], None],
@@ -80,7 +80,7 @@ class RoleSwitch:
         self.permission = BrokerPermission(
             config.broker_permission, tables.topics, config.advertised
         )
-        self._core: Core | None = None
+        self._core: CoreView | None = None
         self._addresses, self._report = addresses, report
         self._standing: Standing | None = None
         self._before: Before = lambda handlers, served: handlers
@@ -103,7 +103,7 @@ class RoleSwitch:
         """A set whose slaves act: `before` puts handlers in front of the usual ones."""
         self._standing, self._before = standing, before
 
-    def attach(self, core: Core) -> None:
+    def attach(self, core: CoreView) -> None:
         """This broker has an identity, and `core` plays its replica."""
         self._core = core
 
@@ -210,6 +210,7 @@ class RoleSwitch:
         """What this broker leads, for those of its replicas that have not found it yet."""
         core, config = self._core, self._config
         leads = core is not None and core.is_master and not self._is_isolated
+        leads = leads and not config.by_majority  # there are no HA links to tell of
         epoch = core.master_epoch if core is not None and leads else None
         replicas = {
             key: address

@@ -10,9 +10,9 @@ import random
 import socket
 
 from brokers.process.config import BrokerConfig
-from brokers.process.replica import LocalReplica
 from brokers.remoting.addresses import split_address
 from brokers.replica.put_rules import BusyGate
+from brokers.replica.replica_port import Replica
 from brokers.service.popping.terms import PopSettings
 from brokers.service.sending.messages import UniqueKeys
 from brokers.service.sending.send import Mastership, SendTerms
@@ -21,7 +21,7 @@ from brokers.service.transactions.rules import TransactionTerms
 from brokers.store.log.records import host_bytes
 
 
-def send_terms(config: BrokerConfig, replica: LocalReplica) -> SendTerms:
+def send_terms(config: BrokerConfig, replica: Replica) -> SendTerms:
     """OSError when the advertised name has no address."""
     mastership = Mastership(
         replica.leads,

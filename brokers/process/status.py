@@ -15,10 +15,10 @@ from brokers.pages.figures import figures
 from brokers.process.acting_parts import Acting
 from brokers.process.config import BrokerConfig
 from brokers.process.event_reporter import EventReporter
-from brokers.process.replica import LocalReplica
 from brokers.remoting.addresses import split_address
 from brokers.remoting.limits import Limits
 from brokers.replica.put_rules import AckMode
+from brokers.replica.replica_port import Replica
 from brokers.service.admin import BrokerStatus
 from brokers.service.client_service import ClientService
 from brokers.service.metadata.permission import BrokerPermission
@@ -32,7 +32,7 @@ from brokers.store.store import MessageStore
 
 def read_status(
     config: BrokerConfig,
-    replica: LocalReplica,
+    replica: Replica,
     membership: PlaceInSet,
     roles: RoleView,
     service: ClientService,
@@ -54,7 +54,7 @@ def read_status(
         broker_id=membership.broker_id,
         address=config.advertised,
         ha_address=config.ha_advertised,
-        incarnation=replica.boot.incarnation,
+        incarnation=replica.incarnation,
         clean=replica.clean(),
         role=current.role,
         master_id=current.master_id,
@@ -68,7 +68,7 @@ def read_status(
         confirm_offset=core.confirm_offset if core else store.confirm_offset,
         dispatched_offset=store.dispatched_offset,
         controller=membership.leader,
-        ack_mode=AckMode(config.all_ack, config.copies_wanted).label,
+        ack_mode=ack_mode(config),
         async_learner=config.async_learner,
         write_refusal=replica.write_refusal(),
         store_refusal=store.writable(),
@@ -92,16 +92,27 @@ def config_facts(config: BrokerConfig, status: BrokerStatus) -> dict[str, str]:
         "brokerIP1": host,
         "brokerIP2": ha_host,
         "brokerRole": _java_role(config, status),
-        "enableControllerMode": str(config.broker_id is None).lower(),
+        "enableControllerMode": str(bool(config.controllers)).lower(),
         "haListenPort": str(ha_port),
         "listenPort": str(port),
         "storePathCommitLog": str(config.store_dir / "commitlog"),
     }
 
 
+def ack_mode(config: BrokerConfig) -> str:
+    """When a send is answered with success, in a word."""
+    if config.by_majority:
+        return (
+            "majority" if config.majority_flush == "before_acknowledged" else "majority, unflushed"
+        )
+    return AckMode(config.all_ack, config.copies_wanted).label
+
+
 def _java_role(config: BrokerConfig, status: BrokerStatus) -> str:
     if config.broker_role is not None:
         return config.broker_role
+    if config.by_majority and status.role == "MASTER":
+        return "SYNC_MASTER"
     return "ASYNC_MASTER" if status.role == "MASTER" else "SLAVE"
 
 

@@ -165,7 +165,11 @@ HIDDEN_EVERY_S = 1.0
 def store_care(
     config: BrokerConfig, store: MessageStore, repairs: Repairs
 ) -> list[Coroutine[object, object, None]]:
-    """Each runs for as long as the broker does."""
+    """Each runs for as long as the broker does. A log of entries is not repaired yet, and so not
+    scrubbed.
+    """
+    if not store.is_mended:
+        return [tell_what_is_hidden(store, repairs), IndexUpkeep(store).run()]
     return [
         repair_what_the_start_found(store, repairs),
         tell_what_is_hidden(store, repairs),

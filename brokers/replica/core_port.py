@@ -1,7 +1,8 @@
 """What the driver and the process around ask of a replica's core, whoever tells its role.
 
-Responsible for: the one list of inputs and of what others may know, for `ReplicaCore` (controllers
-elect) and `FixedCore` (the configuration says). Refuses to know: rules.
+Responsible for: the one list of inputs, for `ReplicaCore` (controllers elect) and `FixedCore` (the
+configuration says), and of what others may know, for these and a member of a majority group.
+Refuses to know: rules.
 """
 
 from __future__ import annotations
@@ -16,26 +17,17 @@ from brokers.replica.ha_status import HaStatus
 from brokers.replica.roles import RoleNotice
 
 
-class Core(Protocol):
-    """Inputs return effects, in the order in which they are to be done. Times are ms of one
-    monotonic clock.
+class CoreView(Protocol):
+    """What the broker around a replica knows of it, whichever way its set replicates. `clean`: what
+    it holds can be vouched for.
     """
 
     broker_id: int
-    incarnation: str
-
-    @property
-    def file_bytes(self) -> int:
-        """Size of a log file."""
-        ...
 
     @property
     def is_master(self) -> bool: ...
     @property
-    def clean(self) -> bool:
-        """What it holds can be vouched for."""
-        ...
-
+    def clean(self) -> bool: ...
     @property
     def master_epoch(self) -> int: ...
     @property
@@ -47,16 +39,33 @@ class Core(Protocol):
     @property
     def set_epoch(self) -> int: ...
     @property
+    def confirm_offset(self) -> int:
+        """Consumers see nothing beyond it."""
+        ...
+
+    def joins_with_tables(self, has_tables: Callable[[int], bool]) -> None:
+        """Who is asked whether a replica that joins has the tables of its master."""
+        ...
+
+
+class Core(CoreView, Protocol):
+    """Inputs return effects, in the order in which they are to be done. Times are ms of one
+    monotonic clock.
+    """
+
+    incarnation: str
+
+    @property
+    def file_bytes(self) -> int:
+        """Size of a log file."""
+        ...
+
+    @property
     def epochs(self) -> EpochHistory: ...
     @property
     def epoch_seen(self) -> int: ...
     @property
     def log_end(self) -> int: ...
-    @property
-    def confirm_offset(self) -> int:
-        """Consumers see nothing beyond it."""
-        ...
-
     @property
     def acknowledged_offset(self) -> int:
         """Sends below it are answered."""
@@ -64,7 +73,6 @@ class Core(Protocol):
 
     def write_refusal(self) -> str | None: ...
     def ha_status(self, peer_of: Callable[[int], str], now_ms: int) -> HaStatus: ...
-    def joins_with_tables(self, has_tables: Callable[[int], bool]) -> None: ...
 
     def on_role_notice(
         self, notice: RoleNotice, now_ms: int, *, disk_hangs: bool = False

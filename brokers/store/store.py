@@ -81,8 +81,10 @@ class MessageStore(QueueReads):
     """Open with `MessageStore(root, config)`; `recovery` tells what was found.
 
     `log_end`, `confirm_offset` in bytes. `confirm_offset` is the highest given to `dispatch_to`,
-    and what recovery knew.
+    and what recovery knew. `is_mended`: damaged bytes of its log are replaced by other replicas'.
     """
+
+    is_mended = True
 
     def __init__(
         self, root: Path | str, config: StoreConfig | None = None, *, same_boot: bool = False

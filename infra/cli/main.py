@@ -45,6 +45,7 @@ VERBS: dict[str, Verb] = {
             "regent demo --json > report.json",
             "regent demo --keep --dir /var/tmp/regent",
             "regent demo --mode acting",
+            "regent demo --replication majority",
         ),
     ),
     "up": Verb(
@@ -56,6 +57,7 @@ VERBS: dict[str, Verb] = {
             "regent up --kafka-nodes 3 --base-port 19876",
             "regent up --mode acting",
             "regent up --mode acting --land --detach",
+            "regent up --replication majority --replicas 5",
         ),
     ),
     "status": Verb(

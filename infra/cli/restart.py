@@ -20,9 +20,11 @@ from typing import Any
 from infra.cluster.acting_running import ActingCluster, set_of
 from infra.cluster.data_folder import DataFolder
 from infra.cluster.flags import add_dir
-from infra.cluster.options import ACTING
+from infra.cluster.majority_running import MajorityCluster
+from infra.cluster.options import ACTING, MAJORITY
 from infra.cluster.plan import MASTER_ID
 from infra.cluster.running import DemoCluster, SetView
+from infra.cluster.view import mode_of
 from infra.problems import EXIT_DONE, EXIT_USAGE, Problem
 from infra.waiting import told
 
@@ -77,7 +79,12 @@ def run(arguments: argparse.Namespace) -> int:
         )
     chosen, say = [arguments.broker] if arguments.broker else names, partial(print, flush=True)
     with folder.only_one(LOCK, "a restart of brokers"):
-        if folder.require()["options"].get("mode") == ACTING:
+        mode = mode_of(folder.require()["options"])
+        if mode == MAJORITY:
+            restart_majority(
+                MajorityCluster(folder, lambda: None), chosen, partial(_renew, folder), say
+            )
+        elif mode == ACTING:
             restart_acting(
                 ActingCluster(folder, lambda: None), chosen, partial(_renew, folder), say
             )
@@ -151,6 +158,30 @@ def restart_acting(
             cluster.wait(what, partial(cluster.is_whole, broker_set), ACTING_LIMIT_S)
             so = "whole and in sync" if is_led else "whole"
             say(f"{name}: restarted, {broker_set} {so} after {time.monotonic() - began:.1f} s")
+
+
+def restart_majority(
+    cluster: MajorityCluster,
+    names: Sequence[str],
+    end: Callable[[dict[str, Any]], None],
+    say: Callable[[str], None],
+) -> None:
+    """The same of a set that replicates by majority, its leader last. Problem when a member does
+    not come back: the others are left as they are.
+    """
+    left, what = list(names), "a leader whom every member follows"
+    while left:
+        cluster.wait(what, cluster.is_whole, LIMIT_S)
+        name = next_of(left, str(cluster.look()["leader"]), _leaving(cluster))
+        left.remove(name)
+        began = time.monotonic()
+        _anew(cluster, name, end, say)
+        cluster.wait(what, cluster.is_whole, LIMIT_S)
+        seconds, now = time.monotonic() - began, cluster.look()
+        say(
+            f"{name}: restarted, and has everything after {seconds:.1f} s; {now['leader']} leads "
+            f"term {now['term']}"
+        )
 
 
 def next_of(left: Sequence[str], master: str, leaving: Collection[str] = ()) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from infra.cluster import view as cluster_view
 from infra.cluster.data_folder import DataFolder
 from infra.cluster.flags import add_dir
-from infra.cluster.options import ACTING
+from infra.cluster.options import ACTING, MAJORITY
 from infra.problems import EXIT_DONE, EXIT_FAILED
 
 
@@ -94,6 +94,8 @@ def render(view: Mapping[str, Any]) -> list[str]:
         lines += ["", *_set_lines(name, one)]
     for name, one in view.get("acting_sets", {}).items():
         lines += ["", *_acting_set_lines(name, one)]
+    for name, one in view.get("majority_sets", {}).items():
+        lines += ["", *_majority_set_lines(name, one)]
     known = max(
         ((one.get("status") or {}).get("sets_known", 0) for one in view["processes"]), default=0
     )
@@ -122,6 +124,8 @@ def _problem_lines(view: Mapping[str, Any]) -> list[str]:
 def _who_decides(view: Mapping[str, Any]) -> str:
     if view.get("mode") == ACTING:
         return "no controllers: a slave acts for a master that is away"
+    if view.get("mode") == MAJORITY:
+        return "no controllers: the members of a set elect their leader, a majority acknowledges"
     return f"controllers {','.join(view['controllers'])}"
 
 
@@ -217,6 +221,31 @@ def _acting_set_lines(name: str, one: Mapping[str, Any]) -> list[str]:
             _yes(member["registered"]),
             _yes(member["acts"]),
             str(member["log_end"]),
+            str(member["behind"]),
+        )
+        for member in one["members"]
+    ]
+    return [head, *table(rows)]
+
+
+def _majority_set_lines(name: str, one: Mapping[str, Any]) -> list[str]:
+    if one["leader"] is None:
+        head = f"set {name}: NO LEADER, {one['answering']} of {one['size']} members answer"
+    else:
+        follow = sum(member["follows"] for member in one["members"])
+        head = (
+            f"set {name}: led by {one['leader']} in term {one['term']}, {follow} of {one['size']} "
+            "members with it"
+        )
+    rows = [("  ID", "ADDRESS", "FOLLOWS", "TERM", "END", "COMMITTED", "BEHIND")]
+    rows += [
+        (
+            f"  {member['id']}",
+            member["address"],
+            _yes(member["follows"]),
+            str(member["term"]),
+            str(member["log_end"]),
+            str(member["committed"]),
             str(member["behind"]),
         )
         for member in one["members"]

@@ -19,7 +19,7 @@ from infra.cli.process import table_of
 from infra.cluster import plan as cluster_plan
 from infra.cluster.data_folder import VERSION_FILE, DataFolder, write_json
 from infra.cluster.flags import add_dir
-from infra.cluster.options import MODES, ClusterOptions, with_defaults
+from infra.cluster.options import MODES, REPLICATIONS, ClusterOptions, with_defaults
 from infra.cluster.placement import read_places
 from infra.cluster.plan import ClusterPlan
 from infra.cluster.supervisor import Supervisor
@@ -68,27 +68,37 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
         ),
     )
     parser.add_argument(
+        "--replication",
+        choices=REPLICATIONS,
+        help=(
+            "in-sync-set (default): every member of the set in sync has what is acknowledged; "
+            "majority: a majority has it, and the members elect their leader without a controller "
+            "(RocketMQ's DLedger brokers)"
+        ),
+    )
+    parser.add_argument(
         "--replicas",
         type=int,
         metavar="N",
         help=(
             "brokers in the set broker-a (default 3; 0: others run the brokers); acting: in each "
-            "of the sets broker-a and broker-b, the master counted (default 3, at least 2)"
+            "of the sets broker-a and broker-b, the master counted (default 3, at least 2); "
+            "majority: 3 or 5"
         ),
     )
     parser.add_argument(
         "--controllers",
         type=int,
         metavar="N",
-        help=("controllers, one active, others hot (default 2; acting: none)"),
+        help=("controllers, one active, others hot (default 2; acting, majority: none)"),
     )
     parser.add_argument(
         "--kafka-nodes",
         type=int,
         metavar="N",
         help=(
-            "1, or 3 for a replicated log (default 1; acting: 0, or 1 with --land; brokers report "
-            "there what happens)"
+            "1, or 3 for a replicated log (default 1; acting, majority: 0, or 1 with --land; "
+            "brokers report there what happens)"
         ),
     )
 
@@ -120,8 +130,8 @@ def _add_where(parser: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         default=None,
         help=(
-            "land the log in Delta tables; --no-land: no Spark (default: land; acting: no, and "
-            "with it Kafka is started too, so that there is a history)"
+            "land the log in Delta tables; --no-land: no Spark (default: land; acting, majority: "
+            "no, and with it Kafka is started too, so that there is a history)"
         ),
     )
 

@@ -18,11 +18,17 @@ CONTROLLED, ACTING = "controllers", "acting"
 MODES = (CONTROLLED, ACTING)
 ACTING_REPLICAS_MIN = 2
 """A master, and somebody to act for it."""
+IN_SYNC_SET, MAJORITY = "in-sync-set", "majority"
+REPLICATIONS = (IN_SYNC_SET, MAJORITY)
+MAJORITY_REPLICAS = (3, 5)
+"""Of one and two that are lost nothing depends; of an even number one more is no help."""
 BY_MODE: Mapping[str, Mapping[str, Any]] = {
     CONTROLLED: {},
     ACTING: {"mode": ACTING, "controllers": 0, "kafka_nodes": 0, "land": False},
 }
 """What differs from the defaults below, where nobody says otherwise."""
+OF_MAJORITIES: Mapping[str, Any] = {"controllers": 0, "kafka_nodes": 0, "land": False}
+"""The same of a set that replicates by majority."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,12 @@ class ClusterOptions:
     places: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     watchdog_ms: int = 2_000
     mode: str = CONTROLLED
+    replication: str = IN_SYNC_SET
+
+    @property
+    def by_majority(self) -> bool:
+        """One set, whose members elect their leader themselves."""
+        return self.replication == MAJORITY
 
     @property
     def acts(self) -> bool:
@@ -60,7 +72,9 @@ class ClusterOptions:
 
     def check(self) -> None:
         """Problem when the numbers make no cluster."""
-        if self.acts:
+        if self.by_majority:
+            self._check_majority()
+        elif self.acts:
             self._check_acting()
         else:
             self._check_controlled()
@@ -93,11 +107,28 @@ class ClusterOptions:
 
     def _check_acting(self) -> None:
         _in_range("replicas", self.replicas, ACTING_REPLICAS_MIN, REPLICAS_MAX)
-        if self.controllers:
+        self._check_without_controllers("--mode acting: nobody elects there")
+
+    def _check_majority(self) -> None:
+        if self.acts:
             raise Problem(
-                "--controllers does not go with --mode acting: nobody elects there",
+                "--mode acting does not go with --replication majority: a set replicates in one "
+                "way",
                 "Leave one of the two out.",
                 EXIT_USAGE,
+            )
+        if self.replicas not in MAJORITY_REPLICAS:
+            raise Problem(
+                f"--replicas {self.replicas} is no choice of --replication majority",
+                f"Use {' or '.join(map(str, MAJORITY_REPLICAS))}.",
+                EXIT_USAGE,
+            )
+        self._check_without_controllers("--replication majority: its members elect")
+
+    def _check_without_controllers(self, what: str) -> None:
+        if self.controllers:
+            raise Problem(
+                f"--controllers does not go with {what}", "Leave one of the two out.", EXIT_USAGE
             )
         if self.kafka_nodes not in (0, 1, 3):
             raise Problem(
@@ -118,8 +149,9 @@ def with_defaults(given: Mapping[str, Any]) -> ClusterOptions:
     controllers is to be landed, there is a Kafka.
     """
     mode = str(given.get("mode", CONTROLLED))
-    chosen = {**BY_MODE.get(mode, {}), **given}
-    if mode == ACTING and chosen["land"] and not given.get("kafka"):
+    by_majority = given.get("replication") == MAJORITY
+    chosen = {**BY_MODE.get(mode, {}), **(OF_MAJORITIES if by_majority else {}), **given}
+    if (mode == ACTING or by_majority) and chosen["land"] and not given.get("kafka"):
         chosen["kafka_nodes"] = given.get("kafka_nodes", 1)
     return ClusterOptions(**chosen)
 

@@ -35,6 +35,13 @@ messages.
 COMMIT_LOG_FILE_BYTES = 16 * 1024 * 1024
 CONSUME_QUEUE_FILE_ENTRIES = 30_000
 PORTS_PER_BROKER = 4
+MAJORITY_TIMES = {
+    "majority_heartbeat_ms": 300,
+    "majority_heartbeats_missed_max": 4,
+    "majority_vote_pause_min_ms": 50,
+    "majority_vote_pause_max_ms": 300,
+}
+"""DLedger's are 2 s, 3, and 0.3 to 1 s: six seconds and more without a leader that was killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +77,10 @@ class ClusterPlan:
     def start_groups(self, kind: str) -> list[tuple[ProcessSpec, ...]]:
         """Those that may start beside one another, in order. Brokers of controllers one by one, so
         that ids follow names; where nobody elects, masters first: a slave that comes before its
-        master acts.
+        master acts; members of a majority group together, for none serves alone.
         """
         specs = self.of_kind(kind)
-        if kind != "broker":
+        if kind != "broker" or all(is_of_majority(spec) for spec in specs):
             return [specs]
         if not all(is_fixed(spec) for spec in specs):
             return [(spec,) for spec in specs]
@@ -84,6 +91,11 @@ class ClusterPlan:
 def is_fixed(spec: ProcessSpec) -> bool:
     """A broker whose configuration says who it is."""
     return "broker_id" in spec.config
+
+
+def is_of_majority(spec: ProcessSpec) -> bool:
+    """A broker that is a member of a majority group."""
+    return "majority_self_id" in spec.config
 
 
 @dataclass(slots=True)
@@ -135,7 +147,7 @@ def make_plan(
         else {}
     )
     advertised = tuple(advertise for _, advertise in controllers)
-    if options.acts and kafka:
+    if not options.controllers and kafka:
         # why a master left, and who was shown in its place, only name servers see
         name_server.config["kafka"] = kafka
     plan = [
@@ -152,11 +164,13 @@ def make_plan(
                 java_home,
                 jars,
                 http_ports.take("land", "land")[0],
-                without_controllers=options.acts,
+                without_controllers=not options.controllers,
             )
         )
     name_servers = (name_server.config["listen"],)
-    if options.acts:
+    if options.by_majority:
+        plan += _majority_set(folder, options, ports, name_servers, kafka)
+    elif options.acts:
         plan += _acting_sets(folder, options, ports, name_servers, kafka)
     else:
         plan += [
@@ -176,6 +190,13 @@ def broker_spec(
     folder: DataFolder, options: ClusterOptions, plan: ClusterPlan, number: int
 ) -> ProcessSpec:
     """One more broker of the set, for a running cluster. Its ports were set aside by the plan."""
+    if options.by_majority:
+        raise Problem(
+            "the members of a majority group never change",
+            "Start another cluster with more of them: 'regent up --replication majority "
+            "--replicas 5'.",
+            EXIT_USAGE,
+        )
     if options.acts:
         raise Problem(
             "a set without controllers has the replicas that its brokers were told",
@@ -339,6 +360,36 @@ def _acting_sets(
     ]
 
 
+def _majority_set(
+    folder: DataFolder,
+    options: ClusterOptions,
+    ports: _Ports,
+    name_servers: tuple[str, ...],
+    kafka: dict[str, str],
+) -> list[ProcessSpec]:
+    """One set whose members elect their leader. Broker ids follow names: that of member n0 is 1."""
+    names = [f"{BROKER_SET}-{number}" for number in range(1, options.replicas + 1)]
+    members = {}
+    for number, name in enumerate(names):
+        # the last port of each broker, which no other kind needs
+        at = ports.next_port + PORTS_PER_BROKER * (number + 1) - 1
+        members[name] = replace(ports, next_port=at).take("broker", name)
+    peers = ";".join(f"n{at}-{told}" for at, (_, told) in enumerate(members.values()))
+    group = {"replication": "majority", "majority_peers": peers, **MAJORITY_TIMES}
+    return [
+        _broker_process(
+            folder,
+            name,
+            BROKER_SET,
+            ports,
+            name_servers,
+            kafka,
+            {**group, "majority_self_id": f"n{number}", "majority_listen": members[name][0]},
+        )
+        for number, name in enumerate(names)
+    ]
+
+
 def _broker(
     folder: DataFolder,
     number: int,
@@ -367,7 +418,7 @@ def _broker_process(
     second, _ = ports.take("broker", name)
     ha_listen, ha_advertise = ports.take("broker", name)
     listen, advertise = ports.take("broker", name)
-    ports.take("broker", name)
+    of_member, _ = ports.take("broker", name)
     config = {
         "cluster_name": CLUSTER_NAME,
         "broker_name": broker_set,
@@ -384,4 +435,5 @@ def _broker_process(
         **own,
         **OWN_DISK,
     }
-    return ProcessSpec(name, "broker", config, (listen, ha_listen, second), listen)
+    more = (of_member,) if own.get("majority_self_id") else ()
+    return ProcessSpec(name, "broker", config, (listen, ha_listen, second, *more), listen)

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from events import topics
-from infra.cluster import acting_view
+from infra.cluster import acting_view, majority_view
 from infra.cluster.data_folder import DataFolder
-from infra.cluster.options import ACTING, CONTROLLED
+from infra.cluster.options import ACTING, CONTROLLED, MAJORITY
 from infra.cluster.plan import ACTING_SETS
 from infra.processes import children
 from infra.processes import status as process_status
@@ -34,13 +34,19 @@ def collect(folder: DataFolder, cluster: Mapping[str, Any]) -> dict[str, Any]:
     shown = [_process(one, answers.get(one["status_address"])) for one in processes]
     lands = landing(cluster)
     stands = [lands["standstill"]] if lands and lands["standstill"] else []
-    mode = identity["options"].get("mode", CONTROLLED)
+    mode = mode_of(identity["options"])
+    majority = majority_view.sets_of(shown) if mode == MAJORITY else {}
     acting = _acting_sets(cluster, shown) if mode == ACTING else {}
     troubles = problems_of(shown, cluster["kafka"].get("bootstrap.servers", ""))
     return {
         "cluster_id": identity["cluster_id"],
         "mode": mode,
-        "problems": [*troubles, *acting_view.problems_of(acting), *stands],
+        "problems": [
+            *troubles,
+            *acting_view.problems_of(acting),
+            *majority_view.problems_of(majority),
+            *stands,
+        ],
         "dir": str(folder.root),
         "state": cluster["state"],
         "kafka": cluster["kafka"],
@@ -49,8 +55,16 @@ def collect(folder: DataFolder, cluster: Mapping[str, Any]) -> dict[str, Any]:
         "processes": shown,
         "sets": sets_of(shown),
         "acting_sets": acting,
+        "majority_sets": majority,
         "landing": lands,
     }
+
+
+def mode_of(options: Mapping[str, Any]) -> str:
+    """Who says who leads: "controllers", "acting" (its configuration), "majority"."""
+    if options.get("replication") == MAJORITY:
+        return MAJORITY
+    return str(options.get("mode", CONTROLLED))
 
 
 def _acting_sets(cluster: Mapping[str, Any], shown: list[dict[str, Any]]) -> dict[str, Any]:

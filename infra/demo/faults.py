@@ -74,7 +74,7 @@ def kill_master(cluster: DemoCluster, load: Load, label: str) -> dict[str, Any]:
     )
     elected_s = time.monotonic() - began
     cluster.wait(
-        "the end of the producer's outage", lambda: _recovered(load, outages), ELECTION_LIMIT_S
+        "the end of the producer's outage", lambda: recovered(load, outages), ELECTION_LIMIT_S
     )
     cluster.wait_for_view(
         f"the return of {victim['name']} into the SyncStateSet",
@@ -93,17 +93,18 @@ def kill_master(cluster: DemoCluster, load: Load, label: str) -> dict[str, Any]:
         "led_by": after.controller,
         "seen_elected_s": round(elected_s, 2),
         "set_whole_again_s": round(time.monotonic() - began, 2),
-        "outage": _outage_since(load, at_ms),
+        "outage": outage_since(load, at_ms),
     }
 
 
-def _recovered(load: Load, outages_before: int) -> bool:
+def recovered(load: Load, outages_before: int) -> bool:
+    """An outage more than then is over. Problem when a process of the workload has ended."""
     load.check()
     figures = load.produced()
     return len(figures.get("outages", [])) > outages_before and not figures.get("outage", True)
 
 
-def _outage_since(load: Load, at_ms: float) -> dict[str, Any] | None:
+def outage_since(load: Load, at_ms: float) -> dict[str, Any] | None:
     """The longest outage that began with this blow."""
     mine = [
         one
@@ -176,7 +177,7 @@ def pause_slave(cluster: DemoCluster, load: Load, label: str) -> dict[str, Any]:
         "in_sync_without": list(without.in_sync),
         "acknowledged_meanwhile": load.produced().get("acknowledged", 0) - acknowledged,
         "back_after_s": round(time.monotonic() - began, 2),
-        "outage": _outage_since(load, at_ms),
+        "outage": outage_since(load, at_ms),
     }
 
 

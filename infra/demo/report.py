@@ -16,6 +16,20 @@ def verdict(document: Document) -> list[str]:
     wrong = list(document.get("problems", ()))
     if not messages or not replicas or "history" not in document:
         return wrong or ["the run did not come to its end"]
+    wrong += wrong_messages(messages)
+    if not replicas["equal"]:
+        wrong.append(f"the replicas' logs differ at offset {replicas['first_difference']}")
+    wrong += [
+        f"in Delta: {one['name']}: {one['found']}, expected at least {one['least']}"
+        for one in document["history"]["expected"]
+        if not one["ok"]
+    ]
+    return wrong + failed_commands(document["history"])
+
+
+def wrong_messages(messages: Document) -> list[str]:
+    """What was promised of the messages that were sent, and is not so."""
+    wrong = []
     for name, text in (
         ("lost", "acknowledged messages are lost"),
         ("misplaced", "messages are not where the answer said"),
@@ -28,14 +42,7 @@ def verdict(document: Document) -> list[str]:
             wrong.append(f"{messages[name]} {text}")
     if not messages["acknowledged"]:
         wrong.append("nothing was acknowledged")
-    if not replicas["equal"]:
-        wrong.append(f"the replicas' logs differ at offset {replicas['first_difference']}")
-    wrong += [
-        f"in Delta: {one['name']}: {one['found']}, expected at least {one['least']}"
-        for one in document["history"]["expected"]
-        if not one["ok"]
-    ]
-    return wrong + failed_commands(document["history"])
+    return wrong
 
 
 def failed_commands(history: Document) -> list[str]:
@@ -55,7 +62,7 @@ def render(document: Document) -> list[str]:
         if one.get("phases"):
             lines.append(f"    phases: {phases_text(one['phases'])}")
     if document.get("messages"):
-        lines += ["", *_message_lines(document["messages"], document.get("load", {}))]
+        lines += ["", *message_lines(document["messages"], document.get("load", {}))]
     if document.get("replicas"):
         lines.append(_replica_line(document["replicas"]))
     if document.get("history"):
@@ -129,7 +136,8 @@ def step_line(one: Document) -> str:
     return f"{text}refused with code {one['code']} {one['remark']}".rstrip()
 
 
-def _message_lines(messages: Document, load: Document) -> list[str]:
+def message_lines(messages: Document, load: Document) -> list[str]:
+    """What became of the messages."""
     latency = ""
     if load.get("latency_p50_ms") is not None:
         latency = (

@@ -1,5 +1,5 @@
-"""`regent demo`: the main job on real parts, of a set with controllers or of two without, step by
-step, with a report.
+"""`regent demo`: the main job on real parts, of a set with controllers, of two without, or of one
+that replicates by majority, step by step, with a report.
 """
 
 from __future__ import annotations
@@ -12,13 +12,22 @@ import sys
 from infra.cli import up
 from infra.cluster.data_folder import DataFolder
 from infra.cluster.flags import add_dir
-from infra.cluster.options import ACTING, CONTROLLED, MODES
-from infra.demo import acting_report, report
+from infra.cluster.options import (
+    ACTING,
+    CONTROLLED,
+    IN_SYNC_SET,
+    MAJORITY,
+    MAJORITY_REPLICAS,
+    MODES,
+    REPLICATIONS,
+)
+from infra.demo import acting_report, majority_report, report
 from infra.demo.acting import ActingDemo
 from infra.demo.console import Console
 from infra.demo.controlled import Demo
+from infra.demo.majority import MajorityDemo
 from infra.demo.run import DemoRun
-from infra.problems import EXIT_DONE, EXIT_FAILED, Problem
+from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE, Problem
 
 
 def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
@@ -35,6 +44,22 @@ def add_arguments(parser: argparse.ArgumentParser, verb: str) -> None:
         ),
     )
     parser.add_argument(
+        "--replication",
+        choices=REPLICATIONS,
+        default=IN_SYNC_SET,
+        help=(
+            "majority: the leader of a set that replicates by majority is killed, stands still and "
+            "is left with a minority, a follower loses its disk, all are killed"
+        ),
+    )
+    parser.add_argument(
+        "--replicas",
+        type=int,
+        choices=MAJORITY_REPLICAS,
+        default=MAJORITY_REPLICAS[0],
+        help="majority: members of the set (default 3)",
+    )
+    parser.add_argument(
         "--json",
         action="store_true",
         help=("the report as one JSON document; progress goes to stderr"),
@@ -47,17 +72,32 @@ def run(arguments: argparse.Namespace) -> int:
     console = Console(sys.stderr if arguments.json else sys.stdout)
     signal.signal(signal.SIGTERM, _interrupt)
     folder = DataFolder(arguments.dir.absolute())
-    up.find_parts()  # what cannot start at all is one line, not a report
+    by_majority, acts = arguments.replication == MAJORITY, arguments.mode == ACTING
+    if by_majority and acts:
+        raise Problem(
+            "--mode acting does not go with --replication majority: a set replicates in one way",
+            "Leave one of the two out.",
+            EXIT_USAGE,
+        )
+    if not by_majority:
+        up.find_parts()  # what cannot start at all is one line, not a report
     make_room(folder)
-    acts = arguments.mode == ACTING
-    demo: DemoRun = (ActingDemo if acts else Demo)(folder, console, keep=arguments.keep)
+    demo: DemoRun
+    if by_majority:
+        demo = MajorityDemo(folder, console, keep=arguments.keep, replicas=arguments.replicas)
+        render, verdict = majority_report.render, majority_report.verdict
+    elif acts:
+        demo = ActingDemo(folder, console, keep=arguments.keep)
+        render, verdict = acting_report.render, acting_report.verdict
+    else:
+        demo = Demo(folder, console, keep=arguments.keep)
+        render, verdict = report.render, report.verdict
     document = demo.run()
-    told = acting_report if acts else report
-    for line in told.render(document):
+    for line in render(document):
         console.say(line)
     if arguments.json:
         print(json.dumps(document, indent=1))
-    return EXIT_FAILED if told.verdict(document) else EXIT_DONE
+    return EXIT_FAILED if verdict(document) else EXIT_DONE
 
 
 def _interrupt(number: int, frame: object) -> None:

@@ -14,8 +14,9 @@ from events.properties import parse
 from events.topics import TOPICS
 from infra.cli import process
 from infra.cluster.data_folder import DataFolder
-from infra.cluster.options import ACTING
+from infra.cluster.options import ACTING, MAJORITY
 from infra.cluster.plan import ACTING_SETS
+from infra.cluster.view import mode_of
 from infra.doctor.commands import Commands
 from infra.doctor.landing import PROCESS as LAND
 from infra.doctor.landing import LandingPlace
@@ -42,7 +43,8 @@ class Place:
 class Target:
     """`starts_kafka`: this machine runs a local Kafka and Spark, so it needs Java; `limits`: the
     share of its disk, in percent, from which a broker's folder takes no message; `states`: folders
-    of controllers; `folder`: of a local cluster; `acting_sets`: its sets without controllers.
+    of controllers; `folder`: of a local cluster; `acting_sets`: its sets without controllers;
+    `by_majority`: its set is a majority group.
     """
 
     kafka: dict[str, str] = field(default_factory=dict)
@@ -61,6 +63,7 @@ class Target:
     files: dict[str, tuple[str, Path]] = field(default_factory=dict)
     folder: DataFolder | None = None
     acting_sets: tuple[str, ...] = ()
+    by_majority: bool = False
 
     def commands(self) -> Commands:
         """How this target is asked and started."""
@@ -185,9 +188,15 @@ def kind_of(path: Path) -> str:
 def of_folder(folder: DataFolder) -> Target:
     """Every process of a local cluster, whether it runs or not."""
     options = folder.require()["options"]
-    acts = options.get("mode") == ACTING
+    mode = mode_of(options)
+    acts, by_majority = mode == ACTING, mode == MAJORITY
     own_kafka = not options.get("kafka") and options.get("kafka_nodes", 1) > 0
-    target = Target(starts_kafka=own_kafka, folder=folder, acting_sets=ACTING_SETS if acts else ())
+    target = Target(
+        starts_kafka=own_kafka,
+        folder=folder,
+        acting_sets=ACTING_SETS if acts else (),
+        by_majority=by_majority,
+    )
     for path in sorted(folder.config.glob("controller-*.toml")):
         target.take_controller(process.load_config("controller", path, {}), path)
     for path in sorted(folder.config.glob("*.toml")):

@@ -20,6 +20,7 @@ from infra.doctor import (
     landing,
     log,
     machine,
+    majority_sets,
     processes,
     routes,
     sets,
@@ -100,6 +101,9 @@ def examine(what: Target) -> list[Finding]:
     if what.folder is not None and what.acting_sets:
         folder = what.folder
         report.add("sets", lambda: acting_sets.check(folder, commands))
+    if what.folder is not None and what.by_majority:
+        folder = what.folder
+        report.add("sets", lambda: majority_sets.check(folder, commands))
     report.add("landing", lambda: landing.check(what.landing, commands))
     return report.findings
 

@@ -81,7 +81,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
     ),
     "brokers/store/recovery": ("boot", "checkpoint"),
     "brokers/ha": ("epoch_file", "transport"),
-    "brokers/replica": ("driver", "hooks"),
+    "brokers/replica": ("driver", "hooks", "replica_port"),
     "brokers/service": ("client_service", "made_on_the_way"),
     "brokers/service/tables": ("kept_for_java", "table_files", "table_writer"),
     "brokers/service/role": ("forward", "role_view", "turns"),

@@ -6,6 +6,8 @@ TESTED_ELSEWHERE: dict[str, str] = {
     "infra/demo/asked.py": "tests/integration/test_demo.py",
     "infra/cluster/running.py": "tests/integration/test_demo.py",
     "infra/demo/acting_blows.py": "tests/integration/test_acting_demo.py",
+    "infra/demo/majority.py": "tests/integration/test_majority_demo.py",
+    "infra/demo/majority_blows.py": "tests/integration/test_majority_demo.py",
     "infra/demo/controlled.py": "tests/integration/test_demo.py",
     "infra/demo/run.py": "tests/integration/test_demo.py",
     "infra/demo/load.py": "tests/integration/test_demo.py",

@@ -122,6 +122,10 @@ class _Controllers:
         return self._node.membership.leader
 
     @property
+    def elects(self) -> bool:
+        return self.leader is not None
+
+    @property
     def replicas(self) -> dict[int, str]:
         return {} if self._node.core is None else self._node.core.replicas
 

@@ -27,6 +27,8 @@ class EntryMessageStore(MessageStore):
     entries while this member leads.
     """
 
+    is_mended = False
+
     def __init__(
         self,
         root: Path | str,

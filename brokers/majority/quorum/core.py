@@ -99,6 +99,19 @@ class QuorumCore:
             return {}
         return {peer: one.unanswered_bytes for peer, one in leading.dispatchers.items()}
 
+    def followers(self, now_ms: int) -> dict[str, tuple[int, bool]]:
+        """By peer: up to which entry it holds this leader's log (-1: not known), and whether it
+        follows, by one of its last answers; none where this member does not lead.
+        """
+        leading = self._leadership
+        if leading is None:
+            return {}
+        pulse = leading.pulse
+        return {
+            peer: (one.match_index, pulse.confirmed[peer] > 0 and pulse.is_alive(peer, now_ms))
+            for peer, one in leading.dispatchers.items()
+        }
+
     def droppable(self, applied: int) -> int:
         """Entries below this index may be cleaned; `applied`: up to here they were made use of."""
         leading = self._leadership

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from brokers.majority.quorum.config import NO_MESSAGE, Durability, QuorumConfig
 from brokers.majority.quorum.effects import NewEntry
@@ -38,6 +38,16 @@ def parse_peers(text: str) -> dict[str, str]:
     if not 0 < len(found) <= PEERS_MAX:
         raise ValueError(f"a group has 1 to {PEERS_MAX} members, {len(found)} are named")
     return found
+
+
+def broker_id_of(member_id: str) -> int:
+    """Of a member that does not lead, as RocketMQ gives it: the number behind the first character,
+    and one. ValueError when there is none.
+    """
+    number = member_id[1:]
+    if not (number.isascii() and number.isdigit() and len(number) < 9):
+        raise ValueError(f"{member_id!r} is no letter and a number, from which a broker's id comes")
+    return int(number) + 1
 
 
 class MemberConfig(BaseModel):
@@ -123,3 +133,65 @@ class MemberConfig(BaseModel):
             append_wait_ms=self.append_wait_ms,
             preferred=self.preferred,
         )
+
+
+IN_SYNC_SETS_ONLY = (
+    "controllers",
+    "broker_role",
+    "ha_master_address",
+    "async_learner",
+    "sync_from_last_file",
+    "enable_slave_acting_master",
+    "enable_remote_escape",
+    "skip_pre_online",
+    "lock_in_strict_mode",
+)
+"""Settings of a broker that mean something in an in-sync set alone."""
+
+
+def majority_refusal(broker: BaseModel) -> str | None:
+    """Why a broker's settings make no member of a majority group, with the way out. They name one,
+    or a part of one.
+    """
+    given = {name: getattr(broker, name) for name in ("replication", "broker_id")}
+    if given["replication"] != "majority":
+        return (
+            'majority_peers and majority_self_id are for replication = "majority": set it, or '
+            "remove them"
+        )
+    others = [name for name in IN_SYNC_SETS_ONLY if getattr(broker, name)]
+    if given["broker_id"] is not None:
+        others.append("broker_id")
+    if others:
+        return (
+            f"{others[0]} is for in-sync sets, and a set replicates in one way: remove it, or "
+            'replication = "majority"'
+        )
+    try:
+        broker_id_of(member_of(broker).self_id)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def member_of(broker: BaseModel) -> MemberConfig:
+    """What the member behind a broker is configured with. ValueError, in one line."""
+    said = broker.model_dump()
+    index_bytes = min(INDEX_FILE_BYTES_DEFAULT, said["commit_log_file_bytes"])
+    given = {
+        "group": said["majority_group"] or said["broker_name"],
+        "preferred_leader_ids": said["majority_preferred_leaders"],
+        "data_file_bytes": said["commit_log_file_bytes"],
+        "index_file_bytes": index_bytes - index_bytes % INDEX_RECORD_BYTES,
+        "append_wait_ms": said["ack_timeout_ms"],
+        "store_dir": said["store_dir"],
+    }
+    same = ("self_id", "peers", "listen", "flush", "heartbeat_ms", "heartbeats_missed_max")
+    for name in (*same, "vote_pause_min_ms", "vote_pause_max_ms"):
+        given[name] = said[f"majority_{name}"]
+    try:
+        return MemberConfig.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where, text = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
+        raise ValueError(f"majority_{where}: {text}" if where else text) from None

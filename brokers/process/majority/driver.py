@@ -13,9 +13,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
+from typing import Any, Protocol
 
 from brokers.clock import Clock
 from brokers.majority.entry import NONE
@@ -33,6 +33,7 @@ from brokers.majority.quorum.effects import (
     LeaderReady,
     LeaveGroup,
     NewEntry,
+    ReadDone,
     Report,
     RestartAt,
     RoleChanged,
@@ -62,24 +63,36 @@ class Store(Protocol):
     terms: TermFile
 
 
+class Asked(Protocol):
+    """The token of an append or a read: `done` hears once what came of it."""
+
+    def done(self, effect: Any, /) -> None:
+        """Its AppendDone or ReadDone."""
+        ...
+
+
 class Offered:
     """An append of a client: `size` and `build` as in NewEntry. `done` hears once what came of it.
     `position`: of its entry, -1 while it has none.
     """
 
-    __slots__ = ("_build", "done", "position", "size")
+    __slots__ = ("_build", "_done", "position", "size")
 
     def __init__(
         self, size: int, build: Callable[[int], bytes], done: Callable[[AppendDone, int], None]
     ) -> None:
         self._build = build
-        self.done = done
+        self._done = done
         self.size, self.position = size, NONE
 
     def build(self, position: int) -> bytes:
         """Where it goes is known now."""
         self.position = position
         return self._build(position)
+
+    def done(self, effect: AppendDone, /) -> None:
+        """Its AppendDone."""
+        self._done(effect, self.position)
 
 
 class MemberDriver:
@@ -141,6 +154,20 @@ class MemberDriver:
         if len(self._offered) >= TOGETHER_ENTRIES or self._offered_bytes >= TOGETHER_BYTES:
             self._append_together()
 
+    def append_now(self, token: Asked, entries: Sequence[NewEntry]) -> None:
+        """Entries that follow each other, of which the last one has the token: written, or refused,
+        when this returns. Never called from within an effect.
+        """
+        self._hear(lambda core: core.append(token, entries, self._now_ms()))
+
+    def read(self, token: Asked) -> None:
+        """How far the log is committed, by the group's word."""
+        self._hear(lambda core: core.read(token, self._now_ms()))
+
+    def storage_failed(self, reason: str) -> None:
+        """The disk refused something that is no effect."""
+        self._hear(lambda core: core.storage_failed(reason, self._now_ms()))
+
     def transfer(self, answer: Callable[[Response], None], transferee: str) -> None:
         """Hand over to this member; `answer` hears what came of it."""
         self._hear(lambda core: core.transfer(answer, transferee, self._now_ms()))
@@ -195,9 +222,8 @@ class MemberDriver:
                 self._send(effect)
             case Answer():
                 effect.token(effect.message)  # type: ignore[operator]
-            case AppendDone():
-                assert isinstance(effect.token, Offered)
-                effect.token.done(effect, effect.token.position)
+            case AppendDone() | ReadDone():
+                effect.token.done(effect)  # type: ignore[attr-defined]
             case Flush():
                 self._on_thread(self._store.log.flush, lambda core: core.flushed(self._now_ms()))
             case RoleChanged():
@@ -230,6 +256,7 @@ class MemberDriver:
     def _tick(self) -> None:
         self._ticks = self._loop.call_later(TICK_MS / 1000, self._tick)
         self._hear(lambda core: core.tick(self._now_ms()))
+        self._listener.ticked()
 
     def _checkpoint_later(self) -> None:
         self._checkpoints = self._loop.call_later(self._checkpoint_ms / 1000, self._checkpoint)

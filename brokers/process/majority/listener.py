@@ -28,5 +28,8 @@ class MemberListener:
     def reported(self, kind: str, fields: Mapping[str, object]) -> None:
         """A fact for people."""
 
+    def ticked(self) -> None:
+        """Time has passed, and the member knows it: some 10 ms."""
+
     def left(self, reason: str) -> None:
         """It promises nothing any more, and says so to all who ask."""

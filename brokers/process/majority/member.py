@@ -43,8 +43,9 @@ class OpenedFolder:
         data = root / "data"
         self._marker = BootMarker(root)
         self.boot: Boot = self._marker.examine(data.is_dir() and any(data.iterdir()), boot_id)
-        kept = self.boot.same_boot and self.boot.reason != "io_error"
-        self.folder = MajorityFolder(root, config.store, same_boot=kept)
+        self.kept = self.boot.same_boot and self.boot.reason != "io_error"
+        """What was written is there even without a flush."""
+        self.folder = MajorityFolder(root, config.store, same_boot=self.kept)
         try:
             self._marker.begin(self.boot)
             # What is missing of the last run is known to the folder: it owes it (PROTOCOL 9.4).
@@ -67,8 +68,8 @@ class OpenedFolder:
 
 
 class MemberProcess:
-    """Made in a running loop, with a folder that is open. `left`: done with the reason when this
-    member promises nothing any more.
+    """Made in a running loop, with a folder that is open. `broker_address`: of the broker whose log
+    this is, None without one.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class MemberProcess:
         opened: OpenedFolder,
         listener: MemberListener | None = None,
         clock: Clock | None = None,
+        broker_address: str | None = None,
     ) -> None:
         self.config, self.opened = config, opened
         clock = clock or Clock()
@@ -94,7 +96,8 @@ class MemberProcess:
             clock,
             config.checkpoint_ms,
         )
-        handler = MemberRequests(self.driver, opened.folder.log, config.addresses)
+        log, addresses = opened.folder.log, config.addresses
+        handler = MemberRequests(self.driver, log, addresses, broker_address)
         host, port = split_address(config.bound)
         hosts = {host_of(address) for address in config.addresses.values()}
         self.server = RemotingServer(
@@ -110,8 +113,20 @@ class MemberProcess:
         await self.server.start()
         self.driver.start()
 
+    @property
+    def failed(self) -> bool:
+        """It has left its group: its folder is not to be closed as in order."""
+        return self.driver.core.left is not None
+
     async def stop(self) -> None:
         """In order: what was acknowledged is on the disk either way. LogError, OSError."""
+        try:
+            await self.end()
+        finally:
+            await asyncio.to_thread(self.opened.close, self.failed)
+
+    async def end(self) -> None:
+        """The same without its folder, which stays open."""
         try:
             if self.driver.core.standing.role is Role.LEADER:
                 await self._hand_over()
@@ -119,22 +134,21 @@ class MemberProcess:
         finally:
             await self.driver.stop()
             await self._peers.close()
-            failed = self.driver.core.left is not None
-            await asyncio.to_thread(self.opened.close, failed)
 
     async def _hand_over(self) -> None:
         """To the first member that can lead."""
         try:
             async with asyncio.timeout(HAND_OVER_MS / 1000):
                 for peer in self.driver.core.config.peers:
-                    code = await self._transfer_to(peer)
+                    code = await self.transfer_to(peer)
                     _log.info("handing over to %s: %d", peer, code)
                     if code == Code.SUCCESS:
                         return
         except TimeoutError:
             _log.info("nobody took over within %d ms", HAND_OVER_MS)
 
-    async def _transfer_to(self, peer: str) -> int:
+    async def transfer_to(self, peer: str) -> int:
+        """A code of the member that was asked to take over, SUCCESS when it leads."""
         answered: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
 
         def hear(response: Response) -> None:

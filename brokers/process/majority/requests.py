@@ -8,6 +8,7 @@ a member answers to another one, sockets.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from msgspec import structs
 
@@ -37,6 +38,8 @@ from brokers.remoting.connection import Answer, Connection
 from brokers.store.files.errors import LogError
 from brokers.store.log.records import BLANK_BYTES_MIN
 
+BROKER_ADDRESS = "regentBrokerAddress"
+"""Beside the answer to a question for metadata: where this member's broker serves clients."""
 _REJECTED: dict[MajorityRequest, type[Response]] = {
     MajorityRequest.METADATA: MetadataResponse,
     MajorityRequest.APPEND: AppendResponse,
@@ -49,11 +52,20 @@ _REJECTED: dict[MajorityRequest, type[Response]] = {
 
 
 class MemberRequests:
-    """Handler of all codes of a group. `addresses`: by member id, what clients are told."""
+    """Handler of all codes of a group. `addresses`: by member id, what clients are told.
+    `broker_address`: where the broker with this log serves, None without one.
+    """
 
-    def __init__(self, driver: MemberDriver, log: EntryLog, addresses: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        driver: MemberDriver,
+        log: EntryLog,
+        addresses: Mapping[str, str],
+        broker_address: str | None = None,
+    ) -> None:
         self._driver, self._log = driver, log
         self._addresses = dict(addresses)
+        self._ext = {} if broker_address is None else {BROKER_ADDRESS: broker_address}
 
     def __call__(self, connection: Connection, request: RemotingCommand) -> Answer:
         """None: the answer comes later."""
@@ -64,7 +76,7 @@ class MemberRequests:
             return _frame(request, self._by_this(kind(code=Code.UNEXPECTED_ARGUMENT)))
         match message:
             case MetadataRequest():
-                return _frame(request, self._by_this(self._metadata(message)))
+                return _frame(request, self._by_this(self._metadata(message)), self._ext)
             case GetRequest():
                 return _frame(request, self._by_this(self._get(message)))
             case AppendRequest():
@@ -148,8 +160,10 @@ class MemberRequests:
         self._driver.append(Offered(len(body), lambda position: body, done))
 
 
-def _frame(request: RemotingCommand, response: Response) -> RemotingCommand:
-    return request.reply(FRAME_ANSWERED, body=json_bodies.encode(response))
+def _frame(
+    request: RemotingCommand, response: Response, ext: Mapping[str, str] = MappingProxyType({})
+) -> RemotingCommand:
+    return request.reply(FRAME_ANSWERED, dict(ext), json_bodies.encode(response))
 
 
 def _later(connection: Connection, request: RemotingCommand) -> Callable[[Response], None]:

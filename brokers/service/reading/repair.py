@@ -50,7 +50,7 @@ Key = tuple[int, ...] | tuple[int, bytes, int | None, int]
 
 class Repairs:
     """`sources()`: addresses of members that hold all confirmed messages, this broker not among
-    them.
+    them. Where a store is not mended, damage is told, and stays.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Repairs:
         key = _key(bad.place)
         if key not in self._bad and len(self._bad) < BAD_MAX:
             self._report_damage(bad, found_by)
-        if not bad.proven:
+        if not bad.proven or not self._store.is_mended:
             return None
         running = self._running.get(key)
         if running is None and self._clock.now_ms() >= self._bad.get(key, 0):

@@ -43,6 +43,10 @@ class Around:
     clients: int = 0
     route_poll_ms: int = 30_000
 
+    @property
+    def elects(self) -> bool:
+        return self.leader is not None
+
     def __post_init__(self) -> None:
         self.roles.changed(RoleChanged("MASTER", 3, 1, "h:1", (1, 2, 3), 3))
         self.leader: str | None = "c:1"

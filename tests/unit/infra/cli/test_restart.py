@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from infra.cli import main
-from infra.cli.restart import next_of, restart, restart_acting
+from infra.cli.restart import next_of, restart, restart_acting, restart_majority
 from infra.cluster.data_folder import DataFolder
 from infra.cluster.running import SetView
 from infra.problems import EXIT_FAILED, EXIT_USAGE, Problem
@@ -229,3 +229,20 @@ def test_of_an_adopted_set_the_next_one_waits_until_the_set_is_whole() -> None:
     with pytest.raises(Problem, match="broker-a with its master and every slave"):
         restart_acting(cluster, cluster.names, cluster.end, print)  # type: ignore[arg-type]
     assert cluster.ended == ["broker-a-1"]
+
+
+class MajoritySet(Cluster):
+    """A group whose leader hands over when it is asked to end."""
+
+    def look(self) -> dict[str, Any]:
+        return {"leader": f"b-{self.master}", "term": self.epoch}
+
+    def is_whole(self) -> bool:
+        return self.comes_back
+
+
+def test_the_leader_of_a_majority_group_is_last() -> None:
+    cluster, said = MajoritySet(), []
+    restart_majority(cluster, ["b-1", "b-2", "b-3"], cluster.end, said.append)  # type: ignore[arg-type]
+    assert cluster.ended == ["b-2", "b-3", "b-1"]
+    assert len(said) == 3 and "has everything" in said[0] and "b-2 leads term 2" in said[2]

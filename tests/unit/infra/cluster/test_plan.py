@@ -5,7 +5,7 @@ import pytest
 from brokers.process import config as broker_config
 from infra.cluster import plan as cluster_plan
 from infra.cluster.data_folder import DataFolder
-from infra.cluster.options import ACTING, ClusterOptions, with_defaults
+from infra.cluster.options import ACTING, MAJORITY, ClusterOptions, with_defaults
 from infra.cluster.plan import ClusterPlan
 from infra.kafka import config as kafka_config
 from infra.problems import EXIT_USAGE, Problem
@@ -192,4 +192,36 @@ def test_their_masters_start_before_their_slaves(tmp_path: Path) -> None:
 def test_they_get_no_more_replicas_than_they_were_told_of(tmp_path: Path) -> None:
     made, chosen = acting_plan(tmp_path), with_defaults({"mode": ACTING})
     with pytest.raises(Problem, match="were told"):
+        cluster_plan.broker_spec(DataFolder(tmp_path), chosen, made, 4)
+
+
+def majority_plan(tmp_path: Path, **options: object) -> ClusterPlan:
+    folder, chosen = DataFolder(tmp_path), with_defaults({"replication": MAJORITY, **options})
+    return cluster_plan.make_plan(folder, "c-1", chosen, tmp_path, tmp_path)
+
+
+def test_members_of_a_majority_group_know_each_other_and_start_together(tmp_path: Path) -> None:
+    made = majority_plan(tmp_path, replicas=5, advertise_host="10.0.0.7")
+    assert [spec.name for spec in made.processes] == [
+        "namesrv-1",
+        *(f"broker-a-{number}" for number in range(1, 6)),
+    ]
+    assert [len(group) for group in made.start_groups("broker")] == [5]
+    configs = [
+        broker_config.BrokerConfig.model_validate(spec.config) for spec in made.of_kind("broker")
+    ]
+    assert len({config.majority_peers for config in configs}) == 1
+    for config, spec in zip(configs, made.of_kind("broker"), strict=True):
+        member = config.member
+        assert config.by_majority and member.bound in spec.listens
+        assert member.bound.startswith("127.0.0.1:")
+        assert member.addresses[member.self_id] == member.bound.replace("127.0.0.1", "10.0.0.7")
+        assert spec.name == f"broker-a-{int(member.self_id[1:]) + 1}", "its broker id"
+    addresses = [address for spec in made.processes for address in spec.listens]
+    assert len(addresses) == len(set(addresses))
+
+
+def test_a_majority_group_gets_no_more_members(tmp_path: Path) -> None:
+    made, chosen = majority_plan(tmp_path), with_defaults({"replication": MAJORITY})
+    with pytest.raises(Problem, match="never change"):
         cluster_plan.broker_spec(DataFolder(tmp_path), chosen, made, 4)

@@ -1,4 +1,5 @@
 import os
+from argparse import ArgumentParser
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,11 @@ def test_a_running_demo_is_not_disturbed(tmp_path: Path) -> None:
     with pytest.raises(Problem, match="in use by a running cluster"):
         verb.make_room(folder)
     os.close(handle)
+
+
+def test_one_demo_shows_one_way_of_replicating(tmp_path: Path) -> None:
+    words = ["--mode", "acting", "--replication", "majority", "--dir", str(tmp_path / "d")]
+    parser = ArgumentParser()
+    verb.add_arguments(parser, "demo")
+    with pytest.raises(Problem, match="one way"):
+        verb.run(parser.parse_args(words))

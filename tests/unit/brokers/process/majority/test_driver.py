@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from brokers.majority.entry import Entry, Place
+from brokers.majority.quorum.effects import AppendDone, NewEntry, ReadDone
 from brokers.majority.quorum.standing import Role, Standing
 from brokers.majority.store.marks import parse_checkpoint
 from brokers.majority.wire.codes import Code, PushType
@@ -126,3 +127,38 @@ async def test_nothing_is_heard_after_the_end(driven: Driven) -> None:
     await driven.driver.stop()
     driven.driver.request(lambda _: pytest.fail("no answer"), vote())
     assert driven.folder.terms.state.term == 0
+
+
+class Hears:
+    """Of one append or read, what came of it."""
+
+    def __init__(self) -> None:
+        self.codes: list[tuple[Code, int]] = []
+
+    def done(self, effect: AppendDone | ReadDone, /) -> None:
+        self.codes.append((effect.code, effect.index))
+
+
+async def test_what_a_broker_appends_is_in_the_log_at_once_and_read_once_a_majority_has_it(
+    driven: Driven,
+) -> None:
+    refused = Hears()
+    driven.driver.append_now(refused, [NewEntry(refused, 1, lambda _: b"a")])
+    assert refused.codes == [(Code.NOT_LEADER, -1)]
+    await driven.lead()
+    appended, read = Hears(), Hears()
+    two = [NewEntry(None, 1, lambda _: b"a"), NewEntry(appended, 1, lambda _: b"b")]
+    driven.driver.append_now(appended, two)
+    assert driven.folder.log.last.index == 2 and not appended.codes
+    while not appended.codes:
+        driven.answer_all()
+        await asyncio.sleep(0.005)
+    assert appended.codes == [(Code.SUCCESS, 2)]
+    driven.driver.read(read)
+    assert not read.codes, "who leads now is the group's word"
+    while not read.codes:
+        driven.answer_all()
+        await asyncio.sleep(0.005)
+    assert read.codes == [(Code.SUCCESS, 2)]
+    driven.driver.storage_failed("the disk of its broker")
+    assert driven.listener.why_left == ["the disk of its broker"]
