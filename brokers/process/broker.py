@@ -33,7 +33,6 @@ from brokers.process.changeover.change_over import ChangeOver
 from brokers.process.config import BrokerConfig
 from brokers.process.disk_watch import DiskHandOver, DiskWatch
 from brokers.process.escape import make_escape
-from brokers.process.event_reporter import EventReporter
 from brokers.process.hand_over import MasterHandOver, StopLimits
 from brokers.process.in_force import live_config
 from brokers.process.memberships import make_change_over, make_membership
@@ -52,6 +51,7 @@ from brokers.remoting.connection import Connection
 from brokers.remoting.limits import Limits
 from brokers.remoting.server import RemotingServer
 from brokers.replica.hooks import ReplicaHooks
+from brokers.reporting.event_reporter import EventReporter
 from brokers.service.admin import AdminRequests, BrokerStatus
 from brokers.service.client_service import BrokerNames, ClientService
 from brokers.service.clients.wanted import Filters

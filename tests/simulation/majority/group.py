@@ -13,7 +13,7 @@ from brokers.majority.quorum.config import Durability, QuorumConfig
 from brokers.majority.wire.codes import NOT_APPENDED, Code
 from tests.simulation.majority.links import Links
 from tests.simulation.majority.promises import Promises
-from tests.simulation.majority.replica import Replica
+from tests.simulation.majority.replica import Replica, Told
 from tests.simulation.majority.sim_log import SimulatedLog
 from tests.simulation.world import World
 
@@ -72,6 +72,7 @@ class Group:
         self.clients = [Client(self, number) for number in range(shape.clients)]
         self.readers = [Reader(self, number) for number in range(shape.readers)]
         self.settled = False
+        self.told: list[Told] = []
 
     def _make(self, name: str, names: tuple[str, ...], at: int) -> Replica:
         shape = self.shape
