@@ -13,9 +13,10 @@ from brokers.majority.quorum.config import Durability, QuorumConfig
 from brokers.majority.wire.codes import NOT_APPENDED, Code
 from tests.simulation.majority.links import Links
 from tests.simulation.majority.promises import Promises
-from tests.simulation.majority.replica import Replica, Told
+from tests.simulation.majority.replica import Replica
 from tests.simulation.majority.sim_log import SimulatedLog
 from tests.simulation.world import World
+from tests.support.majority_history import Told
 
 GROUP = "g"
 AWAY_MS = 4_000

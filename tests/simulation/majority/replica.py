@@ -7,7 +7,7 @@ the time that a flush takes. Refuses to know: rules.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from brokers.majority.quorum.config import QuorumConfig
 from brokers.majority.quorum.core import QuorumCore
@@ -34,22 +34,13 @@ from brokers.majority.wire.codes import Code
 from brokers.majority.wire.messages import Request, Response
 from tests.simulation.majority.links import CALL_MS, request_over, response_over
 from tests.simulation.majority.sim_log import SimulatedLog, SimulatedTerms
+from tests.support.majority_history import Told
 
 if TYPE_CHECKING:
     from tests.simulation.majority.group import Group
 
 TICK_MS = 25
 Done = Callable[[Code, int], None]
-
-
-class Told(NamedTuple):
-    """A fact for history, as the process of a member tells it."""
-
-    member: str
-    life: int
-    at_ms: int
-    kind: str
-    fields: dict[str, Any]
 
 
 class PowerLost(Exception):

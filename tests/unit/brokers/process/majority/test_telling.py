@@ -9,8 +9,7 @@ import pytest
 from brokers.clock import Clock
 from brokers.process.majority.config import MemberConfig
 from brokers.process.majority.member import OpenedFolder
-from brokers.process.majority.telling import GroupEvents
-from brokers.reporting.limited import TOLD_AT_ONCE
+from brokers.process.majority.telling import TOLD_AT_ONCE, TOLD_PER_S, GroupEvents, Limited
 from tests.support.majority_group import member_config
 
 MEMBERS = {"n0": "127.0.0.1:1", "n1": "127.0.0.1:2", "n10": "127.0.0.1:4", "n2": "127.0.0.1:3"}
@@ -51,3 +50,16 @@ async def test_too_many_facts_are_counted_and_left_out(tmp_path: Path) -> None:
     assert TOLD_AT_ONCE <= events.reporter.reported < TOLD_AT_ONCE + 100
     assert events.reporter.dropped == TOLD_AT_ONCE + 500 - events.reporter.reported
     assert events.reporter.broker_id == 2
+
+
+@pytest.mark.parametrize(("waits_ms", "more"), [(0, 0), (100, 1), (1_000, TOLD_PER_S)])
+def test_after_a_burst_so_many_more_are_told(waits_ms: int, more: int) -> None:
+    limit = Limited(5_000)
+    assert sum(limit.lets_through(5_000) for _ in range(2 * TOLD_AT_ONCE)) == TOLD_AT_ONCE
+    now_ms = 5_000 + waits_ms
+    assert sum(limit.lets_through(now_ms) for _ in range(2 * TOLD_AT_ONCE)) == more
+
+
+def test_a_rest_gives_no_more_than_one_burst() -> None:
+    limit = Limited(0)
+    assert sum(limit.lets_through(86_400_000) for _ in range(1_000)) == TOLD_AT_ONCE
