@@ -131,8 +131,10 @@ def committed_is_never_cut(
     found: list[Breach] = []
     for entry_term, index in places:
         if entry_term >= 0 and index >= 0:
-            known = _learned(known, entry_term, event.term, index, event.member_id)
-            found += _dropped_before(known, entry_term, event.term, index, event.member_id)
+            learned = _learned(known, entry_term, event.term, index, event.member_id)
+            if learned is not known:
+                known, more = _judged(learned, entry_term, event.term, index, event.member_id)
+                found += more
     return known, found
 
 
@@ -151,20 +153,32 @@ def _cut(
     runs = () if event.restarted else zip(event.dropped_terms, event.dropped_from, strict=False)
     for entry_term, index in runs:
         one = Dropped(entry_term, index, event.term, event.member_id, at)
-        for term, (committed, who) in sorted(known.known.get(entry_term, {}).items()):
-            if not found and term <= event.term and index <= committed:
-                found.append(Breach(_said(one, committed, term, who)))
-        known = replace(known, dropped=(*known.dropped, one)[-CUTS_KEPT:])
+        known_of = sorted(known.known.get(entry_term, {}).items())
+        broken = (
+            Breach(_said(one, committed, term, who))
+            for term, (committed, who) in known_of
+            if term <= event.term and index <= committed
+        )
+        breach = next(broken, None)
+        if breach is not None:
+            found = found or [breach]
+        else:
+            known = replace(known, dropped=(*known.dropped, one)[-CUTS_KEPT:])
     return known, found
 
 
-def _dropped_before(
+def _judged(
     known: Committed, entry_term: int, term: int, index: int, who: str
-) -> Iterator[Breach]:
-    """Cuts whose word landed before that of the commit."""
-    for one in known.dropped:
-        if one.entry_term == entry_term and term <= one.term and one.index <= index:
-            yield Breach(_said(one, index, term, who), one.at)
+) -> tuple[Committed, list[Breach]]:
+    """Cuts whose word landed before that of the commit; each is told once."""
+    broken = [
+        one
+        for one in known.dropped
+        if one.entry_term == entry_term and term <= one.term and one.index <= index
+    ]
+    left = tuple(one for one in known.dropped if one not in broken)
+    found = [Breach(_said(one, index, term, who), one.at) for one in broken]
+    return replace(known, dropped=left), found
 
 
 def _said(one: Dropped, committed: int, term: int, who: str) -> str:

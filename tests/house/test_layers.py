@@ -59,7 +59,7 @@ LEVELS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("lakehouse/tables",),
         ("lakehouse/gold", "lakehouse/invariants"),
         ("lakehouse/proof", "lakehouse/sql"),
-        ("lakehouse/answers/acting",),
+        ("lakehouse/answers/acting", "lakehouse/answers/majority"),
         ("lakehouse/answers", "lakehouse/care", "lakehouse/catalogue"),
         ("lakehouse/landing",),
         ("lakehouse/layers",),
