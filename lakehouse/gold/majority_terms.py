@@ -25,6 +25,8 @@ OF_GROUPS = (VOTE, ELECTED, OVER, CROSSED, CUT)
 GROUP_KINDS = (*OF_GROUPS, *OF_ALL_SETS)
 
 SetKey = tuple[str, str]
+KeptRow = Mapping[str, Any]
+"""A row of `gold/majority_terms`."""
 
 
 @dataclass(slots=True)
@@ -284,7 +286,7 @@ class LedGroup:
 
 
 def led_groups(
-    events: Mapping[str, Events], rows: Iterable[Row], reach_ms: int = 0
+    events: Mapping[str, Events], rows: Iterable[KeptRow], reach_ms: int = 0
 ) -> dict[SetKey, LedGroup]:
     """By cluster and name; `rows` are those of `term_rows_of_groups`. `reach_ms`: how far history
     reaches by decisions, where there are any.
@@ -294,7 +296,7 @@ def led_groups(
     if not times:
         return {}
     until_ms = max(times[-1], reach_ms)
-    by_key: dict[SetKey, list[Row]] = {}
+    by_key: dict[SetKey, list[KeptRow]] = {}
     for row in rows:
         if times[0] <= row["since_ms"] <= until_ms:
             by_key.setdefault((row["cluster_id"], row["broker_name"]), []).append(row)
@@ -302,7 +304,7 @@ def led_groups(
     return {key: one for key, one in found.items() if one is not None}
 
 
-def led_group(rows: Sequence[Row], until_ms: int) -> LedGroup | None:
+def led_group(rows: Sequence[KeptRow], until_ms: int) -> LedGroup | None:
     """The same of one group; None when nobody ever took appends."""
     ordered = sorted(rows, key=lambda row: int(row["term"]))
     taking = [at for at, row in enumerate(ordered) if row["ready_ms"] is not None]
@@ -323,7 +325,7 @@ def led_group(rows: Sequence[Row], until_ms: int) -> LedGroup | None:
     return LedGroup(ordered[taking[0]]["ready_ms"], until_ms, real, tuple(changes))
 
 
-def _stood_ms(row: Row, later: Iterable[Row]) -> int:
+def _stood_ms(row: KeptRow, later: Iterable[KeptRow]) -> int:
     """From when on nobody took its appends any more: its own word, or the last that one of its
     successors heard. A leader that is cut off notices late.
     """
@@ -332,7 +334,7 @@ def _stood_ms(row: Row, later: Iterable[Row]) -> int:
     return max(int(row["ready_ms"]), min(told, default=int(row["ready_ms"])))
 
 
-def changes_of_leader(rows: Sequence[Row]) -> Iterator[Row]:
+def changes_of_leader(rows: Sequence[KeptRow]) -> Iterator[Row]:
     """Each time that a member took appends and another one had before: from whom to whom, when, how
     long nobody did. Ascending.
     """

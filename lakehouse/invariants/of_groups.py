@@ -31,7 +31,12 @@ TERMS_KEPT = 1_000
 CUTS_KEPT = 1_000
 """Runs of dropped entries of one group that are remembered for commits that are told later."""
 
-Told = MajorityLeaderElected | MajorityLeaderOver | MajorityCommitCrossedTerm | MajorityLogCut
+_TELLS_COMMITTED = (
+    MajorityVoteCast,
+    MajorityLeaderElected,
+    MajorityLeaderOver,
+    MajorityCommitCrossedTerm,
+)
 Kept = TypeVar("Kept")
 
 
@@ -123,7 +128,7 @@ def committed_is_never_cut(
     if isinstance(event, MajorityLogCut):
         assert isinstance(row, Reported)
         return _cut(known, event, (row.partition, row.offset))
-    if not isinstance(event, (MajorityVoteCast, *Told.__args__)):
+    if not isinstance(event, _TELLS_COMMITTED):
         return known, []
     places = [(event.committed_term, event.committed_index)]
     if isinstance(event, MajorityCommitCrossedTerm):

@@ -134,15 +134,19 @@ class OneMember:
     def vote(self, candidate: str, term: int, end: Place) -> Response | None:
         return self.ask(
             VoteRequest(
-                group=GROUP, remote_id="m0", local_id=candidate, leader_id=candidate, term=term,
-                end=end,
+                group=GROUP, remote_id=self.config.self_id, local_id=candidate,
+                leader_id=candidate, term=term, end=end,
             )
         )  # fmt: skip
 
     def heartbeat(self, leader: str, term: int) -> Response | None:
         return self.ask(
             HeartBeatRequest(
-                group=GROUP, remote_id="m0", local_id=leader, leader_id=leader, term=term
+                group=GROUP,
+                remote_id=self.config.self_id,
+                local_id=leader,
+                leader_id=leader,
+                term=term,
             )
         )
 
@@ -159,8 +163,9 @@ class OneMember:
     ) -> PushResponse | None:
         """Of one of ours, unless it is `java`."""
         request = PushRequest(
-            group=GROUP, remote_id="m0", local_id=leader, leader_id=leader, term=term, type=kind,
-            entries=entries, commit_index=commit, previous=previous, counts_current=not java,
+            group=GROUP, remote_id=self.config.self_id, local_id=leader, leader_id=leader,
+            term=term, type=kind, entries=entries, commit_index=commit, previous=previous,
+            counts_current=not java,
         )  # fmt: skip
         answer = self.ask(request, token)
         assert answer is None or isinstance(answer, PushResponse)
