@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from events.acting_events import AboutActing
 from events.event_header import BrokerEventHeader as BrokerEventHeader
+from events.majority_events import AboutMajority
 
 
 class BrokerStarted(Struct, frozen=True, gc=False):
@@ -334,6 +335,7 @@ BrokerEvent = (
     | QueueEndsBehind
     | BrokerConfigChanged
     | AboutActing
+    | AboutMajority
 )
 
 BROKER_EVENTS: tuple[type, ...] = get_args(BrokerEvent)

@@ -33,7 +33,6 @@ from brokers.process.changeover.change_over import ChangeOver
 from brokers.process.config import BrokerConfig
 from brokers.process.disk_watch import DiskHandOver, DiskWatch
 from brokers.process.escape import make_escape
-from brokers.process.event_reporter import EventReporter
 from brokers.process.hand_over import MasterHandOver, StopLimits
 from brokers.process.in_force import live_config
 from brokers.process.memberships import (
@@ -58,6 +57,7 @@ from brokers.remoting.server import RemotingServer
 from brokers.replica.core_port import CoreView
 from brokers.replica.hooks import ReplicaHooks
 from brokers.replica.replica_port import Replica
+from brokers.reporting.event_reporter import EventReporter
 from brokers.service.admin import AdminRequests, BrokerStatus
 from brokers.service.client_service import BrokerNames, ClientService
 from brokers.service.clients.wanted import Filters
@@ -350,6 +350,7 @@ class BrokerProcess:
                 master or membership.addresses().get(0, "")
             ),
             register_again=self.membership.register_again,
+            leave_out=self.reporter.leave_out,
         )
         try:
             self.replica.begin(broker_id, hooks, self._attach)

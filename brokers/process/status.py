@@ -14,11 +14,11 @@ from brokers.pages.broker_pages import BrokerPages
 from brokers.pages.figures import figures
 from brokers.process.acting_parts import Acting
 from brokers.process.config import BrokerConfig
-from brokers.process.event_reporter import EventReporter
 from brokers.remoting.addresses import split_address
 from brokers.remoting.limits import Limits
 from brokers.replica.put_rules import AckMode
 from brokers.replica.replica_port import Replica
+from brokers.reporting.event_reporter import EventReporter
 from brokers.service.admin import BrokerStatus
 from brokers.service.client_service import ClientService
 from brokers.service.metadata.permission import BrokerPermission

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from events.topics import COMMANDS_TOPIC
 from lakehouse import wording
 from lakehouse.answers.acting.sets import acting_set_names, is_acting_set
+from lakehouse.answers.majority.groups import group_names, is_group
 from lakehouse.errors import NotLanded
 from lakehouse.tables.delta import Filters, milliseconds, read
 from lakehouse.tables.lake import Lake
@@ -51,11 +52,11 @@ def broker_sets(lake: Lake) -> list[str]:
 
 def require_set(lake: Lake, broker_name: str) -> None:
     """Raise `NotLanded` with the known names when no decision names the set, and no broker event
-    of sets without controllers.
+    of sets without controllers or of groups that replicate by majority.
     """
     named = [("broker_name", "=", broker_name)]
     decided = read(lake, DECISIONS, columns=["command_offset"], filters=named).num_rows
-    if not decided and not is_acting_set(lake, broker_name):
+    if not decided and not is_acting_set(lake, broker_name) and not is_group(lake, broker_name):
         raise unknown_set(lake, broker_name)
 
 
@@ -67,7 +68,14 @@ def unknown_set(lake: Lake, broker_name: str) -> NotLanded:
             f"nobody decides about {broker_name}, it has no controllers: 'regent explain "
             f"{broker_name}' tells when slaves acted for its master"
         )
+    groups = group_names(lake)
+    if broker_name in groups:
+        return NotLanded(
+            f"no controller decides about {broker_name}, it replicates by majority: 'regent "
+            f"explain {broker_name}' tells whom its members elected"
+        )
     beside = f"; without controllers: {', '.join(without)}" if without else ""
+    beside += f"; by majority: {', '.join(groups)}" if groups else ""
     return NotLanded(
         f"no decision about broker set {broker_name} has landed; "
         f"known sets: {', '.join(broker_sets(lake)) or 'none'}{beside}"

@@ -1,6 +1,6 @@
 """Why a broker set has the masters it had: each election with everything that is known about it,
 of a set without controllers each time that a slave acted for its master, and when controllers
-adopted or released it.
+adopted or released it; of a group that replicates by majority each term.
 
 Responsible for joining decisions, the evidence in their commands and what brokers reported. Refuses
 to know how these are found (`explain_sources`) and how it looks on a screen (`explain_text`). Times
@@ -17,9 +17,11 @@ from lakehouse.answers.acting.periods import period_model
 from lakehouse.answers.acting.sets import told_of
 from lakehouse.answers.decisions import Row
 from lakehouse.answers.explain_sources import AFTERMATH_MS, Sources, sources_of
+from lakehouse.answers.majority.groups import is_group
+from lakehouse.answers.majority.terms import term_models
 from lakehouse.errors import NotLanded
 from lakehouse.gold.now import gold_now
-from lakehouse.gold.specs import ACTING_PERIODS
+from lakehouse.gold.specs import ACTING_PERIODS, MAJORITY_TERMS
 from lakehouse.tables.lake import Lake
 from lakehouse.tables.specs import CLOCK_SLACK_MS
 
@@ -28,10 +30,12 @@ PHASES = ("detected", "probed", "received", "appended", "applied", "answered", "
 
 def explain(lake: Lake, broker_name: str, epoch: int | None = None) -> dict[str, Any]:
     """Every election, acting period and changeover of a set, or the election that began master
-    epoch `epoch`.
+    epoch `epoch`; of a group that replicates by majority every term, or the term `epoch`.
 
     Raises `NotLanded` for a set or an epoch that is not known.
     """
+    if is_group(lake, broker_name):
+        return _group(lake, broker_name, epoch)
     sources = sources_of(lake, broker_name, epoch)
     if epoch not in (None, *sources.epochs):
         raise NotLanded(
@@ -49,6 +53,16 @@ def explain(lake: Lake, broker_name: str, epoch: int | None = None) -> dict[str,
         "acting_periods": [period_model(row) for row in periods],
         "changeovers": changeover_models(told),
     }
+
+
+def _group(lake: Lake, broker_name: str, term: int | None) -> dict[str, Any]:
+    rows = gold_now(lake, [MAJORITY_TERMS], broker_name).rows(MAJORITY_TERMS)
+    models = term_models(rows)
+    asked = [one for one in models if term in (None, one["term"])]
+    if not asked and term is not None:
+        known = ", ".join(str(one["term"]) for one in models) or "none"
+        raise NotLanded(f"nobody told of term {term} of {broker_name}; known terms: {known}")
+    return {"broker_name": broker_name, "by_majority": True, "terms": asked}
 
 
 def _election(index: int, sources: Sources) -> dict[str, Any]:

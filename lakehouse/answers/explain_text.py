@@ -13,6 +13,7 @@ from lakehouse import wording
 from lakehouse.answers.acting.changeovers import changeover_text
 from lakehouse.answers.acting.periods import NOBODY_ELECTS, period_text
 from lakehouse.answers.decisions import result_text
+from lakehouse.answers.majority.terms import MEMBERS_ELECT, term_text
 
 VERDICT_WORDS: Mapping[str, str] = {
     "CHOSEN": "chosen",
@@ -40,6 +41,9 @@ VERDICT_WORDS: Mapping[str, str] = {
 def explain_text(model: Mapping[str, Any]) -> str:
     """All elections, acting periods and changeovers of the model by time, one paragraph each."""
     name = model["broker_name"]
+    if "by_majority" in model:
+        terms = [term_text(name, one) for one in model["terms"]]
+        return "\n\n".join([f"{name} {MEMBERS_ELECT}", *terms])
     told = [(one["at_ms"], _election_text(name, one)) for one in model["elections"]]
     told += [(one["at_ms"], period_text(name, one)) for one in model["acting_periods"]]
     told += [(one["at_ms"], changeover_text(name, one)) for one in model["changeovers"]]

@@ -9,17 +9,26 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lakehouse import wording
+from lakehouse.answers.majority.terms import change_models, changes_text
 
 Row = Mapping[str, Any]
 
 
-def failovers_model(rows: Sequence[Row], broker_name: str | None) -> dict[str, Any]:
-    """The failovers of a set, or of all (None), by time, with what they have in common. Times in
-    ms, sizes in bytes.
+def failovers_model(
+    rows: Sequence[Row], broker_name: str | None, terms: Sequence[Row] = ()
+) -> dict[str, Any]:
+    """The failovers of a set, or of all (None), by time, with what they have in common; `terms`:
+    rows of `gold/majority_terms`, of which changes of leader are told. Times in ms, sizes in bytes.
     """
     found = [dict(row) for row in rows if broker_name in (None, row["broker_name"])]
     found.sort(key=lambda row: (row["at_ms"], row["offset"]))
-    return {"broker_name": broker_name, "failovers": found, "summary": _summary(found)}
+    changes = [one for one in change_models(terms) if broker_name in (None, one["broker_name"])]
+    return {
+        "broker_name": broker_name,
+        "failovers": found,
+        "summary": _summary(found),
+        "changes_of_leader": changes,
+    }
 
 
 def failovers_text(model: Mapping[str, Any]) -> str:
@@ -36,12 +45,13 @@ def failovers_text(model: Mapping[str, Any]) -> str:
         "remarks",
     )
     rows = [_cells(row) for row in model["failovers"]]
+    changes = [changes_text(model["changes_of_leader"])] if model["changes_of_leader"] else []
     if not rows:
-        return f"no failover{_of(model)}"
+        return "\n".join(changes) or f"no failover{_of(model)}"
     lines = [wording.text_table(head, rows), _summary_line(model)]
     if model["broker_name"] is not None:
         lines += [_phase_line(row) for row in model["failovers"] if row["phases"]]
-    return "\n".join(lines)
+    return "\n".join([*lines, *changes])
 
 
 def percentile(values: Sequence[int], percent: int) -> int | None:

@@ -16,11 +16,13 @@ from lakehouse.answers.acting.sets import known_set
 from lakehouse.answers.decisions import require_set
 from lakehouse.answers.forecast import forecast
 from lakehouse.answers.last_evidence import EVENTS, TABLES, last_words
+from lakehouse.answers.majority import outlook as majority
+from lakehouse.answers.majority.groups import known_group, told_of_group
 from lakehouse.errors import NotLanded
 from lakehouse.gold import progress
 from lakehouse.gold.fold import GoldFold
 from lakehouse.gold.now import gold_now
-from lakehouse.gold.specs import ACTING_PERIODS, FAILOVERS
+from lakehouse.gold.specs import ACTING_PERIODS, FAILOVERS, MAJORITY_TERMS
 from lakehouse.tables.bronze_log import BronzeLog
 from lakehouse.tables.delta import milliseconds, read
 from lakehouse.tables.lake import Lake
@@ -45,12 +47,16 @@ LIMITS = (
 
 def forecast_of(lake: Lake, broker_name: str) -> dict[str, Any]:
     """The next master, how long it would take, what is at risk; of a set without controllers who
-    would act. Times in ms, sizes in bytes.
+    would act, of a group that replicates by majority who may lead. Times in ms, sizes in bytes.
 
     Raises `NotLanded` for a set that is not known, `LakehouseError` when history cannot be read or
     folded.
     """
     require_set(lake, broker_name)
+    group = known_group(told_of_group(lake, broker_name))
+    if group is not None:
+        terms = gold_now(lake, [MAJORITY_TERMS], broker_name).rows(MAJORITY_TERMS)
+        return majority.outlook(broker_name, group, terms)
     fold = _newest(lake)
     led = fold.folder.state.live_set(broker_name) is not None  # one that was released is not
     known = None if led else known_set(lake, broker_name)
@@ -67,6 +73,8 @@ def forecast_text(model: Mapping[str, Any]) -> str:
     """The answer for people."""
     if "without_controllers" in model:
         return outlook_text(model)
+    if "by_majority" in model:
+        return majority.outlook_text(model)
     master = (
         "no master"
         if model["master"] is None

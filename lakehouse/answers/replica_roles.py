@@ -82,6 +82,25 @@ def acting_lanes(
     ]
 
 
+def leader_lanes(terms: Sequence[Row], until_ms: int) -> list[dict[str, Any]]:
+    """The same of a group that replicates by majority, from rows of `gold/majority_terms`: each
+    member where it led, by its number; of the others nothing is known but that they voted.
+    """
+    lanes: dict[int, dict[str, Any]] = {}
+    for row in sorted(terms, key=lambda one: int(one["term"])):
+        if row["broker_id"] is None:
+            continue
+        end = until_ms if row["until_ms"] is None else min(row["until_ms"], until_ms)
+        lane = lanes.setdefault(
+            row["broker_id"],
+            {"broker_id": row["broker_id"], "address": row["leader_id"], "stretches": []},
+        )
+        if row["since_ms"] < end:
+            one = _stretch(row["since_ms"], end, MASTER, row["why_begun"])
+            lane["stretches"].append({**one, "epoch": row["term"]})
+    return [lanes[number] for number in sorted(lanes)]
+
+
 def _stretch(from_ms: int, to_ms: int, role: str, why: str = "") -> Stretch:
     return {"from_ms": from_ms, "to_ms": to_ms, "role": role, "epoch": None, "why": why}
 

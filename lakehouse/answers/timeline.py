@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 from lakehouse import wording
 from lakehouse.answers.acting.changeovers import headline
 from lakehouse.answers.acting.periods import span_of
-from lakehouse.answers.replica_roles import acting_lanes, replica_lanes, span
+from lakehouse.answers.majority.terms import term_line, term_models
+from lakehouse.answers.replica_roles import acting_lanes, leader_lanes, replica_lanes, span
 from lakehouse.gold.acting_periods import ActingSet, masterless
+from lakehouse.gold.majority_terms import led_group
 from lakehouse.gold.spans import Stretch as Span
 from lakehouse.gold.spans import union, within, without
 
@@ -60,16 +62,19 @@ def timeline_model(
     failovers: Sequence[Row],
     until_ms: int,
     acting: Acting = NOBODY_ACTED,
+    terms: Sequence[Row] = (),
 ) -> dict[str, Any]:
     """All that gold knows of one set; each argument holds rows of that set alone, in any order.
 
     `until_ms` is how far history reaches: what still holds is drawn up to there. `acting`: of a set
-    without controllers.
+    without controllers. `terms`: rows of `gold/majority_terms` of a group that replicates by
+    majority.
     """
     states = sorted(history, key=lambda row: row["from_offset"])
     asked = sorted(elections, key=lambda row: row["offset"])
     led_from_ms = int(states[0]["from_ms"]) if states else until_ms
     fixed, away = _without_controllers(states, acting, until_ms)
+    led_from_ms = min([led_from_ms, *(int(row["since_ms"]) for row in terms)])
     return {
         "broker_name": broker_name,
         "from_ms": min(led_from_ms, until_ms, *(from_ms for from_ms, _ in fixed)),
@@ -77,7 +82,9 @@ def timeline_model(
         "replicas": [
             *acting_lanes(acting.periods, fixed, away, until_ms),
             *replica_lanes(states, asked, until_ms),
+            *leader_lanes(terms, until_ms),
         ],
+        "terms": term_models(terms),
         "acting": [span_of(row, until_ms) for row in acting.periods],
         "changeovers": [dict(one) for one in acting.changeovers],
         "sync_state_sets": [
@@ -88,7 +95,10 @@ def timeline_model(
             (
                 *_apart(_masterless(states, until_ms), fixed),
                 *_silent(failovers),
-                *({"from_ms": low, "to_ms": high, "kind": NO_MASTER} for low, high in away),
+                *(
+                    {"from_ms": low, "to_ms": high, "kind": NO_MASTER}
+                    for low, high in (*away, *_unled(terms, until_ms))
+                ),
             ),
             key=lambda gap: gap["from_ms"],
         ),
@@ -116,6 +126,7 @@ def window(model: Mapping[str, Any], from_ms: int | None, to_ms: int | None) -> 
         "sync_state_sets": _cut(model["sync_state_sets"], first, last),
         "gaps": _cut(model["gaps"], first, last),
         "acting": _cut(model["acting"], first, last),
+        "terms": [one for one in model["terms"] if _is_in(one, first, last)],
         **{
             name: [one for one in model[name] if first <= one["at_ms"] <= last]
             for name in ("elections", "failovers", "changeovers")
@@ -130,6 +141,7 @@ def timeline_text(model: Mapping[str, Any]) -> str:
         *map(_set_line, model["sync_state_sets"]),
         *map(_gap_line, model["gaps"]),
         *map(_acting_line, model["acting"]),
+        *map(term_line, model["terms"]),
         *((one["at_ms"], one["what"], headline(one)) for one in model["changeovers"]),
     ]
     rows = [
@@ -159,6 +171,17 @@ def _without_controllers(
         end = next((from_ms for from_ms in led), until_ms) if told_end is None else told_end
         fixed.append((begin, end))
     return fixed, within(acting.over_time.masterless, fixed)
+
+
+def _unled(terms: Sequence[Row], until_ms: int) -> tuple[Span, ...]:
+    """When nobody took appends, of a group that replicates by majority."""
+    group = led_group(terms, until_ms)
+    return () if group is None else group.unled
+
+
+def _is_in(term: Row, first: int, last: int) -> bool:
+    until_ms = last if term["until_ms"] is None else term["until_ms"]
+    return bool(term["since_ms"] <= last and first <= until_ms)
 
 
 def _apart(gaps: Iterable[Stretch], fixed: Sequence[Span]) -> list[Stretch]:

@@ -108,8 +108,14 @@ def _heading(model: Row) -> list[str]:
         text(16, 30, f"Broker set {model['broker_name']}", "ink",
              'font-size="20" font-weight="600"'),
         text(16, 50, span, "dim"),
-        text(16, 70, summary(found) if found else "no failover", "ink", 'font-size="13"'),
+        text(16, 70, summary(found) if found else _without(model), "ink", 'font-size="13"'),
     ]  # fmt: skip
+
+
+def _without(model: Row) -> str:
+    """Of a group that replicates by majority its terms; none of its changes is a failover here."""
+    leaders = [one["leader_id"] for one in model.get("terms", ()) if one["leader_id"]]
+    return f"{len(leaders)} terms with a leader" if leaders else "no failover"
 
 
 def _lane(name: str, shapes: Iterable[str], top: float) -> list[str]:

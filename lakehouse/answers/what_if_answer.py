@@ -13,6 +13,7 @@ from typing import Any
 from events.topics import COMMANDS_TOPIC
 from lakehouse import wording
 from lakehouse.answers.acting.sets import acting_set_names
+from lakehouse.answers.majority.groups import group_names
 from lakehouse.answers.what_if import SAME, Incident, Replay, totals
 from lakehouse.answers.what_if_rules import POLICIES, Silence, Timers
 from lakehouse.errors import NotLanded
@@ -55,7 +56,8 @@ def what_if(
     folded.
     """
     log, without = BronzeLog(lake, COMMANDS_TOPIC), acting_set_names(lake)
-    if not log.end and not without:
+    groups = group_names(lake)
+    if not log.end and not without and not groups:
         raise NotLanded("no decision has landed yet")
     failovers = gold_now(lake, [FAILOVERS])
     known = silences(lake)
@@ -71,7 +73,8 @@ def what_if(
         "totals": totals(found),
         "silences_known": sum(map(len, known.values())),
         "without_controllers": without,
-        "limits": [*LIMITS, *_without_elections(without)],
+        "by_majority": groups,
+        "limits": [*LIMITS, *_without_elections(without), *_by_majority(groups)],
     }
 
 
@@ -84,6 +87,20 @@ def _without_elections(names: Sequence[str]) -> list[str]:
             f"Without controllers, and so without elections: {', '.join(names)}. No timer and no "
             "policy of a controller changes what happens there; when a slave acts is said by "
             "brokerNotActiveTimeoutMillis of its brokers."
+        )
+    ]
+
+
+def _by_majority(names: Sequence[str]) -> list[str]:
+    """What the answer does not speak of either."""
+    if not names:
+        return []
+    return [
+        (
+            f"By majority, and so without a controller's elections: {', '.join(names)}. No timer "
+            "and no policy of a controller changes what happens there. How soon members elect is "
+            "said by their heartbeat_ms, heartbeats_missed_max and vote pauses, and who of those "
+            "whose logs are not behind wins is chance: neither is replayed here."
         )
     ]
 

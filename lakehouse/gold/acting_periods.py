@@ -87,14 +87,14 @@ def _by_key(events: Mapping[str, Events]) -> dict[tuple[str, str], list[Told]]:
 
 def told_until_ms(events: Mapping[str, Events]) -> int:
     """When the newest of these events happened, ms since 1970-01-01 UTC; 0 without any."""
-    return max(_times(_by_key(events).values()), default=0)
+    return max(sane_times(_by_key(events).values()), default=0)
 
 
 def _order(one: Told) -> tuple[int, str, int]:
     return one.at_ms, one.row["incarnation"], one.row["sequence"]
 
 
-def _times(of_sets: Iterable[Sequence[Told]]) -> list[int]:
+def sane_times(of_sets: Iterable[Sequence[Told]]) -> list[int]:
     """When all of it happened, ascending, without clocks that were wrong by more than a year: the
     most that hang together.
     """
@@ -257,7 +257,7 @@ def acting_sets(
     reaches by decisions, where there are any.
     """
     of_sets = _by_key(events)
-    times = _times(of_sets.values())
+    times = sane_times(of_sets.values())
     from_ms, until_ms = (times[0], max(times[-1], reach_ms)) if times else (0, 0)
     periods: dict[tuple[str, str], list[Row]] = {}
     for row in rows:

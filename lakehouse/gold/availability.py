@@ -14,6 +14,7 @@ from datetime import date, timedelta
 from types import MappingProxyType
 
 from lakehouse.gold.acting_periods import ActingSet
+from lakehouse.gold.majority_terms import LedGroup
 from lakehouse.gold.masterships import Mastership
 from lakehouse.gold.spans import Row, Stretch, union, within, without
 
@@ -21,6 +22,7 @@ DAY_MS = 86_400_000
 FIRST_DAY = date(1970, 1, 1)
 
 NO_ACTING_SETS: Mapping[tuple[str, str], ActingSet] = MappingProxyType({})
+NO_GROUPS: Mapping[tuple[str, str], LedGroup] = MappingProxyType({})
 
 
 def availability_rows(
@@ -28,12 +30,14 @@ def availability_rows(
     failovers: Iterable[Row],
     until_ms: int,
     acting: Mapping[tuple[str, str], ActingSet] = NO_ACTING_SETS,
+    groups: Mapping[tuple[str, str], LedGroup] = NO_GROUPS,
 ) -> list[Row]:
     """One row for each set and each day on which it was in service, ascending by set and day.
 
     `until_ms` is how far history reaches, ms since 1970-01-01 UTC: a set without a master at its
     end counts as unavailable up to there. `acting`: sets without controllers, by cluster and name;
-    one that controllers lead later is in both.
+    one that controllers lead later is in both. `groups`: groups that replicate by majority; of a
+    name that others have as well, these do not count.
     """
     masterships: dict[tuple[str, str], list[Mastership]] = {}
     for one in found:
@@ -41,13 +45,27 @@ def availability_rows(
     changes: dict[tuple[str, str], list[Row]] = {}
     for row in failovers:
         changes.setdefault((row["cluster_id"], row["broker_name"]), []).append(row)
-    return [
+    rows = [
         row
-        for key in sorted({*masterships, *acting})
+        for key in {*masterships, *acting}
         for row in _of_set(
             key, masterships.get(key, []), changes.get(key, []), until_ms, acting.get(key)
         )
     ]
+    for key in {*groups} - {*masterships, *acting}:
+        rows += _of_group(key, groups[key])
+    return sorted(rows, key=lambda row: (row["cluster_id"], row["broker_name"], row["day"]))
+
+
+def _of_group(key: tuple[str, str], group: LedGroup) -> Iterator[Row]:
+    """Changes of leader count as failovers: each is measured, by what members told."""
+    observed = _by_day([(group.since_ms, group.until_ms)])
+    gaps = _by_day(within(group.unled, [(group.since_ms, group.until_ms)]))
+    changes = [at_ms // DAY_MS for at_ms in group.changes]
+    for day in sorted(observed):
+        yield _day(
+            key, day, observed[day], gaps.get(day, []), gaps.get(day, []), changes.count(day)
+        )
 
 
 def _of_set(
@@ -71,20 +89,36 @@ def _of_set(
         decided.setdefault(row["at_ms"] // DAY_MS, []).append(row)
     observed, certain, gaps = _by_day(service), _by_day(masterless), _by_day(unavailable)
     for day in sorted(observed):
-        observed_ms, lost = sum(observed[day]), gaps.get(day, [])
+        some = decided.get(day, ())
         yield {
-            "cluster_id": key[0],
-            "broker_name": key[1],
-            "day": FIRST_DAY + timedelta(days=day),
-            "observed_ms": observed_ms,
-            "masterless_ms": sum(certain.get(day, ())),
-            "unavailable_ms": sum(lost),
-            "availability": 1 - sum(lost) / observed_ms,
-            "longest_gap_ms": max(lost, default=0),
-            "failovers": len(decided.get(day, ())),
-            "unmeasured": sum(row["unavailable_ms"] is None for row in decided.get(day, ())),
+            **_day(key, day, observed[day], certain.get(day, []), gaps.get(day, []), len(some)),
+            "unmeasured": sum(row["unavailable_ms"] is None for row in some),
             "acting_ms": sum(acted.get(day, ())),
         }
+
+
+def _day(
+    key: tuple[str, str],
+    day: int,
+    observed: Sequence[int],
+    certain: Sequence[int],
+    lost: Sequence[int],
+    failovers: int,
+) -> Row:
+    """One row; lengths of stretches in ms."""
+    return {
+        "cluster_id": key[0],
+        "broker_name": key[1],
+        "day": FIRST_DAY + timedelta(days=day),
+        "observed_ms": sum(observed),
+        "masterless_ms": sum(certain),
+        "unavailable_ms": sum(lost),
+        "availability": 1 - sum(lost) / sum(observed),
+        "longest_gap_ms": max(lost, default=0),
+        "failovers": failovers,
+        "unmeasured": 0,
+        "acting_ms": 0,
+    }
 
 
 def _fixed(

@@ -1,4 +1,5 @@
-"""What is in the lists of gold tables, as types, and the columns of `gold/acting_periods`.
+"""What is in the lists of gold tables, as types, and the columns of `gold/acting_periods` and
+`gold/majority_terms`.
 
 Responsible for fields, meanings and units. Refuses to know keys and checks (`gold.specs`).
 """
@@ -67,6 +68,69 @@ ESCAPED = struct(
     last_ms=LONG,
 )
 WAITED = struct(reason=TEXT, waiting=LONG, first_ms=LONG, last_ms=LONG)
+
+GIVEN_VOTE = struct(member_id=TEXT, candidate_id=TEXT, at_ms=LONG)
+KNOWN_COMMITTED = struct(member_id=TEXT, index=LONG, entry_term=LONG, at_ms=LONG)
+ENTRIES_CUT = struct(
+    member_id=TEXT, from_index=LONG, to_index=LONG, restarted=FLAG, why=TEXT, at_ms=LONG
+)
+
+MAJORITY_COLUMNS = (
+    Column("term", LONG, "The term."),
+    Column(
+        "leader_id",
+        TEXT,
+        "Id of the member that was elected, by its own word or by that of who follows it; null "
+        "when nobody told of one.",
+        nullable=True,
+    ),
+    Column("broker_id", LONG, "Its number; null when it told nothing itself.", nullable=True),
+    Column(
+        "incarnation", TEXT, "Which start of it; null when it told nothing itself.", nullable=True
+    ),
+    Column("members", pa.list_(TEXT), "Ids of all members; empty when no leader told."),
+    Column(
+        "since_ms",
+        LONG,
+        "When it was elected, ms since 1970-01-01 UTC, by its own clock; where it told nothing, "
+        "the first sign of the term.",
+    ),
+    Column(
+        "ready_ms",
+        LONG,
+        "When it took appends first, ms since 1970-01-01 UTC; null when it never did.",
+        nullable=True,
+    ),
+    Column(
+        "until_ms",
+        LONG,
+        "When it led no more, ms since 1970-01-01 UTC: by its own word, or where it gave none by "
+        "the first sign of it; null while it leads.",
+        nullable=True,
+    ),
+    Column(
+        "last_word_ms",
+        LONG,
+        "When it had heard a leader last before it was elected, ms since 1970-01-01 UTC; its own "
+        "start where it had heard none.",
+        nullable=True,
+    ),
+    Column("why_begun", TEXT, "Whose time was over and how long nobody was heard, in few words."),
+    Column("why_over", TEXT, "In few words; null while it leads.", nullable=True),
+    Column("votes", pa.list_(GIVEN_VOTE), "Votes that members gave, by member."),
+    Column(
+        "crossed",
+        pa.list_(KNOWN_COMMITTED),
+        "Members that first knew an entry of a later term committed, and which entry.",
+    ),
+    Column("cuts", pa.list_(ENTRIES_CUT), "Ends of logs that members cut for this leader."),
+    Column("entries_cut", LONG, "Entries that were dropped so, each log by itself."),
+    Column(
+        "phases",
+        pa.list_(PHASE),
+        "What happened, ascending by time; took_ms: since the step before.",
+    ),
+)
 
 ACTING_COLUMNS = (
     Column("broker_id", LONG, "The slave that acted."),

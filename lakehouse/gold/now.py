@@ -20,6 +20,7 @@ from lakehouse.errors import NotLanded
 from lakehouse.gold import progress, source
 from lakehouse.gold.acting_periods import told_until_ms
 from lakehouse.gold.fold import GoldFold
+from lakehouse.gold.majority_terms import groups_told_until_ms
 from lakehouse.gold.progress import Progress
 from lakehouse.gold.rows import OUTAGE_TABLES, Carry, decided_rows, outage_rows
 from lakehouse.gold.source import Decisions
@@ -149,7 +150,7 @@ def _now(
     newer, carry = _folded_on(lake, decisions, fold, carry, wanted)
     events, at_ms = source.BrokerEvents(lake), fold.at_ms
     if fold.folder.offset < 0:
-        at_ms = told_until_ms(events.rows)
+        at_ms = max(told_until_ms(events.rows), groups_told_until_ms(events.rows))
         if not at_ms:
             raise NotLanded("no decision has landed yet")
     behind = fold.folder.offset > start or kept is None or events.count() != kept.event_rows

@@ -203,7 +203,7 @@ def _rows(lake: Lake, columns: list[str]) -> list[dict[str, Any]]:
     return rows
 
 
-BUILDERS_VERSION = 4
+BUILDERS_VERSION = 5
 """Raised when a builder gives other rows for the same history: then gold is built anew."""
 
 _DECODER = msgspec.json.Decoder(Carry)

@@ -17,6 +17,7 @@ from lakehouse.gold.failovers import Events, at_risk_rows, failover_rows
 from lakehouse.gold.fold import SetChange
 from lakehouse.gold.history import broker_set_rows, history_rows
 from lakehouse.gold.intervals import identity_rows, sync_state_set_rows, term_rows
+from lakehouse.gold.majority_terms import led_groups, term_rows_of_groups
 from lakehouse.gold.masterships import Mastership, masterships
 from lakehouse.gold.spans import Row
 from lakehouse.gold.specs import GOLD_BY_NAME
@@ -38,6 +39,7 @@ OUTAGE_TABLES = (
     specs.MESSAGES_AT_RISK.name,
     specs.AVAILABILITY.name,
     specs.ACTING_PERIODS.name,
+    specs.MAJORITY_TERMS.name,
 )
 """Tables of which every run gives all rows, because broker events come late."""
 
@@ -97,14 +99,19 @@ def outage_rows(
     are made of all masterships.
     """
     failovers = failover_rows(found, events)
-    acting = acting_period_rows(events)
+    acting, terms = acting_period_rows(events), term_rows_of_groups(events)
     return {
         specs.FAILOVERS.name: failovers,
         specs.MESSAGES_AT_RISK.name: at_risk_rows(found, failovers),
         specs.AVAILABILITY.name: availability_rows(
-            found, failovers, until_ms, acting_sets(events, acting, until_ms)
+            found,
+            failovers,
+            until_ms,
+            acting_sets(events, acting, until_ms),
+            led_groups(events, terms, until_ms),
         ),
         specs.ACTING_PERIODS.name: acting,
+        specs.MAJORITY_TERMS.name: terms,
     }
 
 

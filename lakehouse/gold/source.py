@@ -23,13 +23,18 @@ from lakehouse.errors import LakehouseError, NotLanded
 from lakehouse.gold.acting_periods import ACTING_KINDS, OF_ALL_SETS, OF_SUCH_SETS
 from lakehouse.gold.failovers import EVENT_KINDS, Events
 from lakehouse.gold.fold import Published, Record, published_of
+from lakehouse.gold.majority_terms import OF_GROUPS
 from lakehouse.gold.progress import NOTHING_TAKEN, Taken
 from lakehouse.tables.delta import Filters, count_rows, milliseconds, open_table, read
 from lakehouse.tables.lake import Lake
 from lakehouse.tables.row_checks import first_broken
 from lakehouse.tables.specs import BRONZE, BY_NAME, DECISIONS
 
-EVENT_TABLES = tuple(BY_NAME[f"silver/{kind}"] for kind in (*EVENT_KINDS, *ACTING_KINDS))
+EVENT_TABLES = tuple(
+    BY_NAME[f"silver/{kind}"] for kind in (*EVENT_KINDS, *ACTING_KINDS, *OF_GROUPS)
+)
+OF_SOME_SETS = (*OF_SUCH_SETS, *OF_GROUPS)
+"""Kinds that say of their set that nobody decides about it."""
 PUBLISHED_COLUMNS = (
     "command_offset",
     "log_offset",
@@ -142,8 +147,8 @@ def _highest(offsets: pa.ChunkedArray) -> int | None:
 
 
 class BrokerEvents:
-    """All broker events that failovers and acting periods rest on, as of one moment: that of
-    opening their tables, at the first question.
+    """All broker events that failovers, acting periods and terms of groups rest on, as of one
+    moment: that of opening their tables, at the first question.
 
     A table of a kind that an older release did not know is missing; it comes with the next landing.
     """
@@ -168,9 +173,11 @@ class BrokerEvents:
 
     @cached_property
     def rows(self) -> dict[str, Events]:
-        """The events as `failover_rows` and `acting_period_rows` want them."""
-        found = {kind: self._rows(kind) for kind in (*EVENT_KINDS, *OF_SUCH_SETS)}
-        names = sorted({row["broker_name"] for kind in OF_SUCH_SETS for row in found[kind]})
+        """The events as `failover_rows`, `acting_period_rows` and `term_rows_of_groups` want
+        them.
+        """
+        found = {kind: self._rows(kind) for kind in (*EVENT_KINDS, *OF_SOME_SETS)}
+        names = sorted({row["broker_name"] for kind in OF_SOME_SETS for row in found[kind]})
         of_them: Filters = [("broker_name", "in", names)]
         found |= {kind: self._rows(kind, of_them) if names else [] for kind in OF_ALL_SETS}
         return {str(self._lake.cluster_id): found}

@@ -23,6 +23,7 @@ from lakehouse.gold.columns import (
     FLAG,
     IDS,
     LONG,
+    MAJORITY_COLUMNS,
     PHASE,
     REPLICA,
     STAMPS,
@@ -461,6 +462,18 @@ ACTING_PERIODS = GoldTableSpec(
     offset_column="since_ms",
 )
 
+MAJORITY_TERMS = GoldTableSpec(
+    name="gold/majority_terms",
+    meaning=(
+        "Every term of groups that replicate by majority: who was elected by which votes, from "
+        "when on it took appends, why it ended, what was cut for it. From broker events alone."
+    ),
+    columns=(CLUSTER, SET_NAME, *MAJORITY_COLUMNS),
+    key=(*_SET_KEY, "term"),
+    checks=(AtLeast("term", 0), AtLeast("entries_cut", 0), AtLeast("since_ms", 0)),
+    offset_column="since_ms",
+)
+
 GOLD_TABLES: tuple[GoldTableSpec, ...] = (
     BROKER_SETS,
     BROKER_SET_HISTORY,
@@ -473,5 +486,6 @@ GOLD_TABLES: tuple[GoldTableSpec, ...] = (
     BROKER_IDENTITY,
     MESSAGES_AT_RISK,
     ACTING_PERIODS,
+    MAJORITY_TERMS,
 )
 GOLD_BY_NAME: Mapping[str, GoldTableSpec] = {table.name: table for table in GOLD_TABLES}

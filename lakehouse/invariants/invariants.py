@@ -24,6 +24,7 @@ from events.changes import (
 )
 from lakehouse.invariants import of_brokers as brokers
 from lakehouse.invariants import of_decisions as decisions
+from lakehouse.invariants import of_groups as groups
 from lakehouse.invariants.epochs import EpochLedger
 from lakehouse.invariants.rows import (
     CLUSTER,
@@ -40,6 +41,8 @@ OF_A_MASTER: frozenset[type[Any]] = frozenset(
 OF_MEMBERS: frozenset[type[Any]] = frozenset(
     {MasterElected, SyncStateSetAltered, BrokersCleaned, BrokerSetImported}
 )
+NO_CHANGES: frozenset[type[Any]] = frozenset()
+"""Of what is about broker events alone."""
 OF_EPOCHS: frozenset[type[Any]] = frozenset({MasterElected, BrokerRegistered, BrokerSetImported})
 
 Step = Callable[[Any, str, Row], tuple[Any, list[Any]]]
@@ -150,7 +153,34 @@ OF_BROKERS: tuple[Invariant, ...] = (
     ),
 )
 
-INVARIANTS: tuple[Invariant, ...] = (*OF_DECISIONS, *OF_BROKERS)
+OF_GROUPS: tuple[Invariant, ...] = (
+    Invariant(
+        "one_leader_per_term",
+        "A term of a group that replicates by majority has one leader: the member that says that "
+        "it leads, and those that say whom they follow, name the same, and it led in one start.",
+        groups.Leaders,
+        groups.one_leader_per_term,
+        NO_CHANGES,
+    ),
+    Invariant(
+        "one_vote_per_term",
+        "A member of such a group votes for one candidate in a term.",
+        groups.Votes,
+        groups.one_vote_per_term,
+        NO_CHANGES,
+    ),
+    Invariant(
+        "committed_is_never_cut",
+        "No member of such a group drops an entry that it knows committed, nor one that any member "
+        "knew committed by the term in which it was dropped. Entries are known by term and index; "
+        "clocks, and the order in which events landed, are not compared.",
+        groups.Committed,
+        groups.committed_is_never_cut,
+        NO_CHANGES,
+    ),
+)
+
+INVARIANTS: tuple[Invariant, ...] = (*OF_DECISIONS, *OF_BROKERS, *OF_GROUPS)
 BY_NAME: Mapping[str, Invariant] = {invariant.name: invariant for invariant in INVARIANTS}
 
 Carried = dict[str, dict[str, Any]]

@@ -30,6 +30,8 @@ MOMENTS = frozenset(
         "until_ms",
         "master_left_ms",
         "master_back_ms",
+        "ready_ms",
+        "last_word_ms",
     }
 )
 """Columns that hold a moment. All others that end in `_ms` are lengths of time."""

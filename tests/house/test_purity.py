@@ -63,6 +63,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
     "brokers": ("clock",),
     "brokers/configuration": ("live",),
     "brokers/pages": ("broker_pages",),
+    "brokers/reporting": ("event_reporter",),
     "brokers/remoting": (
         "calls", "client", "connection", "known_hosts", "outbox", "server", "silence",
         "standstill",

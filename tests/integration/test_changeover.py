@@ -20,7 +20,6 @@ from brokers.changeover.order import Kind, Lines, Order, Record
 from brokers.process import program
 from brokers.process.changeover.folder import read_record, write_record
 from brokers.process.config import BrokerConfig
-from brokers.process.event_reporter import EventReporter
 from brokers.remoting import fastjson
 from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
@@ -28,6 +27,7 @@ from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Connection
 from brokers.remoting.dispatcher import Dispatcher
 from brokers.remoting.fields import FORWARDED_FOR
+from brokers.reporting.event_reporter import EventReporter
 from brokers.service.role import forward
 from brokers.store.log.records import decode_messages
 from events.last_resort import LastResort

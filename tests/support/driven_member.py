@@ -7,7 +7,7 @@ as peers that agree would.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from brokers.majority.entry import Entry, Place
@@ -34,7 +34,11 @@ CHECKPOINT_MS = 50
 
 
 class Noted(MemberListener):
-    def __init__(self) -> None:
+    """`happenings`: kind, fields, and what the file of terms said then."""
+
+    def __init__(self, root: Path) -> None:
+        self._terms = root / "currterm"
+        self.happenings: list[tuple[str, Mapping[str, object], str]] = []
         self.roles: list[Standing] = []
         self.why_left: list[str] = []
         self.commits: list[int] = []
@@ -45,6 +49,9 @@ class Noted(MemberListener):
     def committed(self, index: int) -> None:
         self.commits.append(index)
 
+    def happened(self, kind: str, fields: Mapping[str, object]) -> None:
+        self.happenings.append((kind, fields, self._terms.read_text()))
+
     def left(self, reason: str) -> None:
         self.why_left.append(reason)
 
@@ -54,7 +61,7 @@ class Driven:
 
     def __init__(self, root: Path) -> None:
         self.folder = MajorityFolder(root, SIZES)
-        self.listener = Noted()
+        self.listener = Noted(root)
         self.sent: list[Send] = []
         config = QuorumConfig(group=GROUP, self_id="m0", members=("m0", "m1", "m2"))
         self.driver = MemberDriver(

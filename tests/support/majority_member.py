@@ -5,6 +5,7 @@ kept.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from brokers.majority.entry import Entry, Place
 from brokers.majority.log_port import TermAndVote
@@ -22,6 +23,7 @@ from brokers.majority.quorum.effects import (
     RoleChanged,
     Send,
 )
+from brokers.majority.quorum.history import Fact, History, watched
 from brokers.majority.quorum.log_effects import do, new_entries
 from brokers.majority.quorum.standing import Role
 from brokers.majority.quorum.turns import Step, Turns
@@ -84,7 +86,17 @@ class OneMember:
         self.reports: list[Report] = []
         self.left: str | None = None
         self.core = QuorumCore(self.config, self.log, self.terms.state, self.now_ms, lambda: 0.0)
-        self._turns = Turns(self.core, self._do)
+        self.facts: list[Fact] = []
+        self._watch()
+
+    def _watch(self) -> None:
+        self.history = History(self.core, self.log, self.now_ms)
+
+        def tell(kind: str, fields: dict[str, Any]) -> None:
+            self.facts.append(Fact(kind, fields))
+
+        do = watched(self._do, self.history, lambda: self.now_ms, tell)
+        self._turns = Turns(self.core, do)
 
     # -- inputs ----------------------------------------------------------------------------------
 
@@ -122,15 +134,19 @@ class OneMember:
     def vote(self, candidate: str, term: int, end: Place) -> Response | None:
         return self.ask(
             VoteRequest(
-                group=GROUP, remote_id="m0", local_id=candidate, leader_id=candidate, term=term,
-                end=end,
+                group=GROUP, remote_id=self.config.self_id, local_id=candidate,
+                leader_id=candidate, term=term, end=end,
             )
         )  # fmt: skip
 
     def heartbeat(self, leader: str, term: int) -> Response | None:
         return self.ask(
             HeartBeatRequest(
-                group=GROUP, remote_id="m0", local_id=leader, leader_id=leader, term=term
+                group=GROUP,
+                remote_id=self.config.self_id,
+                local_id=leader,
+                leader_id=leader,
+                term=term,
             )
         )
 
@@ -147,8 +163,9 @@ class OneMember:
     ) -> PushResponse | None:
         """Of one of ours, unless it is `java`."""
         request = PushRequest(
-            group=GROUP, remote_id="m0", local_id=leader, leader_id=leader, term=term, type=kind,
-            entries=entries, commit_index=commit, previous=previous, counts_current=not java,
+            group=GROUP, remote_id=self.config.self_id, local_id=leader, leader_id=leader,
+            term=term, type=kind, entries=entries, commit_index=commit, previous=previous,
+            counts_current=not java,
         )  # fmt: skip
         answer = self.ask(request, token)
         assert answer is None or isinstance(answer, PushResponse)
@@ -185,6 +202,12 @@ class OneMember:
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
         self._turns.hear(lambda _: list(effects))
+
+    def told(self, kind: str | None = None) -> list[dict[str, Any]]:
+        """What was told to history since this was asked before, taken out."""
+        found = [one.fields for one in self.facts if kind in (None, one.kind)]
+        self.facts = [one for one in self.facts if kind not in (None, one.kind)]
+        return found
 
     def _do(self, effect: Effect) -> Step | None:
         self.order.append(type(effect).__name__)

@@ -83,6 +83,11 @@ class QuorumCore:
         return self._member.committed
 
     @property
+    def heard_ms(self) -> int:
+        """When it heard a leader's word last, by its clock; its start where it heard none."""
+        return self._heard_ms
+
+    @property
     def ready(self) -> bool:
         """Whether it leads and takes appends, as far as it knows: `read` makes sure."""
         return self._leadership is not None and self._leadership.ready
@@ -226,7 +231,7 @@ class QuorumCore:
         if self._handler is not None:
             self._handler.tick(now_ms)
             if now_ms - self._heard_ms > config.silence_ms:
-                self._become_candidate(now_ms, self.standing.term)
+                self._become_candidate(now_ms, self.standing.term, "its leader was silent")
         if self._leadership is not None:
             self._tick_leader(self._leadership, now_ms)
         self._take_over_if_due(now_ms)
@@ -269,12 +274,15 @@ class QuorumCore:
         member.emit(Answer(token, answer))
 
     def _give_vote(self, candidate: str | None, term: int, now_ms: int) -> None:
-        standing = self.standing
+        standing, transferee = self.standing, self._handing.transferee
         if term > standing.term:
             self._member.stand(Role.CANDIDATE, term, candidate, None)
             self._end_role()
             self._candidacy = Candidacy(self._member, now_ms, term)
-            self._member.emit(RoleChanged(self.standing))
+            handed = transferee is not None and transferee == candidate
+            does = "it handed over to" if handed else f"it voted in term {term} for"
+            why = f"{does} {candidate}"
+            self._member.emit(RoleChanged(self.standing, why))
         else:
             self._member.stand(standing.role, term, candidate, standing.leader_id)
 
@@ -338,10 +346,10 @@ class QuorumCore:
         self._member.stand(Role.FOLLOWER, term, voted_for, leader_id)
         self._end_role()
         self._handler = Handler(self._member)
-        self._member.emit(RoleChanged(self.standing))
+        self._member.emit(RoleChanged(self.standing, f"{leader_id} leads term {term}"))
 
     def _become_candidate(
-        self, now_ms: int, known_term: int, raises: bool = False, taking: bool = False
+        self, now_ms: int, known_term: int, why: str, raises: bool = False, taking: bool = False
     ) -> None:
         standing = self.standing
         self._member.stand(Role.CANDIDATE, standing.term, standing.voted_for, None)
@@ -350,21 +358,22 @@ class QuorumCore:
         # A term that is to be raised is raised now: until then the old leader's next word would
         # make a follower of it again.
         self._candidacy.tick(now_ms)
-        self._member.emit(RoleChanged(self.standing))
+        self._member.emit(RoleChanged(self.standing, why))
 
     def _become_leader(self, now_ms: int) -> None:
         own = self.config.self_id
         self._end_role()
         self._member.stand(Role.LEADER, self.standing.term, own, own)
         self._handing.begin_to_lead(now_ms)
-        self._member.emit(RoleChanged(self.standing))
+        self._member.emit(RoleChanged(self.standing, "a majority voted for it"))
         self._leadership = Leadership(self._member, now_ms)
         self._leadership.tick(now_ms)
 
     def _tick_leader(self, leading: Leadership, now_ms: int) -> None:
         leading.tick(now_ms)
-        if not leading.pulse.has_majority(now_ms) or leading.pulse.contradicted or leading.failed:
-            self._become_candidate(now_ms, self.standing.term)
+        why = leading.why_over(now_ms)
+        if why is not None:
+            self._become_candidate(now_ms, self.standing.term, why)
         self._handing.tick_leader(leading, now_ms)
 
     # -- handing over --------------------------------------------------------------------------
@@ -381,7 +390,8 @@ class QuorumCore:
     def _take_over_if_due(self, now_ms: int) -> None:
         term = self._handing.stands_now(now_ms)
         if term is not None:
-            self._become_candidate(now_ms, term, raises=True, taking=True)
+            why = "it was asked to take over"
+            self._become_candidate(now_ms, term, why, raises=True, taking=True)
 
     # -- after every input ---------------------------------------------------------------------
 
@@ -393,7 +403,8 @@ class QuorumCore:
         leading = self._leadership
         if leading is not None:
             if leading.larger_term > self.standing.term:
-                self._become_candidate(now_ms, leading.larger_term)
+                why = f"a member named term {leading.larger_term}"
+                self._become_candidate(now_ms, leading.larger_term, why)
             else:
                 leading.settle(now_ms)
         if self._handler is not None:
@@ -430,4 +441,4 @@ class QuorumCore:
         self._member.stand(Role.CANDIDATE, standing.term, standing.voted_for, None)
         self._end_role()
         self._handing.leave()
-        self._member.emit(RoleChanged(self.standing))
+        self._member.emit(RoleChanged(self.standing, reason))

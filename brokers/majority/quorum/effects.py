@@ -127,9 +127,10 @@ class ReadDone:
 
 @dataclass(frozen=True, slots=True)
 class RoleChanged:
-    """What this member is from here on, as one value."""
+    """What this member is from here on, as one value, and why, in few words."""
 
     standing: Standing
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,11 @@ class HandingOver:
     def leads(self) -> bool:
         return self._handover is not None
 
+    @property
+    def transferee(self) -> str | None:
+        """Who a hand-over that is under way here goes to."""
+        return None if self._handover is None else self._handover.transferee
+
     def request(
         self, token: object, request: TransferRequest, leading: Leadership | None, now_ms: int
     ) -> Code | None:

@@ -52,6 +52,14 @@ class Leadership:
             self._term,
         )
 
+    def why_over(self, now_ms: int) -> str | None:
+        """Why it cannot go on in its own term, None: it can."""
+        if self.failed:
+            return "its first entry could not be written"
+        if self.pulse.contradicted:
+            return "a member follows another leader of this term"
+        return None if self.pulse.has_majority(now_ms) else "no majority answered it"
+
     def held(self) -> list[int]:
         """Up to where each member holds the log, this one first."""
         return [self._member.held_index, *(one.match_index for one in self.dispatchers.values())]

@@ -19,6 +19,7 @@ from brokers.majority.store.marks import is_member_id
 from brokers.majority.wire.json_bodies import PEERS_MAX
 from brokers.remoting.addresses import written_address
 from brokers.store.log.commit_log import FILE_BYTES_DEFAULT
+from events.config_file import kafka_texts
 
 FILE_BYTES_MIN = 4_096
 
@@ -75,12 +76,20 @@ class MemberConfig(BaseModel):
     vote_pause_max_ms: int = Field(1_000, ge=1)
     append_wait_ms: int = Field(2_500, ge=1)
     checkpoint_ms: int = Field(3_000, ge=100)
+    # Events of this group carry it; and how Kafka is reached, None: nobody is told anything.
+    cluster_name: str = Field("regent", min_length=1, max_length=255)
+    kafka: dict[str, str] | None = None
 
     @field_validator("peers")
     @classmethod
     def _peers_read(cls, text: str) -> str:
         parse_peers(text)
         return text
+
+    @field_validator("kafka", mode="before")
+    @classmethod
+    def _texts(cls, value: object) -> object:
+        return kafka_texts(value)
 
     @field_validator("listen")
     @classmethod
@@ -104,6 +113,12 @@ class MemberConfig(BaseModel):
     def addresses(self) -> dict[str, str]:
         """By member id, of all."""
         return parse_peers(self.peers)
+
+    @property
+    def broker_id(self) -> int:
+        """Of its events: its place among all, from 1; RocketMQ's of members named n0, n1, ..."""
+        ids = sorted(self.addresses, key=lambda one: (len(one), one))
+        return 1 + ids.index(self.self_id)
 
     @property
     def preferred(self) -> tuple[str, ...]:

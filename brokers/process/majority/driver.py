@@ -41,6 +41,7 @@ from brokers.majority.quorum.effects import (
     Send,
     TruncateFrom,
 )
+from brokers.majority.quorum.history import STOPPED, History, watched
 from brokers.majority.quorum.turns import Step, Turns
 from brokers.majority.store.entry_log import EntryLog
 from brokers.majority.store.small_files import TermFile
@@ -113,7 +114,9 @@ class MemberDriver:
         self._send = send
         self._listener = listener
         self.core = QuorumCore(config, store.log, store.terms.state, self._clock.now_ms(), chance)
-        self._turns = Turns(self.core, self._do)
+        self._history = History(self.core, store.log, self._clock.now_ms())
+        told = watched(self._do, self._history, self._clock.now_ms, listener.happened)
+        self._turns = Turns(self.core, told)
         self._loop = asyncio.get_running_loop()
         self._thread = ThreadPoolExecutor(1, "majority-flush")
         self._checkpoint_ms = checkpoint_ms
@@ -130,6 +133,9 @@ class MemberDriver:
 
     async def stop(self) -> None:
         """Nothing is heard any more; a flush under way is waited for."""
+        if not self._ended:
+            for fact in self._history.over(STOPPED, self._now_ms()):
+                self._listener.happened(*fact)
         self._ended = True
         for timer in filter(None, (self._ticks, self._checkpoints)):
             timer.cancel()

@@ -31,5 +31,10 @@ class MemberListener:
     def ticked(self) -> None:
         """Time has passed, and the member knows it: some 10 ms."""
 
+    def happened(self, kind: str, fields: Mapping[str, object]) -> None:
+        """A broker event without its header (`brokers/majority/quorum/history.py`): it was carried
+        out, and is durable where it says that something was promised.
+        """
+
     def left(self, reason: str) -> None:
         """It promises nothing any more, and says so to all who ask."""

@@ -10,10 +10,12 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
+from brokers.clock import Clock
 from brokers.majority.quorum.standing import Standing
 from brokers.process.majority.config import MemberConfig
 from brokers.process.majority.listener import MemberListener
 from brokers.process.majority.member import MemberProcess, OpenedFolder
+from brokers.process.majority.telling import GroupEvents
 from brokers.store.files.errors import LogError
 from events.last_resort import LastResort, on_stop_signals
 
@@ -23,11 +25,18 @@ _log = logging.getLogger("regent.majority")
 
 
 class _Told(MemberListener):
-    """A line for each; `stopping` is set when the member has left its group."""
+    """A line for each; `stopping` is set when the member has left its group. `events`: who tells
+    history.
+    """
 
     def __init__(self, self_id: str, stopping: asyncio.Event) -> None:
         self._self_id, self._stopping = self_id, stopping
         self.reason: str | None = None
+        self.events: GroupEvents | None = None
+
+    def happened(self, kind: str, fields: Mapping[str, object]) -> None:
+        if self.events is not None:
+            self.events.happened(kind, fields)
 
     def role_changed(self, standing: Standing) -> None:
         _log.info(
@@ -59,11 +68,15 @@ async def run(config: MemberConfig) -> int:
     at_the_latest = LastResort(config.self_id)
     on_stop_signals(stopping.set, at_the_latest)
     told = _Told(config.self_id, stopping)
+    clock = Clock()
     try:
-        member = MemberProcess(config, await asyncio.to_thread(OpenedFolder, config), told)
+        opened = await asyncio.to_thread(OpenedFolder, config)
+        member = MemberProcess(config, opened, told, clock)
     except (LogError, OSError) as error:
         _log.error("%s", error)
         return EXIT_REFUSED
+    told.events = GroupEvents(config, opened.boot.incarnation, clock)
+    told.events.started(opened)
     try:
         await member.start()
         _log.info("%s of group %s listens on %s", config.self_id, config.group, config.bound)
@@ -74,6 +87,7 @@ async def run(config: MemberConfig) -> int:
     finally:
         at_the_latest.arm()
         await _stopped(member)
+        await told.events.stopped(told.reason or "asked to")
     return EXIT_OK if told.reason is None else EXIT_LEFT
 
 

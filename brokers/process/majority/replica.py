@@ -26,6 +26,7 @@ from brokers.majority.wire.codes import Code
 from brokers.process.majority.config import MemberConfig, broker_id_of
 from brokers.process.majority.listener import MemberListener
 from brokers.process.majority.member import MemberProcess, OpenedFolder
+from brokers.process.majority.telling import Limited
 from brokers.replica.core_port import CoreView
 from brokers.replica.effects import RoleChanged
 from brokers.replica.ha_address import HaAddressSource
@@ -109,6 +110,10 @@ class MajorityReplica:
         """OSError when the address is taken."""
         assert self.member is not None
         await self.member.server.start()
+
+    def now_ms(self) -> int:
+        """Of the clock that never goes back."""
+        return self._clock.now_ms()
 
     def report_start(self, report: Callable[[str, Mapping[str, object]], None]) -> None:
         """What the start found."""
@@ -345,6 +350,7 @@ class _Heard(MemberListener):
         self._replica, self._hooks = replica, hooks
         self._teller = BrokerTeller(hooks, lambda token, result: None)
         self._told: RoleChanged | None = None
+        self._limit = Limited(replica.now_ms())
 
     async def end(self) -> None:
         """Who waits is answered, and nobody hears of roles any more."""
@@ -396,6 +402,12 @@ class _Heard(MemberListener):
 
     def reported(self, kind: str, fields: Mapping[str, object]) -> None:
         _log.info("%s %s", kind, dict(fields))
+
+    def happened(self, kind: str, fields: Mapping[str, object]) -> None:
+        if self._limit.lets_through(self._replica.now_ms()):
+            self._hooks.report(kind, fields)
+        else:
+            self._hooks.leave_out(kind)
 
     def left(self, reason: str) -> None:
         _log.error("this member has left its group: %s", reason)

@@ -104,10 +104,11 @@ def _diff(lake: Any, arguments: argparse.Namespace, moments: _Moments) -> _Answe
 
 def _failovers(lake: Any, arguments: argparse.Namespace, moments: _Moments) -> _Answer:
     from lakehouse.answers import failovers as failover_answer
-    from lakehouse.gold.specs import FAILOVERS
+    from lakehouse.gold.specs import FAILOVERS, MAJORITY_TERMS
 
-    found = _gold(lake, [FAILOVERS], arguments.broker_set)
-    model = failover_answer.failovers_model(found.rows(FAILOVERS), arguments.broker_set)
+    found = _gold(lake, [FAILOVERS, MAJORITY_TERMS], arguments.broker_set)
+    rows, terms = map(found.rows, (FAILOVERS, MAJORITY_TERMS))
+    model = failover_answer.failovers_model(rows, arguments.broker_set, terms)
     return {
         **model,
         "as_of": found.as_dict(),
@@ -130,23 +131,34 @@ def _timeline(lake: Any, arguments: argparse.Namespace, moments: _Moments) -> _A
     from lakehouse.answers import timeline
     from lakehouse.answers.acting.changeovers import changeover_models
     from lakehouse.answers.acting.sets import acting_set_of, told_of
+    from lakehouse.answers.majority.groups import known_group, told_of_group
     from lakehouse.gold.specs import (
         ACTING_PERIODS,
         BROKER_SET_HISTORY,
         ELECTIONS,
         FAILOVERS,
+        MAJORITY_TERMS,
         SYNC_STATE_SET_INTERVALS,
     )
 
-    tables = (BROKER_SET_HISTORY, SYNC_STATE_SET_INTERVALS, ELECTIONS, FAILOVERS, ACTING_PERIODS)
+    tables = (
+        BROKER_SET_HISTORY,
+        SYNC_STATE_SET_INTERVALS,
+        ELECTIONS,
+        FAILOVERS,
+        ACTING_PERIODS,
+        MAJORITY_TERMS,
+    )
     found = _gold(lake, tables, arguments.broker_set)
-    history, sets, elections, failovers, periods = map(found.rows, tables)
+    history, sets, elections, failovers, periods, terms = map(found.rows, tables)
     events = told_of(lake, arguments.broker_set)
     over_time = acting_set_of(lake, events, periods, found.at_ms)
     acting = timeline.Acting(periods, over_time, changeover_models(events))
-    until_ms = max(found.at_ms, 0 if over_time is None else over_time.until_ms)
+    group = known_group(told_of_group(lake, arguments.broker_set))
+    reach = (one.until_ms for one in (over_time, group) if one is not None)
+    until_ms = max(found.at_ms, *reach, 0)
     whole = timeline.timeline_model(
-        arguments.broker_set, history, sets, elections, failovers, until_ms, acting
+        arguments.broker_set, history, sets, elections, failovers, until_ms, acting, terms
     )
     model = timeline.window(whole, moments["first"].get("at_ms"), moments["last"].get("at_ms"))
     told = {**model, "as_of": found.as_dict()}

@@ -16,6 +16,7 @@ from tests.simulation.majority.promises import Promises
 from tests.simulation.majority.replica import Replica
 from tests.simulation.majority.sim_log import SimulatedLog
 from tests.simulation.world import World
+from tests.support.majority_history import Told
 
 GROUP = "g"
 AWAY_MS = 4_000
@@ -72,6 +73,7 @@ class Group:
         self.clients = [Client(self, number) for number in range(shape.clients)]
         self.readers = [Reader(self, number) for number in range(shape.readers)]
         self.settled = False
+        self.told: list[Told] = []
 
     def _make(self, name: str, names: tuple[str, ...], at: int) -> Replica:
         shape = self.shape

@@ -7,7 +7,7 @@ the time that a flush takes. Refuses to know: rules.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from brokers.majority.quorum.config import QuorumConfig
 from brokers.majority.quorum.core import QuorumCore
@@ -26,6 +26,7 @@ from brokers.majority.quorum.effects import (
     Send,
     TruncateFrom,
 )
+from brokers.majority.quorum.history import History, watched
 from brokers.majority.quorum.log_effects import LogEffect, do, new_entries
 from brokers.majority.quorum.turns import Step, Turns
 from brokers.majority.wire import json_bodies
@@ -33,6 +34,7 @@ from brokers.majority.wire.codes import Code
 from brokers.majority.wire.messages import Request, Response
 from tests.simulation.majority.links import CALL_MS, request_over, response_over
 from tests.simulation.majority.sim_log import SimulatedLog, SimulatedTerms
+from tests.support.majority_history import Told
 
 if TYPE_CHECKING:
     from tests.simulation.majority.group import Group
@@ -82,7 +84,9 @@ class Replica:
         self.core = QuorumCore(
             self.config, self.log, self.terms.state, world.now_ms, world.chance.random
         )
-        self._turns = Turns(self.core, self._do)
+        history = History(self.core, self.log, world.now_ms)
+        do = watched(self._do, history, lambda: world.now_ms, self._happened)
+        self._turns = Turns(self.core, do)
         self._tick(self.life)
 
     def stop(self, power: bool) -> None:
@@ -115,6 +119,9 @@ class Replica:
             turns.hear(lambda core: what(core) if core is self.core else [])
         except PowerLost:
             self.stop(power=True)
+
+    def _happened(self, kind: str, fields: dict[str, Any]) -> None:
+        self.group.told.append(Told(self.name, self.life, self.group.world.now_ms, kind, fields))
 
     # -- effects ---------------------------------------------------------------------------------
 

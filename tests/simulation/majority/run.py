@@ -27,6 +27,7 @@ from tests.simulation.majority.group import Group, Shape, shape_of
 from tests.simulation.majority.mixes import DISKS, LIVES, MIXES, Mix, mix_of
 from tests.simulation.seeds import Series, total
 from tests.simulation.world import InvariantBroken, World, crashes_break
+from tests.support.majority_history import breaches
 
 FAULTY_MS = (6_000, 16_000)
 WHOLE_MS = 25_000
@@ -48,10 +49,18 @@ def run_world(
     shape = shape if readers is None else replace(shape, readers=readers)
     world.count("world.weak", shape.weak)
     world.note(f"{shape} {mix}")
-    group = Group(world, shape)
+    run_group(world, Group(world, shape), mix)
+    return world
+
+
+def run_group(world: World, group: Group, mix: Mix) -> None:
+    """The same with a group that was made before. Raises InvariantBroken."""
     with crashes_break(world):
         _run(world, group, mix)
-    return world
+    world.count("fact.told", len(group.told))
+    broken = breaches(group.told)
+    if broken:
+        raise InvariantBroken(f"what was told to history: {broken[0]}")
 
 
 def _run(world: World, group: Group, mix: Mix) -> None:

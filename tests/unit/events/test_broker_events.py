@@ -8,6 +8,7 @@ import schemas
 from events.acting_events import AboutActing
 from events.broker_events import BROKER_EVENTS
 from events.event_header import BrokerEventHeader
+from events.majority_events import AboutMajority
 
 
 def test_every_broker_event_schema_has_its_class():
@@ -25,5 +26,8 @@ def test_the_header_has_the_fields_of_its_schema():
     assert list(BrokerEventHeader.__struct_fields__) == fields
 
 
-def test_what_sets_without_controllers_report_are_broker_events_too() -> None:
-    assert set(get_args(AboutActing)) < set(BROKER_EVENTS)
+@pytest.mark.parametrize("about", [AboutActing, AboutMajority])
+def test_what_sets_and_groups_without_controllers_report_are_broker_events_too(
+    about: object,
+) -> None:
+    assert set(get_args(about)) < set(BROKER_EVENTS)

@@ -14,6 +14,7 @@ from lakehouse.gold.spans import Row
 from lakehouse.gold.specs import GOLD_BY_NAME
 from tests.support.acting_history import one_period
 from tests.support.control_history import CLUSTER_ID, History, seen
+from tests.support.majority_history import killed_leader
 from tests.unit.lakehouse.gold.gold_cases import (
     at,
     changes_of,
@@ -38,7 +39,11 @@ def eventful() -> History:
 
 def test_every_gold_table_gets_sound_rows() -> None:
     past = eventful()
-    rows, _ = gold_rows(changes_of(past), one_period().events(), at(100))
+    told = one_period().events()
+    for cluster_id, kinds in killed_leader().events().items():
+        for kind, more in kinds.items():
+            told[cluster_id][kind] = [*told[cluster_id].get(kind, []), *more]
+    rows, _ = gold_rows(changes_of(past), told, at(100))
     assert set(rows) == set(GOLD_BY_NAME)
     for name, found in rows.items():
         require_sound(GOLD_BY_NAME[name], found)

@@ -162,3 +162,30 @@ async def test_what_a_broker_appends_is_in_the_log_at_once_and_read_once_a_major
     assert read.codes == [(Code.SUCCESS, 2)]
     driven.driver.storage_failed("the disk of its broker")
     assert driven.listener.why_left == ["the disk of its broker"]
+
+
+async def test_what_happened_is_told_once_it_is_on_the_disk(driven: Driven) -> None:
+    """A vote when it stands in the file, a leader's end before its driver is gone."""
+    await driven.ask(vote(), look=lambda: None)
+    told = driven.listener.happenings
+    assert [(kind, fields["term"]) for kind, fields, _ in told] == [("MajorityVoteCast", 3)]
+    assert "currTerm=3" in told[0][2] and "voteLeader=m1" in told[0][2]
+    await driven.lead()
+    await driven.driver.stop()
+    assert [kind for kind, _, _ in told[-3:]] == [
+        "MajorityLeaderElected",
+        "MajorityCommitCrossedTerm",
+        "MajorityLeaderOver",
+    ]
+    assert told[-1][1]["why"] == "it was stopped"
+
+
+async def test_a_vote_that_cannot_be_saved_is_told_to_nobody(
+    driven: Driven, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(state: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(driven.folder.terms, "save", refuses)
+    driven.driver.request(lambda _: None, vote())
+    assert driven.listener.why_left and driven.listener.happenings == []

@@ -85,12 +85,17 @@ class EventReporter:
             )
             self.reported += 1
         except (BufferError, KafkaException) as error:
-            self._drop(kind, error)
+            self._count_dropped(kind, error)
         except (KeyError, TypeError, codec.CodecError) as error:
             # A fact of ours that does not fit its schema is a defect, but not one to stop the data
             # path for.
             _log.exception("broker event %s cannot be encoded", kind)
-            self._drop(kind, error)
+            self._count_dropped(kind, error)
+
+    def leave_out(self, kind: str) -> None:
+        """One fact too many: it is counted, and a gap in the numbers tells it."""
+        self._sequence += 1
+        self._count_dropped(kind, "too many in a short time")
 
     async def close(self) -> None:
         """Give what is queued a bounded time to leave."""
@@ -117,10 +122,10 @@ class EventReporter:
         if error is not None:
             self.dropped += 1
 
-    def _drop(self, kind: str, error: Exception) -> None:
+    def _count_dropped(self, kind: str, why: object) -> None:
         self.dropped += 1
         if self.dropped & (self.dropped - 1) == 0:
-            _log.warning("broker event %s dropped (%d so far): %s", kind, self.dropped, error)
+            _log.warning("broker event %s dropped (%d so far): %s", kind, self.dropped, why)
 
 
 def producer_settings(kafka: Mapping[str, str]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from brokers.clock import Clock
-from brokers.process.event_reporter import EventReporter, producer_settings
+from brokers.reporting.event_reporter import EventReporter, producer_settings
 from infra.processes.logging import Sparing
 from tests.support.brokers import free_port
 

@@ -1,0 +1,1 @@
+"""Answers about groups that replicate by majority: members elect their leader among themselves."""
