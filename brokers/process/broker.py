@@ -36,7 +36,7 @@ from brokers.process.escape import make_escape
 from brokers.process.event_reporter import EventReporter
 from brokers.process.hand_over import MasterHandOver, StopLimits
 from brokers.process.in_force import live_config
-from brokers.process.memberships import make_change_over, make_membership
+from brokers.process.memberships import make_change_over, make_membership, make_take_over
 from brokers.process.opening import Opening, port_refused
 from brokers.process.predecessor import once_free
 from brokers.process.replica import LocalReplica
@@ -115,6 +115,10 @@ class BrokerProcess:
         self.acting = self._acting()
         self.hand_over = self._hand_over()
         self.change_over = self._change_over(file or written, begins)
+        others = self.client, self.name_servers, self.membership
+        self.take_over = make_take_over(
+            config, self.replica, self.change_over, others, self.tables, self.switch, self.clock
+        )
         self.disk_care = DiskHandOver(
             self.disk, config.disk_timeout_ms, lambda: self.roles.serving, self.hand_over.once
         )
@@ -155,7 +159,8 @@ class BrokerProcess:
             roles, self.client, config.hold_without_master_ms, self.hosts.is_replica
         )
         self.switch = RoleSwitch(
-            config, roles, tables, replica, self.forwarder, addresses, self.reporter.report
+            *(config, roles, tables, replica, self.forwarder, addresses, self.reporter.report),
+            self.hosts.replicas.is_at,
         )
         self.name_servers = NameServers(
             config.name_servers, self.switch.route_entry, config.name_server_register_ms
@@ -299,6 +304,7 @@ class BrokerProcess:
             self.disk.start()
         self._spawn(self.beats.run(lambda: not self.disk_care.stuck))
         self._spawn(self.change_over.gather())
+        self._spawn(self.change_over.bring_along())
         if self.opening.earlier:
             self._spawn(self._replace_earlier_life())
 
@@ -371,6 +377,7 @@ class BrokerProcess:
         )
         self._dispatcher.register(RequestCode.REGENT_HAND_OVER, hand_over.serve)
         for work in (
+            self.take_over.run(),
             self.service.run(),
             self.shared.sync.run(),
             self.upkeep.flush_every(self.config.flush_interval_ms),
