@@ -42,13 +42,13 @@ def is_first(record: Record | None, epochs: Iterable[tuple[int, int]], log_end: 
     return all(start >= log_end for epoch, start in epochs if epoch > record.order.epoch)
 
 
-def wanted(seen: Standing) -> Wanted:
+def wanted(seen: Standing, *, gave_up: bool = False) -> Wanted:
     """By what the replica says of itself. Slaves that do not act deliver nothing, and leave offsets
-    to their master.
+    to their master. `gave_up`: it was the master of before, whose tables all others have.
     """
     if seen.kind is Kind.FIXED:
         return Wanted.HELD_PLACES if seen.acts else Wanted.NOTHING
-    return Wanted.NOTHING if seen.in_order else Wanted.PLACES
+    return Wanted.NOTHING if seen.in_order or gave_up else Wanted.PLACES
 
 
 def patience_ms(address: str, record: Record | None, cut_off: Iterable[Order]) -> int:

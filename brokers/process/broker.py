@@ -115,10 +115,6 @@ class BrokerProcess:
         self.acting = self._acting()
         self.hand_over = self._hand_over()
         self.change_over = self._change_over(file or written, begins)
-        others = self.client, self.name_servers, self.membership
-        self.take_over = make_take_over(
-            config, self.replica, self.change_over, others, self.tables, self.switch, self.clock
-        )
         self.disk_care = DiskHandOver(
             self.disk, config.disk_timeout_ms, lambda: self.roles.serving, self.hand_over.once
         )
@@ -158,10 +154,8 @@ class BrokerProcess:
         self.forwarder = Forwarder(
             roles, self.client, config.hold_without_master_ms, self.hosts.is_replica
         )
-        self.switch = RoleSwitch(
-            *(config, roles, tables, replica, self.forwarder, addresses, self.reporter.report),
-            self.hosts.replicas.is_at,
-        )
+        own = config, roles, tables, replica, self.forwarder, addresses, self.reporter.report
+        self.switch = RoleSwitch(*own, self.hosts.replicas.is_at)
         self.name_servers = NameServers(
             config.name_servers, self.switch.route_entry, config.name_server_register_ms
         )
@@ -249,6 +243,10 @@ class BrokerProcess:
             self.clock,
             self.hosts.is_ours,
             self.service.unfinished,
+        )
+        others = self.client, self.name_servers, self.membership
+        self.take_over = make_take_over(
+            self.config, self.replica, made, others, self.tables, self.switch, self.clock
         )
         self._dispatcher.register(RequestCode.REGENT_CHANGE_OVER, made.serve)
         return made

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from brokers.acting.messages import MASTER_ID, Place
+from brokers.acting.messages import MASTER_ID, HaInfo, Place
 from brokers.changeover.giving_up import Quiet
 from brokers.changeover.order import Kind
 from brokers.clock import Clock
@@ -145,12 +145,16 @@ def make_take_over(
         end = replica.store.log_end if core is None else core.log_end
         return [(one.epoch, one.start_offset) for one in replica.epochs.entries], end
 
+    calls = ActingCalls(place, name_servers, client, lambda: tables.topics.version)
+    own = OwnTables(tables, timers=config.timer_wheel_enable)
     around = Around(
         config.advertised,
         lambda: membership.addresses().values(),
         change_over.look_at,
-        ActingCalls(place, name_servers, client, lambda: tables.topics.version),
-        OwnTables(tables, timers=config.timer_wheel_enable),
+        lambda address: calls.push(address, HaInfo(comes_back=True)),
+        calls.tables,
+        own.now,
+        own.take,
         log,
         switch.is_held,
         switch.resume,

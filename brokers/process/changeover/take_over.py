@@ -18,17 +18,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from brokers.acting.holding_back import HOLD_MS
-from brokers.acting.messages import HaInfo
-from brokers.acting.reverse_sync import MemberTables, Tables, decide, without_epoch
+from brokers.acting.reverse_sync import Decision, MemberTables, Tables, decide, without_epoch
 from brokers.changeover.giving_up import Standing
 from brokers.changeover.order import Kind, Order, Record
 from brokers.changeover.taking_over import Wanted, is_first, patience_ms, wanted
 from brokers.clock import Clock
-from brokers.process.acting.calls import CALL_MS, ActingCalls
-from brokers.process.acting.tables import OwnTables
 from brokers.process.changeover.change_over import NotNow
 
-AGAIN_MS = 500
+AGAIN_MS, LOOK_MS = 500, 2_000
 TRIES_MAX = 8
 """To hold one back and fetch its places, of 2.5 s each where much is under way."""
 FRESH_MS = HOLD_MS // 2
@@ -51,15 +48,19 @@ class Begun:
 @dataclass(frozen=True, slots=True)
 class Around:
     """`others()`: addresses of the set, this one's may be among them; `look(address, ms)` raises
-    NotNow; `log()`: epochs and where the log ends; `leads()`: this replica has the role, and serves
-    when `resume()` took it up.
+    NotNow; `hold(address)`: whether it delivers nothing more, and says all in its tables;
+    `places(address)`: None where they do not come; `now()`, `take(decision)`: the own ones, on the
+    disk when it returns (OSError); `log()`: epochs and where the log ends; `leads()`: this replica
+    has the role, and serves when `resume()` took it up.
     """
 
     address: str
     others: Callable[[], Iterable[str]]
     look: Callable[[str, int], Awaitable[Standing]]
-    calls: ActingCalls
-    tables: OwnTables
+    hold: Callable[[str], Awaitable[bool]]
+    places: Callable[[str], Awaitable[Tables | None]]
+    now: Callable[[], Tables]
+    take: Callable[[Decision], Awaitable[None]]
     log: Callable[[], tuple[Collection[tuple[int, int]], int]]
     leads: Callable[[], bool]
     resume: Callable[[], None]
@@ -149,16 +150,17 @@ class TakeOver:
         """None where they do not come. It may follow its order meanwhile, and holds back no more
         then.
         """
-        calls = self._around.calls
+        around, record = self._around, self._begun.record
+        gave_up = record is not None and record.order.leader == address
         for _ in range(TRIES_MAX):
-            if (what := wanted(seen)) is Wanted.NOTHING:
+            if (what := wanted(seen, gave_up=gave_up)) is Wanted.NOTHING:
                 return Tables()
-            held = what is Wanted.PLACES or await calls.push(address, HaInfo(comes_back=True))
-            if held and (found := await calls.tables(address)) is not None:
+            held = what is Wanted.PLACES or await around.hold(address)
+            if held and (found := await around.places(address)) is not None:
                 return found
             await asyncio.sleep(AGAIN_MS / 1000)
             with suppress(NotNow):
-                seen = await self._around.look(address, CALL_MS)
+                seen = await around.look(address, LOOK_MS)
         return None
 
     async def _take(self, told: Mapping[str, Tables]) -> bool:
@@ -166,12 +168,12 @@ class TakeOver:
         members = [
             MemberTables(key, at, without_epoch(one)) for key, (at, one) in enumerate(told.items())
         ]
-        decision = decide(without_epoch(self._around.tables.now()), members)
+        decision = decide(without_epoch(self._around.now()), members)
         for one in decision.verdicts:
             at = members[one.member_id].address
             _log.info("%s of %s: %d taken, %s", one.table, at, one.taken, one.reason)
         try:
-            await self._around.tables.take(decision)
+            await self._around.take(decision)
         except OSError as error:
             _log.error("what others did cannot be kept: %s", error)
             return False

@@ -47,7 +47,9 @@ def test_the_first_master_is_the_one_behind_whom_nobody_has_written(
     ],
 )
 def test_who_may_have_acted_is_asked(kind: Kind, acts: bool, in_order: bool, what: Wanted) -> None:
-    assert wanted(Standing(kind, False, "", "", 0, acts, in_order)) is what
+    seen = Standing(kind, False, "", "", 0, acts, in_order)
+    assert wanted(seen) is what
+    assert (wanted(seen, gave_up=True) is what) is (what is not Wanted.PLACES)
 
 
 def test_who_may_have_acted_is_waited_for_and_nobody_else() -> None:
