@@ -4,6 +4,7 @@ brokers; the controller's part is scripted.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -163,3 +164,20 @@ async def test_nobody_leaves_controllers_where_no_name_server_answers(
     assert answer.code == 1 and "no name server answers" in str(answer.remark)
     assert read_record(nowhere.store_dir) is None and not read_cut_off(nowhere.store_dir)
     assert master.roles.serving and not master.roles.draining
+
+
+async def test_a_slave_that_acts_is_told_to_hold_back_before_its_places_are_taken(
+    pair: Pair, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="regent.broker.acting")
+    slave = await pair.begin(pair.slave_config.model_copy(update={"store_dir": tmp_path / "new"}))
+    await until(lambda: slave.roles.acting, "nobody else is there: it acts")
+    tables = slave.tables
+    tables.offsets.commit("g", "T", 0, COMMITTED, 1)
+    tables.kept.delays.take({LEVEL: DELIVERED}, tables.kept.delays.version)
+    tables.kept.timer_check_point.value = (TIMED_MS, 0, 0, 9, 0, 1, 1 << 20)
+    pair.cut_off(Kind.FIXED)
+    master = await pair.begin(pair.master_config)
+    await until(lambda: master.roles.serving, "it leads")
+    assert places(master) == (COMMITTED, DELIVERED, 9)
+    assert "special services off: another one delivers" in caplog.text
