@@ -21,6 +21,11 @@ ROUND = "regentLockRound"
 back only if that very round took it; RocketMQ looks at neither.
 """
 
+NEW = "regentLockNew"
+"""Ours, of an answer that says a round back: this member began with an empty folder a short time
+ago, and may have given its vote to another client before.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class LockRequest:
@@ -78,6 +83,11 @@ def read_lock_answer(answer: RemotingCommand) -> tuple[tuple[Queue, ...], str]:
     if not isinstance(fields, Mapping):
         raise ValueError("the body is no object")
     return _queues(fields.get("lockOKMQSet", [])), answer.ext.get(ROUND, "")
+
+
+def is_of_new_member(answer: RemotingCommand) -> bool:
+    """Whether a vote counts only where all others vote as well."""
+    return answer.ext.get(NEW) == "true"
 
 
 def _rows(queues: Iterable[Queue]) -> list[dict[str, object]]:

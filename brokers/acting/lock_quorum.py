@@ -9,6 +9,10 @@ an old lock may be believed in, and a round gives back only what that very round
 was renewed in vain stays until it expires, for its client may not have heard yet. Who forgot asks
 the others all the same, and does without its own vote: a majority of them shares a member that
 remembers with every older one.
+
+One that began with an empty folder has lost a disk, or the set is new, which nobody can tell from
+it alone. So its votes of that time count where all configured replicas vote for the same client,
+and none holds the queue for another one: of those that gave an older lock one remembers.
 """
 
 from __future__ import annotations
@@ -39,6 +43,7 @@ class _Round:
     request: LockRequest
     begun_ms: int
     own: frozenset[Queue]
+    own_is_new: bool
     # What members are asked about: the own ones, and where nobody knows whose they are here.
     sought: tuple[Queue, ...]
     asked: tuple[str, ...]
@@ -46,8 +51,15 @@ class _Round:
     # Members that voted for a queue; the own vote is counted by `own`.
     votes: dict[Queue, set[str]] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)
+    # Members that began with an empty folder a short time ago.
+    new: set[str] = field(default_factory=set)
 
     def count(self, queue: Queue) -> int:
+        """Votes of those that remember."""
+        own = queue in self.own and not self.own_is_new
+        return len(self.votes[queue] - self.new) + own
+
+    def count_all(self, queue: Queue) -> int:
         """Votes for it so far."""
         return len(self.votes[queue]) + (queue in self.own)
 
@@ -60,7 +72,8 @@ class _Over:
 
 class LockQuorum:
     """`name`: of this process, for its rounds. `forgot_at_ms`: when it started and may have
-    forgotten locks of an earlier life; None: it had none.
+    forgotten locks of an earlier life; None: it had none. `began_empty`: nothing was in its folder
+    then.
     """
 
     def __init__(
@@ -71,7 +84,9 @@ class LockQuorum:
         *,
         strict: bool,
         forgot_at_ms: int | None = None,
+        began_empty: bool = False,
     ) -> None:
+        self._total, self._began_empty = total_replicas, began_empty
         self._locks = locks
         self._name = name
         self._quorum = quorum_of(total_replicas)
@@ -106,8 +121,9 @@ class LockQuorum:
         asked = tuple(sorted(set(others)))[:ROUND_MEMBERS_MAX]
         sought = (*held, *self._unknown(mine, held, asked, now_ms))
         votes: dict[Queue, set[str]] = {one: set() for one in sought}
+        own, is_new = frozenset(held), self.is_new(now_ms)
         self._rounds[round_id] = _Round(
-            mine, now_ms, frozenset(held), sought, asked, connection_id, votes
+            mine, now_ms, own, is_new, sought, asked, connection_id, votes
         )
         if not sought or not asked:
             return round_id, self._decide(round_id)
@@ -147,8 +163,8 @@ class LockQuorum:
         """Local locks: for a client in local mode, or as this broker's vote in a round of its own
         or of another member. The queues that are the client's now.
         """
-        queues = request.queues
-        if self._strict and self._may_have_forgotten(now_ms):
+        queues, counts_as_new = request.queues, self.is_new(now_ms) and request.round_id
+        if self._strict and self._may_have_forgotten(now_ms) and not counts_as_new:
             # Who holds one here already is renewed; nobody new is let in.
             queues = tuple(
                 one
@@ -184,7 +200,8 @@ class LockQuorum:
         """What nobody holds here as far as this broker remembers, where the others can do without
         its vote.
         """
-        if len(asked) < self._quorum or not self._may_have_forgotten(now_ms):
+        may_lack = self._may_have_forgotten(now_ms) and not self.is_new(now_ms)
+        if len(asked) < self._quorum or not may_lack:
             return ()
         return tuple(
             one
@@ -195,13 +212,24 @@ class LockQuorum:
     def _may_have_forgotten(self, now_ms: int) -> bool:
         return self._forgot_at_ms is not None and now_ms - self._forgot_at_ms <= LOCK_EXPIRES_MS
 
+    def is_new(self, now_ms: int) -> bool:
+        """Whether a vote in a round of ours is that of a member which knows nothing of before."""
+        return self._began_empty and self._strict and self._may_have_forgotten(now_ms)
+
     # -- rounds ------------------------------------------------------------------------------------
 
     def voted(
-        self, round_id: str, member: str, queues: Iterable[Queue] | None, said_back: str
+        self,
+        round_id: str,
+        member: str,
+        queues: Iterable[Queue] | None,
+        said_back: str,
+        *,
+        is_new: bool = False,
     ) -> list[fx.Effect]:
         """A member's answer to a lock; None: an error, or none came. `said_back`: the round that it
-        named. One answer of each member counts, of queues that it was asked about.
+        named; `is_new`: it began with an empty folder a short time ago. One answer of each member
+        counts, of queues that it was asked about.
         """
         if said_back and said_back == round_id:
             if len(self._knows_rounds) < ROUND_MEMBERS_MAX:
@@ -212,6 +240,8 @@ class LockQuorum:
         if member not in under_way.asked or member in under_way.answered:
             return []
         under_way.answered.add(member)
+        if is_new:
+            under_way.new.add(member)
         for queue in queues or ():
             if queue in under_way.votes:
                 under_way.votes[queue].add(member)
@@ -230,16 +260,21 @@ class LockQuorum:
         open_ones = [
             queue
             for queue in one.votes
-            if one.count(queue) < self._quorum <= one.count(queue) + out
+            if not self._is_won(one, queue) and self._is_won(one, queue, out)
         ]
         return [] if open_ones else self._decide(round_id)
+
+    def _is_won(self, one: _Round, queue: Queue, more: int = 0) -> bool:
+        """With so many votes more."""
+        remember, all_of_them = one.count(queue) + more, one.count_all(queue) + more
+        return remember >= self._quorum or all_of_them >= self._total
 
     def _decide(self, round_id: str) -> list[fx.Effect]:
         one = self._rounds.pop(round_id)
         won = tuple(
             queue
             for queue in one.request.queues
-            if queue in one.votes and one.count(queue) >= self._quorum and self._has(one, queue)
+            if queue in one.votes and self._is_won(one, queue) and self._has(one, queue)
         )
         lost = tuple(queue for queue in one.sought if queue not in won)
         self._counts.round_over(

@@ -111,6 +111,16 @@ def decide(own: Tables, members: Sequence[MemberTables]) -> Decision:
     )
 
 
+def without_epoch(tables: Tables) -> Tables:
+    """The tables as a set without controllers has them. Under controllers a check point's version
+    begins with the master's epoch: that of a slave which acted since would look older.
+    """
+    timers = tables.timers
+    if timers is None or timers.version is None:
+        return tables
+    return replace(tables, timers=replace(timers, version=replace(timers.version, state_version=0)))
+
+
 def _if_other(now: Places | None, before: Places | None) -> Places | None:
     return None if now is before else now
 

@@ -51,7 +51,8 @@ class Quiet:
 class Standing:
     """What a broker says of itself. `kind`: of its place now; `change`: by which changeover it came
     to it, empty for none; `holds_for`: the changeover for which it holds writes, empty for none;
-    `log_end`: of its own log.
+    `log_end`: of its own log; `acts`: slaves of its set act for a master that is away; `in_order`:
+    nobody had acted when it came to its place, as far as it knows.
     """
 
     kind: Kind
@@ -59,6 +60,8 @@ class Standing:
     change: str
     holds_for: str
     log_end: int = 0
+    acts: bool = False
+    in_order: bool = False
 
 
 def lack(log_end: int, others: Mapping[str, Standing]) -> str | None:

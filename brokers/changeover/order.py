@@ -81,13 +81,17 @@ class Order:
 @dataclass(frozen=True, slots=True)
 class Record:
     """What a replica keeps: its order, what its file said then, and whether its other files are as
-    the order wants them. `orders`: of all replicas, on the one that gave up.
+    the order wants them. `orders`: of all replicas, on the one that gave up. `in_order`: the master
+    that gave up lived when this replica had its order, so nobody had acted for it before. `acts`:
+    slaves of the set did until then, where a master was away.
     """
 
     order: Order
     lines: Lines
     settled: bool = False
     orders: tuple[Order, ...] = ()
+    in_order: bool = False
+    acts: bool = False
 
     def document(self) -> dict[str, Any]:
         return {
@@ -95,6 +99,8 @@ class Record:
             "lines": self.lines.document(),
             "settled": self.settled,
             "orders": [one.document() for one in self.orders],
+            "in_order": self.in_order,
+            "acts": self.acts,
         }
 
 
@@ -148,6 +154,8 @@ def record_of(document: object) -> Record:
         Lines(broker_id, _texts(lines.get("controllers", []))),
         document.get("settled") is True,
         orders_of(more) if more else (),
+        document.get("in_order") is True,
+        document.get("acts") is True,
     )
 
 

@@ -131,7 +131,8 @@ def _quorum(
         f"{config.advertised}/{replica.boot.incarnation}",
         config.total_replicas,
         strict=config.lock_in_strict_mode,
-        forgot_at_ms=clock.now_ms() if replica.store.log_end else None,
+        forgot_at_ms=clock.now_ms(),
+        began_empty=not replica.store.log_end,
     )
 
 

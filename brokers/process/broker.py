@@ -38,6 +38,7 @@ from brokers.process.in_force import live_config
 from brokers.process.memberships import (
     make_change_over,
     make_membership,
+    make_take_over,
     no_change_over,
     open_replica,
 )
@@ -160,9 +161,8 @@ class BrokerProcess:
         self.forwarder = Forwarder(
             roles, self.client, config.hold_without_master_ms, self.hosts.is_replica
         )
-        self.switch = RoleSwitch(
-            config, roles, tables, replica, self.forwarder, addresses, self.reporter.report
-        )
+        own = config, roles, tables, replica, self.forwarder, addresses, self.reporter.report
+        self.switch = RoleSwitch(*own, self.hosts.replicas.is_at)
         self.name_servers = NameServers(
             config.name_servers, self.switch.route_entry, config.name_server_register_ms
         )
@@ -239,15 +239,13 @@ class BrokerProcess:
 
     def _change_over(self, file: BrokerConfig, begins: Order | None) -> ChangeOver:
         self._begins = begins
+        parts = self.replica, self.roles, self.client, self.clock
         made = make_change_over(
-            self.config,
-            file,
-            self.replica,
-            self.roles,
-            self.client,
-            self.clock,
-            self.hosts.is_ours,
-            self.service.unfinished,
+            self.config, file, *parts, self.hosts.is_ours, self.service.unfinished
+        )
+        others = self.client, self.name_servers, self.membership
+        self.take_over = make_take_over(
+            self.config, self.replica, made, others, self.tables, self.switch, self.clock
         )
         serve = no_change_over if self.config.by_majority else made.serve
         self._dispatcher.register(RequestCode.REGENT_CHANGE_OVER, serve)
@@ -304,6 +302,7 @@ class BrokerProcess:
             self.disk.start()
         self._spawn(self.beats.run(lambda: not self.disk_care.stuck))
         self._spawn(self.change_over.gather())
+        self._spawn(self.change_over.bring_along())
         if self.opening.earlier:
             self._spawn(self._replace_earlier_life())
 
@@ -378,6 +377,7 @@ class BrokerProcess:
         )
         self._dispatcher.register(RequestCode.REGENT_HAND_OVER, hand_over.serve)
         for work in (
+            self.take_over.run(),
             self.service.run(),
             self.shared.sync.run(),
             self.upkeep.flush_every(self.config.flush_interval_ms),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from brokers.acting.messages import MASTER_ID, HaInfo, Place
 from brokers.changeover.giving_up import Quiet
 from brokers.changeover.order import Kind
 from brokers.clock import Clock
@@ -15,14 +16,19 @@ from brokers.membership.controller_messages import Introduction
 from brokers.membership.fixed_membership import FixedHooks, FixedMembership, FixedPlace
 from brokers.membership.identity_file import IdentityFiles
 from brokers.membership.membership import Membership, MembershipHooks, MembershipTimers
+from brokers.membership.namesrv_client import NameServers
 from brokers.membership.place import PlaceInSet
+from brokers.process.acting.calls import ActingCalls
+from brokers.process.acting.tables import OwnTables
 from brokers.process.changeover.change_over import ChangeOver, Here
-from brokers.process.changeover.folder import lines_of, read_record
+from brokers.process.changeover.folder import lines_of, read_cut_off, read_record, remove_cut_off
+from brokers.process.changeover.take_over import Around, Begun, TakeOver
 from brokers.process.config import BrokerConfig
 from brokers.process.majority.place import MajorityPlace
 from brokers.process.majority.replica import MajorityReplica
 from brokers.process.opening import port_refused
 from brokers.process.replica import LocalReplica
+from brokers.process.role_switch import RoleSwitch
 from brokers.remoting.addresses import host_of, is_loopback
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.codes import ResponseCode
@@ -31,6 +37,7 @@ from brokers.remoting.connection import Answer, Connection
 from brokers.replica.replica_port import Replica
 from brokers.replica.roles import RoleNotice
 from brokers.service.role.role_view import RoleView
+from brokers.service.tables.table_files import TableFiles
 
 
 def open_replica(config: BrokerConfig, clock: Clock | None = None) -> Replica:
@@ -159,3 +166,50 @@ def make_change_over(
 
     hold_ms = config.hold_without_master_ms
     return ChangeOver(here, roles, client, clock, may_order, quiet, is_whole, hold_ms)
+
+
+def make_take_over(
+    config: BrokerConfig,
+    replica: Replica,
+    change_over: ChangeOver,
+    others: tuple[RemotingClient, NameServers, PlaceInSet],
+    tables: TableFiles,
+    switch: RoleSwitch,
+    clock: Clock,
+) -> TakeOver:
+    """What holds the first mastership behind a changeover. Of a set with fixed ids there is none:
+    its master comes back by 7.3. Nor is there of a set that replicates by majority: it has none.
+    """
+    client, name_servers, membership = others
+    folder = config.store_dir
+    controlled = config.broker_id is None and not config.by_majority
+    place = Place(config.cluster_name, config.broker_name, MASTER_ID, config.advertised)
+
+    def log() -> tuple[list[tuple[int, int]], int]:
+        assert isinstance(replica, LocalReplica)
+        core = replica.core
+        end = replica.store.log_end if core is None else core.log_end
+        return [(one.epoch, one.start_offset) for one in replica.epochs.entries], end
+
+    calls = ActingCalls(place, name_servers, client, lambda: tables.topics.version)
+    own = OwnTables(tables, timers=config.timer_wheel_enable)
+    around = Around(
+        config.advertised,
+        lambda: membership.addresses().values(),
+        change_over.look_at,
+        lambda address: calls.push(address, HaInfo(comes_back=True)),
+        calls.tables,
+        own.now,
+        own.take,
+        log,
+        switch.is_held,
+        switch.resume,
+    )
+    begun = Begun(
+        read_record(folder) if controlled else None,
+        read_cut_off(folder) if controlled else (),
+        lambda: remove_cut_off(folder),
+    )
+    made = TakeOver(begun, around, clock)
+    switch.leads_after(made, made.held)
+    return made

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
+from pathlib import Path
 
 from brokers.changeover.order import Order
 from brokers.changeover.placed import PlaceContradicts
@@ -29,6 +30,7 @@ from brokers.process.memberships import open_replica
 from brokers.process.opening import Opening, StartRefused
 from brokers.process.predecessor import forget_leaving, leaves_in_ms, note_leaving, once_free
 from brokers.replica.replica_port import Replica
+from brokers.service.tables.kept_for_java import forget_timer_epoch
 from brokers.store.files.errors import LogError
 from brokers.store.log.delay_levels import delay_levels, use_delay_levels
 from events.last_resort import LastResort, on_stop_signals
@@ -128,9 +130,14 @@ def _placed(file: BrokerConfig) -> tuple[Order | None, BrokerConfig]:
     """The order whose first life this is, and the configuration that counts."""
     try:
         begins = unsettled(file.store_dir)
-        return begins, placed(file, file.store_dir, forget_epoch)
+        return begins, placed(file, file.store_dir, _forget_epochs)
     except OSError as error:
         raise _unusable(file, error) from error
+
+
+def _forget_epochs(store_dir: Path) -> None:
+    forget_epoch(store_dir)
+    forget_timer_epoch(store_dir)
 
 
 def _unusable(config: BrokerConfig, error: OSError) -> StartRefused:

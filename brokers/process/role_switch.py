@@ -16,7 +16,6 @@ from typing import Protocol
 from brokers.membership.ha_announce import Mastership
 from brokers.membership.namesrv_client import NameServers, RouteEntry
 from brokers.process.config import BrokerConfig
-from brokers.remoting.addresses import host_of
 from brokers.remoting.connection import Handler
 from brokers.remoting.dispatcher import Dispatcher
 from brokers.replica.core_port import CoreView
@@ -39,17 +38,24 @@ Before = Callable[[Mapping[int, Handler], Mapping[int, Served]], Mapping[int, Ha
 _log = logging.getLogger("regent.broker.role")
 
 
-def linked_replicas(slaves: Collection[SlaveSeen], replicas: Mapping[int, str]) -> set[int]:
+def linked_replicas(
+    slaves: Collection[SlaveSeen], replicas: Mapping[int, str], is_at: Callable[[str, str], bool]
+) -> set[int]:
     """Broker ids of those that copy from here. The stream of sets without controllers does not say
-    who is at its other end: whoever is registered from that host.
+    who is at its other end: whoever is registered from that host. `is_at(address, peer)`: a link
+    shows a number where an address may have a name.
     """
-    hosts = {host_of(one.address) for one in slaves if one.broker_id is None and one.acked >= 0}
+    peers = [one.address for one in slaves if one.broker_id is None and one.acked >= 0]
     told = {one.broker_id for one in slaves if one.broker_id is not None}
-    return told | {key for key, address in replicas.items() if host_of(address) in hosts}
+    return told | {
+        key for key, address in replicas.items() if any(is_at(address, one) for one in peers)
+    }
 
 
 class Standing(Protocol):
-    """Of a broker of a set whose slaves act (PROTOCOL 7.3). `isolated`: nobody is to see it."""
+    """What may keep a broker from its role: it comes back into a set whose slaves act (PROTOCOL
+    7.3), or leads first behind a changeover (7.8). `isolated`: nobody is to see it.
+    """
 
     @property
     def isolated(self) -> bool: ...
@@ -59,7 +65,7 @@ class Standing(Protocol):
 class RoleSwitch:
     """Bound to one replica by `attach`, once this broker has an identity.
 
-    `addresses()`: the replicas of the set by broker id.
+    `addresses()`: the replicas of the set by broker id; for `is_at` see linked_replicas.
     """
 
     def __init__(
@@ -71,7 +77,9 @@ class RoleSwitch:
         forwarder: Forwarder,
         addresses: Callable[[], Mapping[int, str]],
         report: Callable[[str, Mapping[str, object]], None],
+        is_at: Callable[[str, str], bool],
     ) -> None:
+        self._is_at = is_at
         self._config = config
         self.roles = roles
         self._tables = tables
@@ -82,7 +90,9 @@ class RoleSwitch:
         )
         self._core: CoreView | None = None
         self._addresses, self._report = addresses, report
-        self._standing: Standing | None = None
+        self._standings: list[Standing] = []
+        self._when_held: Callable[[], None] = lambda: None
+        self._acts = False
         self._before: Before = lambda handlers, served: handlers
         self._held: RoleChanged | None = None  # a master's role, until it may take it up
 
@@ -101,7 +111,13 @@ class RoleSwitch:
 
     def acts_by(self, standing: Standing, before: Before) -> None:
         """A set whose slaves act: `before` puts handlers in front of the usual ones."""
-        self._standing, self._before = standing, before
+        self._standings.append(standing)
+        self._before, self._acts = before, True
+
+    def leads_after(self, standing: Standing, when_held: Callable[[], None]) -> None:
+        """A mastership is held for as long as `standing` wants it. `when_held`: one is."""
+        self._standings.append(standing)
+        self._when_held = when_held
 
     def attach(self, core: CoreView) -> None:
         """This broker has an identity, and `core` plays its replica."""
@@ -131,13 +147,14 @@ class RoleSwitch:
         if change.role == "MASTER":
             if not core.is_master or core.master_epoch != change.master_epoch:
                 return  # over already: the next role registers itself
-            if self._standing is not None and self._standing.isolated:
+            if self._is_isolated:
                 self._held = change
+                self._when_held()
             else:
                 self._lead(change)
             return
         self._held = None
-        follows_on = self._standing is not None and self.roles.role == change.role == "SLAVE"
+        follows_on = self._acts and self.roles.role == change.role == "SLAVE"
         self.roles.changed(change)
         self._name_servers.changed()
         if not follows_on:  # a slave that acts goes on when it hears of another master
@@ -217,12 +234,16 @@ class RoleSwitch:
             for key, address in self._addresses().items()
             if core is None or key != core.broker_id
         }
-        linked = linked_replicas(self._replica.ha_status().slaves, replicas)
+        linked = linked_replicas(self._replica.ha_status().slaves, replicas, self._is_at)
         return Mastership(epoch, config.advertised, config.ha_advertised, replicas, linked)
 
     @property
     def _is_isolated(self) -> bool:
-        return self._standing is not None and self._standing.isolated
+        return any(one.isolated for one in self._standings)
+
+    def is_held(self) -> bool:
+        """Whether this replica has a mastership that it has not taken up."""
+        return self._held is not None and self._core is not None and self._core.is_master
 
     def route_entry(self) -> RouteEntry | None:
         """The present registration at name servers; None without a role, or while this broker is
@@ -231,7 +252,7 @@ class RoleSwitch:
         current, core, config = self.roles.current, self._core, self._config
         if core is None or current.role == "FENCED":
             return None
-        if self._standing is not None and not self._standing.may_register():
+        if not all(one.may_register() for one in self._standings):
             return None
         acting = config.enable_slave_acting_master
         role_id = 0 if current.role == "MASTER" else core.broker_id

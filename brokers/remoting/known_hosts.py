@@ -31,10 +31,12 @@ class KnownHosts:
 
     def holds(self, peer: str) -> bool:
         """Whether `peer` ("host:port") is at the host of one of the addresses."""
-        host = _plain(host_of(peer))
-        return host != "" and any(
-            host == one or host in self._numbers.get(one, ()) for one in self._hosts()
-        )
+        return any(self.is_at(address, peer) for address in self._addresses() if address)
+
+    def is_at(self, address: str, peer: str) -> bool:
+        """Whether `peer` is at the host of this one."""
+        host, known = _plain(host_of(peer)), _plain(host_of(address))
+        return host != "" and (host == known or host in self._numbers.get(known, ()))
 
     def _hosts(self) -> Iterable[str]:
         return (_plain(host_of(address)) for address in self._addresses() if address)

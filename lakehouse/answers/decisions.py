@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from events.topics import COMMANDS_TOPIC
 from lakehouse import wording
-from lakehouse.answers.acting.sets import acting_set_names, is_acting_set
+from lakehouse.answers.acting.sets import is_acting_set, sets_without_controllers
 from lakehouse.answers.majority.groups import group_names, is_group
 from lakehouse.errors import NotLanded
 from lakehouse.tables.delta import Filters, milliseconds, read
@@ -62,7 +62,7 @@ def require_set(lake: Lake, broker_name: str) -> None:
 
 def unknown_set(lake: Lake, broker_name: str) -> NotLanded:
     """The error when no decision about a set was found: it names the known sets."""
-    without = acting_set_names(lake)
+    without = sets_without_controllers(lake)
     if broker_name in without:
         return NotLanded(
             f"nobody decides about {broker_name}, it has no controllers: 'regent explain "

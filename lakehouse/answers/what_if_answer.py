@@ -12,7 +12,7 @@ from typing import Any
 
 from events.topics import COMMANDS_TOPIC
 from lakehouse import wording
-from lakehouse.answers.acting.sets import acting_set_names
+from lakehouse.answers.acting.sets import acting_set_names, sets_without_controllers
 from lakehouse.answers.majority.groups import group_names
 from lakehouse.answers.what_if import SAME, Incident, Replay, totals
 from lakehouse.answers.what_if_rules import POLICIES, Silence, Timers
@@ -55,9 +55,9 @@ def what_if(
     Raises `NotLanded` when no decision has landed, `LakehouseError` when history cannot be read or
     folded.
     """
-    log, without = BronzeLog(lake, COMMANDS_TOPIC), acting_set_names(lake)
+    log, without = BronzeLog(lake, COMMANDS_TOPIC), sets_without_controllers(lake, until_ms)
     groups = group_names(lake)
-    if not log.end and not without and not groups:
+    if not log.end and not acting_set_names(lake) and not groups:
         raise NotLanded("no decision has landed yet")
     failovers = gold_now(lake, [FAILOVERS])
     known = silences(lake)

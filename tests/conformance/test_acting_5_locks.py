@@ -187,6 +187,18 @@ def _() -> list[object]:
     return [one.vote(request(only=True, round_id="a-1"), at) for at in (60_000, 60_001)]
 
 
+@LOCK.row(
+    "a-member-with-an-empty-folder",
+    shipped=[(Q,), (Q,)],
+    ours=[(), (Q,)],
+    because="it may have lost a disk, and its vote with it; one that counts votes as ours do is "
+    "told, and counts it where all members vote",
+)
+def _() -> list[object]:
+    one = LockQuorum(QueueLocks(), "m1", 3, strict=True, forgot_at_ms=0, began_empty=True)
+    return [one.vote(request(only=True, round_id=name), 1) for name in ("", "a-1")]
+
+
 UNLOCK = Table("5.3")
 
 

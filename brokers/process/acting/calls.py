@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 
-from brokers.acting.lock_messages import LockRequest, read_lock_answer
+from brokers.acting.lock_messages import LockRequest, is_of_new_member, read_lock_answer
 from brokers.acting.messages import (
     CouldNotAnswer,
     HaInfo,
@@ -111,12 +111,15 @@ class ActingCalls:
 
     async def lock(
         self, address: str, request: LockRequest, *, lock: bool
-    ) -> tuple[tuple[Queue, ...] | None, str]:
-        """41 or 42 of a member: (its queues, None without an answer, the round it says back)."""
+    ) -> tuple[tuple[Queue, ...] | None, str, bool]:
+        """41 or 42 of a member: (its queues, None without an answer; the round it says back;
+        whether it is new).
+        """
         code = RequestCode.LOCK_BATCH_MQ if lock else RequestCode.UNLOCK_BATCH_MQ
         try:
             answer = await self._client.call(address, request.command(code), LOCK_CALL_MS)
-            return read_lock_answer(answer) if lock else ((), "")
+            queues, said_back = read_lock_answer(answer) if lock else ((), "")
+            return queues, said_back, is_of_new_member(answer)
         except (RemotingError, ValueError) as error:
             _log.info("a lock at %s: %s", address, error)
-            return None, ""
+            return None, "", False

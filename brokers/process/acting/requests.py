@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from brokers.acting import effects as fx
-from brokers.acting.lock_messages import ROUND, LockRequest, lock_answer, read_lock_request
+from brokers.acting.lock_messages import NEW, ROUND, LockRequest, lock_answer, read_lock_request
 from brokers.acting.lock_quorum import LockQuorum
 from brokers.acting.messages import HaInfo, ha_info_ext, read_ha_info, read_min_id_notice
 from brokers.acting.served import AT_A_SLAVE, How, at_a_slave
@@ -77,7 +77,7 @@ class ActingLocks:
         now_ms = self._clock.now_ms()
         if asked.only_this_broker:
             held = self._quorum.vote_for(asked, now_ms, connection.id)
-            return _locked(request, held, asked.round_id)
+            return _locked(request, held, asked.round_id, self._quorum.is_new(now_ms))
         name, effects = self._quorum.lock(asked, self._others(), now_ms, connection.id)
         answer: asyncio.Future[tuple[Queue, ...]] = asyncio.get_running_loop().create_future()
         self._waiting[name] = answer
@@ -106,9 +106,11 @@ class ActingLocks:
 
     async def _send(self, effect: fx.SendLock) -> None:
         request = LockRequest(effect.group, effect.client_id, effect.queues, True, effect.round_id)
-        queues, said_back = await self._calls.lock(effect.address, request, lock=effect.lock)
+        address = effect.address
+        queues, said_back, is_new = await self._calls.lock(address, request, lock=effect.lock)
         if effect.lock:
-            self._do(self._quorum.voted(effect.round_id, effect.address, queues, said_back))
+            voted = self._quorum.voted
+            self._do(voted(effect.round_id, address, queues, said_back, is_new=is_new))
 
 
 async def _when_locked(
@@ -117,8 +119,12 @@ async def _when_locked(
     return _locked(request, await answer, "")
 
 
-def _locked(request: RemotingCommand, held: Iterable[Queue], round_id: str) -> RemotingCommand:
+def _locked(
+    request: RemotingCommand, held: Iterable[Queue], round_id: str, is_new: bool = False
+) -> RemotingCommand:
     ext = {ROUND: round_id} if round_id else {}
+    if round_id and is_new:
+        ext[NEW] = "true"
     return request.reply(ext=ext, body=lock_answer(held))
 
 

@@ -22,7 +22,8 @@ from pathlib import Path
 from brokers.changeover.giving_up import Quiet, Standing, lack, leader_allows, refusal
 from brokers.changeover.order import Kind, Lines, Order, Record, for_others, order_of, orders_of
 from brokers.clock import Clock
-from brokers.process.changeover.folder import write_record
+from brokers.membership.member_group import member_group_question, read_member_group
+from brokers.process.changeover.folder import write_cut_off, write_record
 from brokers.remoting import fastjson
 from brokers.remoting.calls import RemotingError
 from brokers.remoting.client import RemotingClient
@@ -38,6 +39,7 @@ LOOK_MS = 2
 TABLES_MS = 2_000
 TELL_MS = 2_000
 TELL_TRIES = 3
+BRING_AGAIN_MS, BRING_AGAIN_MAX_MS = 500, 30_000
 GATHER_HOLDS = 5
 """For how many times as long as one write is held its new life waits for the others of the set."""
 
@@ -121,6 +123,29 @@ class ChangeOver:
             await self._roles.wait_change(LOOK_MS)
         self._roles.gather(False)
 
+    async def bring_along(self) -> None:
+        """Who gave up and died before everybody was told tells the others in its next life: one
+        that was away as well must not come back as the slave that it was, and act.
+        """
+        record, again_ms = self._record, BRING_AGAIN_MS
+        if record is None or record.in_order or record.order.kind is Kind.FIXED:
+            return
+        waiting = for_others(record.orders, record.order.address)
+        while waiting:
+            seen = await asyncio.gather(*(self._is_there(one) for one in waiting))
+            waiting = tuple(one for one, there in zip(waiting, seen, strict=True) if not there)
+            await asyncio.sleep(again_ms / 1000)
+            again_ms = min(2 * again_ms, BRING_AGAIN_MAX_MS)
+
+    async def _is_there(self, order: Order) -> bool:
+        """Whether that replica is with controllers, or has just taken its order."""
+        try:
+            if (await self.look_at(order.address)).kind is not Kind.FIXED:
+                return True
+        except NotNow:
+            return False
+        return not await self._tell((order,), 1)
+
     def serve(self, connection: Connection, request: RemotingCommand) -> Answer:
         """Handler of 19018."""
         word, is_ours = request.ext.get(WORD), self._is_ours(connection.peer)
@@ -172,6 +197,7 @@ class ChangeOver:
             "log_end": standing.log_end,
             "copies": here.copies,
             "acts": here.acts,
+            "in_order": standing.in_order,
             "total_replicas": here.total_replicas,
             "name_servers": list(here.name_servers),
             "store_dir": str(here.store_dir),
@@ -184,7 +210,11 @@ class ChangeOver:
         kind = self._here.kind if record is None else record.order.kind
         change = "" if record is None else record.order.change
         log_end = self._quiet(0).log_end
-        return Standing(kind, self._roles.serving, change, self._holds_for, log_end)
+        in_order = record is None or record.in_order
+        return Standing(
+            *(kind, self._roles.serving, change, self._holds_for, log_end),
+            *(self._here.acts, in_order),
+        )
 
     # -- another replica ---------------------------------------------------------------------------
 
@@ -194,11 +224,11 @@ class ChangeOver:
         record = self._record
         if record is not None and record.order == order:
             return {"already": "true"}
-        leader = await self._look_at(order.leader)
+        leader = await self.look_at(order.leader)
         reason = refusal(order, self._standing()) or leader_allows(order, leader)
         if reason is not None:
             raise NotNow(reason)
-        await self._give_up(order, ())
+        await self._give_up(order, (), in_order=leader.holds_for == order.change)
         self._ends()
         return {}
 
@@ -208,22 +238,27 @@ class ChangeOver:
         if (order.cluster_name, order.broker_name, order.address) != mine:
             raise NotNow(f"this broker is {here.broker_name} at {here.address}: not its order")
 
-    async def _look_at(self, address: str) -> Standing:
+    async def look_at(self, address: str, limit_ms: int = TELL_MS) -> Standing:
+        """Where another replica stands. NotNow: it does not say."""
         ask = RemotingCommand.request(RequestCode.REGENT_CHANGE_OVER, {WORD: LOOK})
         try:
-            answer = await self._client.call(address, ask, TELL_MS)
+            answer = await self._client.call(address, ask, limit_ms)
         except RemotingError as error:
             raise NotNow(f"{address} does not say where it stands: {error}") from None
         return standing_of(answer.body)
 
-    async def _give_up(self, order: Order, orders: tuple[Order, ...]) -> None:
+    async def _give_up(self, order: Order, orders: tuple[Order, ...], *, in_order: bool) -> None:
         """The place of now, durably."""
-        record = Record(order, self._here.lines, False, orders)
-        await asyncio.to_thread(write_record, self._here.store_dir, record)
-        self._record = record
+        await self._keep(order, orders, in_order=in_order)
         _log.warning(
             "changes over: %s, broker id %d, by %s", order.kind.value, order.broker_id, order.change
         )
+
+    async def _keep(self, order: Order, orders: tuple[Order, ...], *, in_order: bool) -> None:
+        here = self._here
+        record = Record(order, here.lines, False, orders, in_order, here.acts)
+        await asyncio.to_thread(write_record, self._here.store_dir, record)
+        self._record = record
 
     def _ends(self) -> None:
         """Behind the answer, this life does."""
@@ -253,13 +288,9 @@ class ChangeOver:
         try:
             await self._held_and_quiet(mine, others)
             if mine.kind is Kind.CONTROLLERS:
-                await self._give_up(mine, orders)
-            tries = 1 if mine.kind is Kind.CONTROLLERS else TELL_TRIES
-            if left := await self._tell(others, tries):
-                _log.error("did not follow: %s", "; ".join(left))
-            if mine.kind is Kind.FIXED:
-                self._require_alone(left, epoch)
-                await self._give_up(mine, orders)
+                left = await self._give_up_first(mine, orders)
+            else:
+                left = await self._give_up_last(mine, orders, epoch)
         except BaseException:
             self._holds_for = ""
             if self._record is record:
@@ -267,6 +298,36 @@ class ChangeOver:
             raise
         self._ends()
         return {"heldMs": str(self._clock.now_ms() - began_ms), "left": "; ".join(left)}
+
+    async def _give_up_first(self, mine: Order, orders: tuple[Order, ...]) -> list[str]:
+        """To controllers. Who did not follow."""
+        await self._give_up(mine, orders, in_order=False)
+        left = await self._tell(for_others(orders, mine.address), 1)
+        try:
+            await self._keep(mine, orders, in_order=True)  # it lives, so nobody has acted for it
+        except OSError as error:
+            _log.error("its next life may ask the others for longer: %s", error)
+        return left
+
+    async def _give_up_last(self, mine: Order, orders: tuple[Order, ...], epoch: int) -> list[str]:
+        """From controllers. NotNow."""
+        await self._require_name_server()
+        await asyncio.to_thread(write_cut_off, self._here.store_dir, orders)
+        self._require_alone(await self._tell(for_others(orders, mine.address), TELL_TRIES), epoch)
+        await self._give_up(mine, orders, in_order=True)
+        return []
+
+    async def _require_name_server(self) -> None:
+        """Without controllers only name servers tell a slave its master. NotNow."""
+        here, said = self._here, "none is named"
+        question = member_group_question(here.cluster_name, here.broker_name)
+        for address in here.name_servers:
+            try:
+                read_member_group(await self._client.call(address, question, TELL_MS))
+                return
+            except (RemotingError, ValueError) as error:
+                said = f"{address}: {error}"
+        raise NotNow(f"no name server answers ({said}), and a slave finds its master by them alone")
 
     def _require_alone(self, left: list[str], epoch: int) -> None:
         """Nobody else can lead when this broker begins to lead by its configuration. NotNow."""
@@ -301,7 +362,7 @@ class ChangeOver:
 
     async def _standing_of(self, others: tuple[Order, ...]) -> dict[str, Standing]:
         addresses = [one.address for one in others]
-        found = await asyncio.gather(*map(self._look_at, addresses))
+        found = await asyncio.gather(*map(self.look_at, addresses))
         return dict(zip(addresses, found, strict=True))
 
     async def _still_here(self, mine: Order, others: tuple[Order, ...]) -> tuple[Order, ...]:
@@ -329,7 +390,10 @@ class ChangeOver:
             return await self._refusal(order.address, request, TELL_MS, tries)
 
         said = await asyncio.gather(*map(one, others))
-        return [text for text in said if text is not None]
+        left = [text for text in said if text is not None]
+        if left:
+            _log.error("did not follow: %s", "; ".join(left))
+        return left
 
     async def _refusal(
         self, address: str, request: RemotingCommand, limit_ms: int, tries: int = 1
@@ -362,6 +426,8 @@ def standing_of(body: bytes) -> Standing:
             str(document["change"]),
             str(document["holds_for"]),
             int(document["log_end"]),
+            document.get("acts") is True,
+            document.get("in_order") is True,
         )
     except (ValueError, KeyError, TypeError, AssertionError) as error:
         raise NotNow("a replica does not say where it stands") from error

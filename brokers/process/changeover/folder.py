@@ -1,7 +1,8 @@
 """What a changeover leaves in a store folder: the record of it, identity and epochs.
 
-Responsible for: the file `placeInSet`, durable before it counts; the configuration that counts at a
-start; making the other files what the order wants, as often as a start finds that undone.
+Responsible for: the file `placeInSet`, durable before it counts, and `releaseBegun`, on a master
+that has told others to leave the controllers; the configuration that counts at a start; making the
+other files what the order wants, as often as a start finds that undone.
 Refuses to know: when a set changes over, what a store holds.
 
 Epochs. A log of before has none, and every replica has the same one when the master gives up. So
@@ -15,13 +16,22 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import BaseModel
 
-from brokers.changeover.order import DOCUMENT_BYTES_MAX, Kind, Lines, Order, Record, record_of
+from brokers.changeover.order import (
+    DOCUMENT_BYTES_MAX,
+    Kind,
+    Lines,
+    Order,
+    Record,
+    orders_of,
+    record_of,
+)
 from brokers.changeover.placed import PlaceContradicts, counts, fields_of, text_of
 from brokers.ha.epoch_file import EpochFile
 from brokers.ha.epochs import EpochHistory
@@ -31,6 +41,7 @@ from brokers.store.files.disk import sync_directory
 from brokers.store.files.durable import replace_file
 
 RECORD_NAME = "placeInSet"
+CUT_OFF_NAME = "releaseBegun"
 EPOCH_NAME = "epochFileCheckpoint"
 OF_A_PLACE = (
     EPOCH_NAME,
@@ -39,6 +50,7 @@ OF_A_PLACE = (
     "brokerIdentity",
     "brokerIdentity-temp",
     "refusedEnds",
+    CUT_OFF_NAME,
 )
 """Files that say something of one place only. A log that was refused before is equal now."""
 
@@ -58,19 +70,49 @@ def read_record(store_dir: Path) -> Record | None:
     """
     path = store_dir / RECORD_NAME
     try:
-        with path.open("rb") as file:
-            data = file.read(DOCUMENT_BYTES_MAX + 1)
-    except FileNotFoundError:
-        return None
-    try:
-        if len(data) > DOCUMENT_BYTES_MAX:
-            raise ValueError(f"more than {DOCUMENT_BYTES_MAX} bytes")
-        return record_of(json.loads(data))
+        document = _document(path)
+        return None if document is None else record_of(document)
     except (ValueError, RecursionError) as error:
         raise PlaceContradicts(
             f"{path} cannot be read ({error}): put it back, or ask the other replicas of the set "
             "which place this one has, write its lines and remove the file"
         ) from error
+
+
+def read_cut_off(store_dir: Path) -> tuple[Order, ...]:
+    """The orders of a release that this master began to tell the others, and did not end; empty
+    without one, and where the note cannot be read: it says only whom to ask.
+    """
+    path = store_dir / CUT_OFF_NAME
+    try:
+        document = _document(path)
+        return () if document is None else orders_of(document)
+    except (ValueError, RecursionError) as error:
+        _log.error("%s cannot be read: %s", path, error)
+        return ()
+
+
+def write_cut_off(store_dir: Path, orders: Iterable[Order]) -> None:
+    """Durable when it returns. OSError."""
+    data = json.dumps([one.document() for one in orders], sort_keys=True).encode("utf-8")
+    replace_file(store_dir / CUT_OFF_NAME, data)
+
+
+def remove_cut_off(store_dir: Path) -> None:
+    """Everybody named in it is with controllers. OSError."""
+    (store_dir / CUT_OFF_NAME).unlink(missing_ok=True)
+
+
+def _document(path: Path) -> object:
+    """None without a file. ValueError, RecursionError."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(DOCUMENT_BYTES_MAX + 1)
+    except FileNotFoundError:
+        return None
+    if len(data) > DOCUMENT_BYTES_MAX:
+        raise ValueError(f"more than {DOCUMENT_BYTES_MAX} bytes")
+    return json.loads(data)
 
 
 def unsettled(store_dir: Path) -> Order | None:
@@ -97,7 +139,7 @@ def placed(written: Model, store_dir: Path, forget_epoch: Callable[[Path], None]
     if not record.settled:
         settle(store_dir, record.order)
         forget_epoch(store_dir)
-        write_record(store_dir, Record(record.order, record.lines, True, record.orders))
+        write_record(store_dir, replace(record, settled=True))
     if not by_record:
         return written
     order = record.order

@@ -35,7 +35,7 @@ TIMER_PRECISION_MS = 1_000
 # lastReadTimeMs, lastTimerLogFlushPos, lastTimerQueueOffset, masterTimerQueueOffset, then the
 # version
 _CHECK_POINT = struct.Struct(">7q")
-_VERSION_TIME = 5
+_VERSION_EPOCH, _VERSION_TIME = 4, 5
 
 
 class KeptDocument:
@@ -163,6 +163,21 @@ class TimerCheckPoint:
 
 
 TIMER_CHECK_POINT_FILE = "timercheck"
+
+
+def forget_timer_epoch(store_dir: Path) -> None:
+    """The set changed over: places of an epoch would look newer than all that follows without
+    controllers, and older than what the next ones say. OSError; a damaged file stays as it is.
+    """
+    path, table = store_dir / "config" / TIMER_CHECK_POINT_FILE, TimerCheckPoint()
+    try:
+        table.from_file(path.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return
+    if table.value[_VERSION_EPOCH]:
+        table.value = (*table.value[:_VERSION_EPOCH], 0, *table.value[_VERSION_EPOCH + 1 :])
+        replace_file(path, table.to_file())
+
 
 Kept = KeptDocument | TimerCheckPoint
 

@@ -14,11 +14,13 @@ from typing import Any
 from lakehouse.errors import NotLanded
 from lakehouse.gold.acting_periods import (
     ACTING_KINDS,
+    FIXED,
     OF_ALL_SETS,
     OF_SUCH_SETS,
     ActingSet,
     acting_sets,
     by_set,
+    changeovers,
 )
 from lakehouse.gold.acting_story import Told
 from lakehouse.tables.delta import Filters, read
@@ -46,6 +48,19 @@ class KnownSet:
 def acting_set_names(lake: Lake) -> list[str]:
     """Of all sets without controllers that anything has landed of."""
     return sorted({row["broker_name"] for kind in OF_SUCH_SETS for row in _rows(lake, kind)})
+
+
+def sets_without_controllers(lake: Lake, until_ms: int | None = None) -> list[str]:
+    """The same, but for those that controllers had adopted by then (ms since 1970-01-01 UTC, None:
+    now) and not released.
+    """
+    told = by_set({"place_changed": _whole_rows(lake, "place_changed", ())})
+    adopted = set()
+    for name, some in told.items():
+        done = [one for one in changeovers(some) if until_ms is None or one.at_ms <= until_ms]
+        if done and done[-1].row["kind"] != FIXED:
+            adopted.add(name)
+    return [name for name in acting_set_names(lake) if name not in adopted]
 
 
 def is_acting_set(lake: Lake, broker_name: str) -> bool:

@@ -104,3 +104,63 @@ def test_it_gives_no_vote_in_rounds_of_others_until_an_old_lock_is_over() -> Non
     request = LockRequest("G", "c1", (Q,), True, "m1-1")
     assert one.quorum.vote(request, BEGAN_MS + LOCK_EXPIRES_MS) == ()
     assert one.quorum.vote(request, BEGAN_MS + LOCK_EXPIRES_MS + 1) == (Q,)
+
+
+class Members:
+    """Members by address, each asked for its vote as over the network."""
+
+    def __init__(self, new: tuple[str, ...], others: tuple[str, ...] = ()) -> None:
+        self.quorums = {
+            **{one: quorum(one, new=True) for one in new},
+            **{one: quorum(one, new=False) for one in others},
+        }
+
+    def locks(
+        self, client: str, asked: str, *, away: tuple[str, ...] = (), now_ms: int = BEGAN_MS
+    ) -> bool:
+        """Whether this client is given the queue by the member that it asks."""
+        one = self.quorums[asked]
+        others = [address for address in self.quorums if address != asked]
+        round_id, effects = one.lock(LockRequest("G", client, (Q,)), others, now_ms)
+        for sent in of(effects, fx.SendLock):
+            if sent.address not in away:
+                request = LockRequest("G", client, sent.queues, True, round_id)
+                voter = self.quorums[sent.address]
+                given = voter.vote_for(request, now_ms)
+                is_new = voter.is_new(now_ms)
+                effects += one.voted(round_id, sent.address, given, round_id, is_new=is_new)
+        effects += one.tick(now_ms + VOTE_WAIT_MS)
+        for back in of(effects, fx.SendLock):
+            if not back.lock and back.address not in away:
+                request = LockRequest("G", client, back.queues, True, round_id)
+                self.quorums[back.address].unlock(request, (), now_ms)
+        (answer,) = of(effects, fx.AnswerLock)
+        return answer.queues == (Q,)
+
+
+def quorum(name: str, *, new: bool) -> LockQuorum:
+    began_ms = BEGAN_MS if new else None
+    return LockQuorum(QueueLocks(), name, 3, strict=True, forgot_at_ms=began_ms, began_empty=new)
+
+
+def test_a_member_that_lost_its_disk_makes_no_second_majority() -> None:
+    """It gave its vote to c1 together with m1, and m2 gave it to nobody."""
+    found = Members(("m0",), ("m1", "m2"))
+    found.quorums["m1"].vote(LockRequest("G", "c1", (Q,), True, "m1-1"), BEGAN_MS)
+    assert not found.locks("c2", "m2") and not found.locks("c2", "m0")
+    assert not found.locks("c2", "m2", away=("m1",)), "its vote is none without the others'"
+    assert found.locks("c1", "m1", away=("m0",)), "who had it keeps it"
+
+
+def test_a_new_set_gives_locks_at_once_where_all_vote() -> None:
+    found = Members(("m0", "m1", "m2"))
+    assert found.locks("c1", "m0") and found.locks("c1", "m1")
+    assert not found.locks("c2", "m2")
+    assert not found.locks("c1", "m0", away=("m2",)), "one that is away may have given it"
+    after_ms = BEGAN_MS + LOCK_EXPIRES_MS + 1
+    assert found.locks("c1", "m0", away=("m2",), now_ms=after_ms)
+
+
+def test_a_new_member_gives_no_vote_to_who_counts_it_as_any_other() -> None:
+    request = LockRequest("G", "c1", (Q,), True)
+    assert quorum("m0", new=True).vote(request, BEGAN_MS) == ()

@@ -34,7 +34,7 @@ JSON = st.recursive(
 
 @pytest.mark.parametrize("order", [ADOPT, RELEASE], ids=["adopt", "release"])
 def test_what_is_written_is_read_again(order: Order) -> None:
-    record = Record(order, Lines(3), True, (order,))
+    record = Record(order, Lines(3), True, (order,), in_order=True, acts=True)
     assert order_of(json.loads(json.dumps(order.document()))) == order
     assert record_of(json.loads(json.dumps(record.document()))) == record
 

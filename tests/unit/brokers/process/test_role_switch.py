@@ -7,6 +7,7 @@ from pathlib import Path
 from brokers.process.replica import LocalReplica
 from brokers.process.role_switch import RoleSwitch, linked_replicas
 from brokers.remoting.client import RemotingClient
+from brokers.remoting.known_hosts import KnownHosts
 from brokers.replica.effects import RoleChanged
 from brokers.replica.ha_status import SlaveSeen
 from brokers.service.role.forward import Forwarder
@@ -21,7 +22,8 @@ def switch_of(folder: Path) -> tuple[RoleSwitch, RoleView, LocalReplica]:
     forwarder = Forwarder(roles, RemotingClient(), 10, lambda peer: False)
     tables = TableFiles(folder)
     switch = RoleSwitch(
-        config, roles, tables, replica, forwarder, lambda: {1: "h:1"}, lambda kind, fields: None
+        *(config, roles, tables, replica, forwarder, lambda: {1: "h:1"}),
+        *(lambda kind, fields: None, KnownHosts(tuple).is_at),
     )
     return switch, roles, replica
 
@@ -46,4 +48,13 @@ def test_a_link_that_does_not_say_whose_it_is_counts_for_who_is_registered_at_it
 
     replicas = {1: "a:10911", 2: "b:10911", 3: "c:10911"}
     links = [seen("a:5", None, 7), seen("b:5", None, -1), seen("c:5", 3, 7)]
-    assert linked_replicas(links, replicas) == {1, 3}
+    assert linked_replicas(links, replicas, KnownHosts(tuple).is_at) == {1, 3}
+
+
+async def test_a_link_shows_the_number_of_a_replica_behind_a_name() -> None:
+    replicas = {1: "localhost:10911", 2: "10.0.0.2:10911"}
+    hosts = KnownHosts(replicas.values)
+    link = SlaveSeen("[::ffff:127.0.0.1]:5", None, True, 7, 7, 0)
+    assert linked_replicas([link], replicas, hosts.is_at) == set(), "it was not looked up yet"
+    await hosts.look_up()
+    assert linked_replicas([link], replicas, hosts.is_at) == {1}

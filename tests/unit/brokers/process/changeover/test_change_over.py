@@ -84,6 +84,7 @@ async def test_the_master_gives_up_on_its_disk_and_the_slave_follows(
     for broker, order in zip(pair, orders, strict=True):
         record = read_record(broker.config.store_dir)
         assert record is not None and record.order == order and not record.settled
+        assert record.in_order, "nobody can have acted before"
         with pytest.raises(PlaceChanged):
             await broker.change_over.over()
     assert master.store.log_end == slave.store.log_end == acked(master)

@@ -13,11 +13,14 @@ from brokers.ha.epoch_file import EpochFile
 from brokers.ha.epochs import EpochHistory
 from brokers.membership.identity_file import IdentityFiles
 from brokers.process.changeover.folder import (
+    CUT_OFF_NAME,
     EPOCH_NAME,
     RECORD_NAME,
     placed,
+    read_cut_off,
     read_record,
     unsettled,
+    write_cut_off,
     write_record,
 )
 from brokers.process.config import BrokerConfig
@@ -132,3 +135,14 @@ def test_a_record_that_cannot_be_read_is_never_guessed_around(tmp_path: Path, da
     (tmp_path / RECORD_NAME).write_bytes(data)
     with pytest.raises(PlaceContradicts, match="remove the file"):
         read_record(tmp_path)
+
+
+def test_a_note_of_a_release_lasts_until_the_place_is_another_one(tmp_path: Path) -> None:
+    assert read_cut_off(tmp_path) == ()
+    write_cut_off(tmp_path, (RELEASED,))
+    assert read_cut_off(tmp_path) == (RELEASED,)
+    write_record(tmp_path, Record(RELEASED, Lines(1)))
+    placed(fixed(tmp_path), tmp_path, forget_epoch)
+    assert read_cut_off(tmp_path) == ()
+    (tmp_path / CUT_OFF_NAME).write_bytes(b"{")
+    assert read_cut_off(tmp_path) == (), "it says only whom to ask"

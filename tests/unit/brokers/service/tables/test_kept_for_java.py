@@ -9,10 +9,12 @@ import pytest
 
 from brokers.remoting import fastjson
 from brokers.service.tables.kept_for_java import (
+    TIMER_CHECK_POINT_FILE,
     TIMER_CHECK_POINT_FILE_BYTES,
     KeptDocument,
     KeptFiles,
     TimerCheckPoint,
+    forget_timer_epoch,
 )
 from brokers.store.files.errors import LogError
 
@@ -215,3 +217,17 @@ def test_what_changes_while_it_is_written_is_written_again(tmp_path: Path) -> No
 def test_nothing_is_written_where_nothing_was_taken(tmp_path: Path) -> None:
     KeptFiles(tmp_path).save()
     assert not list(tmp_path.iterdir())
+
+
+def test_a_check_point_has_no_epoch_any_more_behind_a_changeover(tmp_path: Path) -> None:
+    """A slave that acts counts on without one: it would look older than any of before."""
+    files = KeptFiles(tmp_path / "config")
+    files.timer_check_point.value = (5_000, 1, 2, 3, 7, 1_234, 11)
+    files.save()
+    forget_timer_epoch(tmp_path)
+    again = KeptFiles(tmp_path / "config").timer_check_point
+    assert again.value == (5_000, 1, 2, 3, 0, 1_234, 11)
+    forget_timer_epoch(tmp_path / "nowhere")
+    (tmp_path / "config" / TIMER_CHECK_POINT_FILE).write_bytes(b"short")
+    forget_timer_epoch(tmp_path)
+    assert (tmp_path / "config" / TIMER_CHECK_POINT_FILE).read_bytes() == b"short"

@@ -25,6 +25,7 @@ from lakehouse.answers.acting.sets import (
     acting_set_of,
     is_acting_set,
     known_set,
+    sets_without_controllers,
     told_of,
 )
 from lakehouse.answers.what_if_rules import Timers
@@ -270,6 +271,24 @@ def test_what_if_says_which_sets_have_no_elections(landed: Lake) -> None:
     assert f"Without controllers, and so without elections: {SET}." in (
         what_if_answer.what_if_text(model)
     )
+
+
+def test_what_if_names_no_set_that_controllers_have_adopted(lake: Lake) -> None:
+    past = moved_set()
+    land(lake, past.records())
+
+    def without(until_s: float) -> list[str]:
+        model = what_if_answer.what_if(lake, Timers(5_000, True), "recorded", 0, at(until_s))
+        return list(model["without_controllers"])
+
+    assert [without(50), without(100), without(125)] == [[SET], [], [SET]]
+    adopted = ActingHistory("adopted")
+    adopted.at(0).online(0)
+    adopted.at(60).placed(1, "controllers", address(0))
+    land(lake, adopted.records(1))
+    assert sets_without_controllers(lake) == [SET]
+    with pytest.raises(NotLanded, match=f"no decision about .*adopted.*controllers: {SET}$"):
+        decisions.history(lake, "adopted")
 
 
 def test_a_history_of_decisions_says_where_to_ask_instead(landed: Lake) -> None:
