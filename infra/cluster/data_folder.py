@@ -32,8 +32,8 @@ from infra.processes import children
 FORMAT = 1
 VERSION_FILE = "regent.json"
 REQUEST_POLL_S = 0.02
-STARTING = "starting.*.out"
-"""What a supervisor says before it has made the folder's parts."""
+STARTING = "starting.*"
+"""What a supervisor is told and says before it has made the folder's parts."""
 NOT_OURS = ("lost+found",)
 """What a new file system brings along: a folder with nothing else is empty."""
 PARTS = ("config", "logs", "requests", "data")
@@ -91,7 +91,11 @@ class DataFolder:
         """What a supervisor writes until its logs have a place. Inside of the folder: that may be a
         file system of its own.
         """
-        return self.root / STARTING.replace("*", str(pid))
+        return self.root / STARTING.replace("*", f"{pid}.out")
+
+    def starting_places(self, pid: int) -> Path:
+        """What the process `pid` gives a supervisor as `--places`."""
+        return self.root / STARTING.replace("*", f"{pid}.json")
 
     def require_room(self) -> None:
         """Problem when nothing can be written here, or too little. The folder need not be there."""
