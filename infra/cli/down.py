@@ -28,9 +28,13 @@ def run(arguments: argparse.Namespace) -> int:
     folder.require()
     began = time.monotonic()
     if folder.is_running():
-        stop_cluster(folder)
-        print(f"stopped after {time.monotonic() - began:.1f} s")
-        return EXIT_DONE
+        try:
+            stop_cluster(folder)
+            print(f"stopped after {time.monotonic() - began:.1f} s")
+            return EXIT_DONE
+        except Problem:
+            if folder.is_running():
+                raise  # else it was killed meanwhile, and what it left is ended
     left = folder.leftovers()
     for one in left:
         children.kill_group(one["pid"], signal.SIGCONT)

@@ -21,7 +21,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,10 +32,12 @@ from infra.processes import children
 FORMAT = 1
 VERSION_FILE = "regent.json"
 REQUEST_POLL_S = 0.02
-STARTING = "starting.*.out"
-"""What a supervisor says before it has made the folder's parts."""
+STARTING = "starting.*"
+"""What a supervisor is told and says before it has made the folder's parts."""
 NOT_OURS = ("lost+found",)
 """What a new file system brings along: a folder with nothing else is empty."""
+PARTS = ("config", "logs", "requests", "data")
+"""Made before regent.json says whose they are: a start that is killed between leaves them empty."""
 ROOM_BYTES_MIN = 256 << 20
 """Below this nothing starts: Kafka and the brokers need it for their first files."""
 LOOK_S = 0.5
@@ -89,7 +91,11 @@ class DataFolder:
         """What a supervisor writes until its logs have a place. Inside of the folder: that may be a
         file system of its own.
         """
-        return self.root / STARTING.replace("*", str(pid))
+        return self.root / STARTING.replace("*", f"{pid}.out")
+
+    def starting_places(self, pid: int) -> Path:
+        """What the process `pid` gives a supervisor as `--places`."""
+        return self.root / STARTING.replace("*", f"{pid}.json")
 
     def require_room(self) -> None:
         """Problem when nothing can be written here, or too little. The folder need not be there."""
@@ -141,12 +147,12 @@ class DataFolder:
         return found
 
     def _is_empty(self) -> bool:
-        return all(path.name in NOT_OURS or path.match(STARTING) for path in self.root.iterdir())
+        return all(map(_is_nothing, self.root.iterdir()))
 
     def create(self, purpose: str, options: Mapping[str, Any], release: str) -> dict[str, Any]:
         """Make the folder and its regent.json."""
-        for path in (self.config, self.logs, self.root / "requests", self.root / "data"):
-            path.mkdir(parents=True, exist_ok=True)
+        for name in PARTS:
+            (self.root / name).mkdir(parents=True, exist_ok=True)
         identity = {
             "format": FORMAT,
             "release": release,
@@ -170,8 +176,25 @@ class DataFolder:
         return identity
 
     def remove(self) -> None:
-        """Remove the folder and all in it."""
+        """Remove the folder and all in it. What says whose it is goes last: a removal that is cut
+        off is finished by the next one. Problem when something stays.
+        """
+        for path in self._all_but_identity():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                with suppress(OSError):
+                    path.unlink()
+        if left := self._all_but_identity():
+            raise Problem(
+                f"{left[0]} cannot be removed", "End what writes there, or use another --dir."
+            )
         shutil.rmtree(self.root, ignore_errors=True)
+
+    def _all_but_identity(self) -> list[Path]:
+        if not self.root.exists():
+            return []
+        return [path for path in self.root.iterdir() if path.name not in (VERSION_FILE, *NOT_OURS)]
 
     # -- lock --------------------------------------------------------------------------------------
 
@@ -187,7 +210,15 @@ class DataFolder:
             )
         os.ftruncate(handle, 0)
         os.pwrite(handle, str(os.getpid()).encode(), 0)
+        self._forget_requests()
         return handle
+
+    def _forget_requests(self) -> None:
+        """Drop what an earlier supervisor was asked and did not hear: whoever asked was killed with
+        it, or was told that it does not answer.
+        """
+        for path in (self.root / "requests").glob("*"):
+            path.unlink(missing_ok=True)
 
     def is_running(self) -> bool:
         """A supervisor holds the lock."""
@@ -299,6 +330,13 @@ class DataFolder:
         """Answer a request; the question goes away first so that it is served once."""
         question.unlink(missing_ok=True)
         write_json(question.with_suffix(".answer"), value)
+
+
+def _is_nothing(path: Path) -> bool:
+    """Of what lies in a folder without an identity: nobody misses it."""
+    if path.name in PARTS:
+        return path.is_dir() and not any(path.iterdir())
+    return path.name in NOT_OURS or path.match(STARTING) or path.match(f"{VERSION_FILE}.*.part")
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

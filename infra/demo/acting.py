@@ -4,15 +4,14 @@ transactions and pops are under way, a slave acts for it, it comes back, and his
 
 from __future__ import annotations
 
-import json
-import tempfile
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from infra.cluster import replica_logs
 from infra.cluster.acting_running import ActingCluster
-from infra.cluster.data_folder import DataFolder
+from infra.cluster.data_folder import DataFolder, write_json
 from infra.cluster.plan import ACTING_SETS
 from infra.demo import acting_blows, acting_history, acting_report
 from infra.demo.acting_load import ASKED_AFTER_MS, ASKED_EVERY_MS, ActingLoad
@@ -59,12 +58,16 @@ class ActingDemo(DemoRun):
             self._load.end()
 
     def _start(self) -> None:
-        with tempfile.NamedTemporaryFile("w", suffix=".json") as places:
-            json.dump({"broker": {"config": ASKED_SOON}}, places)
-            places.flush()
-            # a busy machine, where a broker stands still for seconds, would hit some as well
-            unwatched = ("--watchdog-ms", "0")
-            self.start_cluster("--mode", "acting", "--land", "--places", places.name, *unwatched)
+        self.folder.require_room()
+        self.folder.root.mkdir(parents=True, exist_ok=True)
+        places = self.folder.starting_places(os.getpid())
+        write_json(places, {"broker": {"config": ASKED_SOON}})
+        # a busy machine, where a broker stands still for seconds, would hit some as well
+        unwatched = ("--watchdog-ms", "0")
+        try:
+            self.start_cluster("--mode", "acting", "--land", "--places", str(places), *unwatched)
+        finally:
+            places.unlink(missing_ok=True)
 
     def _start_load(self) -> None:
         self._load = ActingLoad(self._cluster.name_servers)

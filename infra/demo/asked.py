@@ -17,6 +17,7 @@ from infra.cluster.data_folder import DataFolder
 from infra.cluster.plan import BROKER_SET
 from infra.demo import expected
 from infra.problems import Problem
+from infra.processes import children
 from lakehouse.answers import decisions, explain, state_at
 from lakehouse.errors import LakehouseError
 from lakehouse.landing import status as landing_status
@@ -54,7 +55,7 @@ def wait_landed(folder: DataFolder) -> float:
 
 
 def ask(folder: DataFolder, *words: str) -> Answer:
-    """Run one verb of the command line and keep what it prints."""
+    """Run one verb of the command line and keep what it prints; it ends with this process."""
     began = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-m", "infra", *words, "--dir", str(folder.root)],
@@ -62,6 +63,7 @@ def ask(folder: DataFolder, *words: str) -> Answer:
         text=True,
         timeout=COMMAND_LIMIT_S,
         check=False,
+        preexec_fn=children.tied(),
     )
     text = done.stdout if done.returncode == 0 else done.stdout + done.stderr
     return Answer(

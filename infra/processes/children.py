@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
@@ -30,6 +30,12 @@ def _die_with(parent_pid: int) -> None:
             os._exit(127)
 
 
+def tied() -> Callable[[], None]:
+    """A `preexec_fn`: the child is killed when this process ends, or the thread that starts it."""
+    parent = os.getpid()
+    return lambda: _die_with(parent)
+
+
 def spawn(
     command: Sequence[str],
     output: Path,
@@ -46,7 +52,6 @@ def spawn(
     Call it from a thread that lives as long as the process: Linux ties the death signal to the
     calling thread.
     """
-    parent = os.getpid()
     with output.open("ab") as sink:
         return subprocess.Popen(
             list(command),
@@ -56,7 +61,7 @@ def spawn(
             env=dict(os.environ if environ is None else environ),
             cwd=cwd,
             start_new_session=True,
-            preexec_fn=lambda: _die_with(parent),  # noqa: PLW1509 one call that takes no lock
+            preexec_fn=tied(),  # noqa: PLW1509 one call that takes no lock
         )
 
 

@@ -3,7 +3,6 @@
 TESTED_ELSEWHERE: dict[str, str] = {
     "infra/__main__.py": "tests/unit/infra/cluster/test_supervisor.py",
     "infra/cluster/flags.py": "tests/unit/infra/cli/test_main.py",
-    "infra/demo/asked.py": "tests/integration/test_demo.py",
     "infra/cluster/running.py": "tests/integration/test_demo.py",
     "infra/demo/acting_blows.py": "tests/integration/test_acting_demo.py",
     "infra/demo/majority.py": "tests/integration/test_majority_demo.py",

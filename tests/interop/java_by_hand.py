@@ -8,6 +8,7 @@ Refuses to know: how sets with a broker of ours change over while they run.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -81,12 +82,14 @@ class _Hand:
         self._controllers = regent.folder.running_cluster()["controllers"]
         self._admin = ControllerAdmin(self._controllers, ASK_MS)
         self._sent = 0
+        self._failed: Counter[str] = Counter()
+        self._waited_s = 0.0
 
     # -- there -------------------------------------------------------------------------------------
 
     def joins(self) -> list[Row]:
         """Sends taken away, offsets equal, all stopped, the former master first."""
-        self._send("before")
+        before = self._send("before")
         self._quiet(self._brokers)
         for broker in self._brokers:
             broker.settings |= {
@@ -103,10 +106,12 @@ class _Hand:
             broker.wipe()
             broker.start(wait=False)
         self._wait(lambda: self._view_has([1, 2, 3]), "all are in sync")
-        self._send("with controllers")
+        moved = self._send("with controllers")
         view = self._view()
         assert view is not None
         return [
+            before,
+            moved,
             Row("the former master leads", str(view), view.master_address == first.address),
             self._equal("with controllers"),
             self._all_there("with controllers"),
@@ -121,8 +126,8 @@ class _Hand:
         self._wait(lambda: self._leads_other_than(killed.address), "another one is elected")
         killed.start(wait=False)
         self._wait(lambda: self._view_has([1, 2, 3]), "the killed one is in sync again")
-        self._send("after a failover")
-        return [self._equal("after a failover"), self._all_there("after a failover")]
+        sent = self._send("after a failover")
+        return [sent, self._equal("after a failover"), self._all_there("after a failover")]
 
     # -- back --------------------------------------------------------------------------------------
 
@@ -139,10 +144,11 @@ class _Hand:
                 (broker.store / name).unlink(missing_ok=True)
             broker.start(wait=False)
         self._brokers = ordered
-        self._send("with fixed ids again")
+        sent = self._send("with fixed ids again")
         self._admin.clean(CLUSTER, NAME, living=True)
         gone = self._view()
         return [
+            sent,
             Row("the controllers forgot it", str(gone), gone is None or not gone.ids),
             self._equal("with fixed ids again"),
             self._all_there("with fixed ids again"),
@@ -176,11 +182,21 @@ class _Hand:
 
     # -- messages ----------------------------------------------------------------------------------
 
-    def _send(self, what: str) -> None:
-        """Each until it is acknowledged: a set that has just begun takes none yet."""
-        self._stage.say(f"{what}: {MESSAGES} messages")
+    def _send(self, when: str) -> Row:
+        """Each until it is acknowledged: a set that has just begun takes none yet. What was not
+        answered with success is told, not judged: whoever moves a set by hand has taken the sends
+        away.
+        """
+        self._stage.say(f"{when}: {MESSAGES} messages")
+        self._failed.clear()
+        self._waited_s = 0.0
         asyncio.run(self._sending(self._sent, self._sent + MESSAGES))
         self._sent += MESSAGES
+        why = ", ".join(f"{count} {reason}" for reason, count in self._failed.most_common())
+        said = f"{MESSAGES}, {self._failed.total()} calls failed" + (f" ({why})" if why else "")
+        row = Row(f"sends, {when}", f"{said}, longest {self._waited_s:.2f} s")
+        self._stage.say(f"{row.what}: {row.result}")
+        return row
 
     async def _sending(self, first: int, end: int) -> None:
         async with self._client() as client:
@@ -190,13 +206,15 @@ class _Hand:
     async def _stored(self, client: WorkloadClient, number: int) -> None:
         body = f"{number:08}".encode().ljust(BODY_BYTES, b".")
         loop = asyncio.get_running_loop()
-        until = loop.time() + WITHIN_S
+        began = loop.time()
         while True:
             try:
                 await client.send(str(number), body, number % QUEUES)
+                self._waited_s = max(self._waited_s, loop.time() - began)
                 return
             except CallFailed as failed:
-                if loop.time() > until:
+                self._failed[failed.reason.partition(" BROKER:")[0]] += 1
+                if loop.time() - began > WITHIN_S:
                     raise AssertionError(f"message {number}: {failed.reason}") from failed
                 await client.refresh()
                 await asyncio.sleep(0.1)

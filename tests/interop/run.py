@@ -310,6 +310,12 @@ SCENARIOS = (
         "rolling restarts under readers that pull from one replica, whichever role it has",
     ),
     Scenario(
+        "stock-adoptions",
+        "stock_adoptions",
+        "a set with fixed ids joins the controllers and goes back, three times, under the Java "
+        "client with default settings: no send fails",
+    ),
+    Scenario(
         "dledger-store",
         "dledger_store",
         "a store folder of majority replication in the hands of DLedger 0.3.1.2 and ours in turn",
@@ -441,7 +447,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--times",
         type=int,
-        help=("stock-*: of each change (default 10); outages: of each fault (2)"),
+        help=("stock-*: of each change (10; stock-adoptions: 3); outages: of each fault (2)"),
     )
     parser.add_argument("--brokers", help="outages: of this kind only (a wrong one names them)")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.interop.ledger import LedgerRow
+from tests.interop.stock_adoptions import judged_step
 from tests.interop.stock_pauses import few_repeats, in_order, outages
 
 RIGHT: dict[str, Any] = {
@@ -41,3 +43,15 @@ def test_more_repeats_than_were_under_way_fail() -> None:
 def test_an_outage_that_is_too_long_fails(times_ms: list[float]) -> None:
     found = [{"rto_ms": one, "longest_gap_ms": 0.0} for one in times_ms]
     assert not outages(RIGHT | {"outages": found}).ok
+
+
+def test_a_call_that_was_under_way_in_a_step_counts_for_it() -> None:
+    before, across, behind = (
+        LedgerRow(number, start_ms, end_ms, "SEND_OK")
+        for number, (start_ms, end_ms) in enumerate([(0, 90), (95, 1_400), (2_100, 2_110)])
+    )
+    row = judged_step("adopt", 100, 2_000, [before, across, behind])
+    assert row.ok and row.result == "1 calls, 0 failed, longest 1305 ms"
+    failed = across._replace(outcome="RemotingTooMuchRequestException")
+    assert not judged_step("adopt", 100, 2_000, [before, failed, behind]).ok
+    assert not judged_step("adopt", 100, 2_000, [before, behind]).ok, "nothing was sent"

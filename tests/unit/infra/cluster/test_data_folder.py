@@ -32,6 +32,49 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
         DataFolder(tmp_path).identity()
 
 
+@pytest.mark.parametrize("made", [("config",), ("config", "logs", "requests", "data")])
+def test_a_start_that_was_killed_before_it_named_the_folder_leaves_an_empty_one(
+    tmp_path: Path, made: tuple[str, ...]
+) -> None:
+    (tmp_path / "starting.17.out").write_text("it began")
+    for name in made:
+        (tmp_path / name).mkdir()
+    (tmp_path / "regent.json.17.part").write_text("{")
+    assert DataFolder(tmp_path).identity() is None
+    (tmp_path / "config" / "thesis.txt").write_text("dear")
+    with pytest.raises(Problem, match="holds other files"):
+        DataFolder(tmp_path).identity()
+
+
+def test_a_removal_that_is_cut_off_leaves_the_name_of_the_folder(
+    folder: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def killed(path: Path, ignore_errors: bool) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(data_folder.shutil, "rmtree", killed)
+        with pytest.raises(Killed):
+            folder.remove()
+    assert (folder.identity() or {})["purpose"] == "cluster"
+    folder.remove()
+    assert not folder.root.exists()
+
+
+def test_what_somebody_still_writes_keeps_the_folder_its_own(
+    folder: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder.root / "data" / "log").mkdir()
+    with monkeypatch.context() as patched:
+        patched.setattr(data_folder.shutil, "rmtree", lambda path, ignore_errors: None)
+        with pytest.raises(Problem, match="cannot be removed"):
+            folder.remove()
+    assert folder.identity() is not None
+
+
 def test_a_folder_of_another_version_is_refused_with_both_versions(folder: DataFolder) -> None:
     (folder.root / "regent.json").write_text(json.dumps({"format": 99}))
     with pytest.raises(Problem, match="another version: 99, this release has 1"):
@@ -89,6 +132,15 @@ def test_a_request_is_answered_once(folder: DataFolder) -> None:
     folder.answer(waiting[0][0], {"done": True})
     asking.join()
     assert answers == [{"done": True}] and folder.pending() == []
+    os.close(handle)
+
+
+def test_what_an_earlier_supervisor_did_not_hear_is_asked_of_no_other_one(
+    folder: DataFolder,
+) -> None:
+    data_folder.write_json(folder.root / "requests" / "1.request", {"action": "down"})
+    handle = folder.lock()
+    assert folder.pending() == []
     os.close(handle)
 
 

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from infra.demo.acting import QUESTIONS, changes
+import json
+from pathlib import Path
+
+import pytest
+
+from infra.cluster.data_folder import DataFolder
+from infra.demo.acting import ASKED_SOON, QUESTIONS, ActingDemo, changes
 from infra.demo.acting_load import ActingLoad
+from infra.demo.console import Console
 from infra.features.counts import Blow
 
 
@@ -26,3 +33,20 @@ def test_all_that_leaves_a_set_is_under_way_besides_orders() -> None:
 
 def test_the_tables_explain_the_set_and_are_asked_whether_they_are_sound() -> None:
     assert {("explain", "broker-a"), ("lake", "check")} <= set(QUESTIONS)
+
+
+def test_whoever_kills_the_demo_at_its_start_finds_all_of_it_in_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = DataFolder(tmp_path / "d")
+    demo = ActingDemo(folder, Console(), keep=False)
+    given: list[Path] = []
+
+    def start_cluster(*words: str) -> None:
+        given.append(Path(words[words.index("--places") + 1]))
+        assert json.loads(given[0].read_text()) == {"broker": {"config": ASKED_SOON}}
+        assert given[0].is_relative_to(folder.root) and folder.identity() is None
+
+    monkeypatch.setattr(demo, "start_cluster", start_cluster)
+    demo._start()
+    assert given and list(folder.root.iterdir()) == []
