@@ -2,14 +2,18 @@
 
 from pathlib import Path
 
+import deltalake
+
 from lakehouse.gold import specs
 from lakehouse.landing.late_schemas import OWN_FOLDER
 from lakehouse.layers.difference import Compared
-from lakehouse.layers.whole import with_found, with_tables
+from lakehouse.layers.whole import with_found, with_statistics, with_tables
 from lakehouse.proof.finding import Finding
 from lakehouse.proof.verdict import Verdict
+from lakehouse.proof.verify import verify_here
 from lakehouse.tables import delta
 from lakehouse.tables.lake import Lake
+from lakehouse.tables.specs import BRONZE
 from tests.support.control_history import with_master
 from tests.support.landed_log import command_records, land, outcome_records
 from tests.support.made_gold import bring_up, job_of
@@ -50,3 +54,20 @@ def test_what_was_found_is_added_to_what_the_proof_found() -> None:
     found = with_found(GOOD, Compared(findings=[one], more=3, problems=["p"], notices=["n"]))
     assert (found.findings, found.problems) == ([one], ["p"])
     assert found.notices == ["3 more differences were not listed", "n"]
+
+
+def test_a_column_of_another_tool_is_told_by_name_and_is_in_nobodys_way(lake: Lake) -> None:
+    landed(lake)
+    assert verify_here(lake).exit_code == 0
+    for table in (BRONZE, specs.FAILOVERS):
+        delta.open_table(lake, table).alter.add_columns([deltalake.Field("note", "string")])
+    delta.open_table(lake, BRONZE).update({"note": "'seen'"}, predicate="topic LIKE '%commands'")
+    land(lake, [*command_records(RECORDS), *outcome_records(RECORDS), ("t", 0, 0, b"x")], 1)
+    proven = verify_here(lake)
+    found = with_tables(with_statistics(proven, lake), lake)
+    assert (proven.exit_code, found.exit_code, found.findings) == (0, 0, [])
+    told = [one for one in found.notices if "which this release does not know" in one]
+    assert [one.partition(", ")[0] for one in told] == [
+        "gold/failovers has the column note",
+        "bronze/records has the column note",
+    ]
