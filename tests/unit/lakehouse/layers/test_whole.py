@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import deltalake
+import pyarrow as pa
 
 from lakehouse.gold import specs
 from lakehouse.landing.late_schemas import OWN_FOLDER
@@ -13,9 +14,9 @@ from lakehouse.proof.verdict import Verdict
 from lakehouse.proof.verify import verify_here
 from lakehouse.tables import delta
 from lakehouse.tables.lake import Lake
-from lakehouse.tables.specs import BRONZE
+from lakehouse.tables.specs import BRONZE, BY_NAME
 from tests.support.control_history import with_master
-from tests.support.landed_log import command_records, land, outcome_records
+from tests.support.landed_log import command_records, event_records, land, new_rows, outcome_records
 from tests.support.made_gold import bring_up, job_of
 
 GOOD = Verdict(verified_up_to=9, digest="ab", commands=10, compared=10, unproven=0)
@@ -61,8 +62,12 @@ def test_a_column_of_another_tool_is_told_by_name_and_is_in_nobodys_way(lake: La
     assert verify_here(lake).exit_code == 0
     for table in (BRONZE, specs.FAILOVERS):
         delta.open_table(lake, table).alter.add_columns([deltalake.Field("note", "string")])
-    delta.open_table(lake, BRONZE).update({"note": "'seen'"}, predicate="topic LIKE '%commands'")
-    land(lake, [*command_records(RECORDS), *outcome_records(RECORDS), ("t", 0, 0, b"x")], 1)
+    for name, rows in new_rows(lake, event_records([b"x"]), 1).items():
+        has_note = name == BRONZE.name
+        rows = rows.append_column("note", pa.array(["seen"])) if has_note else rows
+        delta.OpenTables(lake).append(BY_NAME[name], rows)
+    for name, rows in new_rows(lake, event_records([b"x", b"y"]), 2).items():
+        delta.OpenTables(lake).append(BY_NAME[name], rows)
     proven = verify_here(lake)
     found = with_tables(with_statistics(proven, lake), lake)
     assert (proven.exit_code, found.exit_code, found.findings) == (0, 0, [])

@@ -15,8 +15,9 @@ from lakehouse.proof.in_process import InProcess
 from lakehouse.proof.in_spark import TOLD_SAID, InSpark, gathered, said_batches
 from lakehouse.proof.kept_state import kept_name, packed
 from lakehouse.proof.known_names import Sizes
-from lakehouse.proof.pieces import COMMANDS, OUTCOMES, PUBLISHED_SCHEMA, publish_batches
+from lakehouse.proof.pieces import COMMANDS, NO_REACH, OUTCOMES, PUBLISHED_SCHEMA, publish_batches
 from lakehouse.proof.plan import Asked, Landed, Piece, Said, Skip, plan
+from lakehouse.proof.tasks import Tasks
 from lakehouse.proof.work import Work, outcomes_of
 from lakehouse.tables.bronze_files import BronzeFiles
 from lakehouse.tables.lake import Lake
@@ -57,6 +58,14 @@ def test_what_spark_is_told_of_outcomes_is_what_all_of_them_say(at_once: int) ->
     ]
     assert gathered(told) == replace(whole, problems=sorted(whole.problems))
     assert {n: len(one.skips) for n, one in whole.said.items()} == {0: 1, 2: 1, 3: 2}
+
+
+def test_names_of_outcomes_come_with_whom_they_are_about(lake: Lake) -> None:
+    land(lake, [*command_records(RECORDS), *outcome_records(RECORDS)])
+    tasks = Tasks(BronzeFiles(lake), SIZES)
+    names, reach = tasks.names(OUTCOMES, 4, 8, (), LAST + 1)
+    assert (sorted(names), reach) == ([6, 8], (4, 7))
+    assert tasks.names(COMMANDS, 4, 8, (), LAST + 1)[1] == NO_REACH
 
 
 def all_of_it(work: Work, files: BronzeFiles) -> tuple[Any, ...]:
