@@ -25,7 +25,7 @@ from msgspec.structs import asdict
 from events.topics import COMMANDS_TOPIC
 from lakehouse.errors import LakehouseError
 from lakehouse.landing.config import LandConfig
-from lakehouse.proof.anchors import Anchor, parsed_lines
+from lakehouse.proof.anchors import Anchor, NoAnchor, converted, parsed_lines
 from lakehouse.proof.names import BLOCK_RECORDS, NAMED_COLUMNS, Chain, block_names, first_link
 from lakehouse.tables.bronze_files import BronzeFiles
 from lakehouse.tables.delta import high_water, read
@@ -145,7 +145,7 @@ def read_anchors(
 
     Raises `LakehouseError` when there is none.
     """
-    if "://" not in place and not Path(place).is_dir():
+    if is_file(place):
         try:
             return parsed_lines(Path(place).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
@@ -157,7 +157,18 @@ def read_anchors(
         rows = found.to_pyarrow_table(columns=ANCHORS_SCHEMA.names).to_pylist()
     except (TableNotFoundError, DeltaError, OSError, pa.ArrowException) as error:
         raise LakehouseError(f"anchors cannot be read from {place}: {reason(error)}") from error
-    return [Anchor(**row) for row in rows], []
+    anchors, told = [], []
+    for row in rows:
+        try:
+            anchors.append(converted(row))
+        except NoAnchor as error:
+            told.append(f"a row of the anchors in {place} is none: {error}")
+    return anchors, told
+
+
+def is_file(place: str) -> bool:
+    """Whether anchors stand there as lines, in the order in which they were told."""
+    return "://" not in place and not Path(place).is_dir()
 
 
 class Anchoring:

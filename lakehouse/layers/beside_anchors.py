@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from events.topics import COMMANDS_TOPIC
 from lakehouse import wording
 from lakehouse.errors import LakehouseError
-from lakehouse.landing.anchoring import read_anchors
+from lakehouse.landing.anchoring import is_file, read_anchors
 from lakehouse.layers.difference import Compared
 from lakehouse.proof import anchors as anchors_of
 from lakehouse.proof.anchors import Anchor
@@ -39,7 +39,9 @@ def compare_anchors(
     there = [one for one in own if one.end <= ends.get(one.place, 0)]
     names = _names(files, anchors_of.cuts(there))
     begin = {place: first_link(str(lake.cluster_id), *place) for place in names}
-    found = Compared(rows=len(own), problems=told)
+    found = Compared(rows=len(own), problems=[*told, *anchors_of.missing(own)])
+    found.notices += anchors_of.out_of_order(own) if is_file(place) else ()
+    found.notices += anchors_of.uncovered(own, ends)
     found.found(anchors_of.contradicting(own))
     found.found(anchors_of.taken_away(own, ends))
     found.found(anchors_of.held(there, names, begin))

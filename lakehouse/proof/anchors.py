@@ -10,9 +10,11 @@ Responsible for the line and for holding names against lines (P). Refuses to kno
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from lakehouse import wording
 from lakehouse.proof.finding import Finding
@@ -25,20 +27,29 @@ WHAT_TO_DO = (
     "'regent verify --kafka' says what the log has there; put the files back from a copy, or land "
     "into a new folder"
 )
+LINES_BACK = (
+    "put the lines back from a copy, or hold the lake against another place that was told them; up "
+    "to the next anchor the records are held against that one"
+)
+_Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+_Offset = Annotated[int, Meta(ge=0, lt=2**62)]
+_Partition = Annotated[int, Meta(ge=0, lt=2**31)]
+_Moment = Annotated[int, Meta(ge=0, le=253_402_300_799_999)]
+"""Until the year 9999; ms since 1970-01-01 UTC."""
 
 
-class Anchor(Struct, frozen=True, kw_only=True):
+class Anchor(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What everything in a partition up to an offset, that one included, was called."""
 
     cluster_id: str
     topic: str
-    partition: int
-    offset: int
-    link: str
+    partition: _Partition
+    offset: _Offset
+    link: _Hash
     """Of the chain over what the log gave (`names.Chain`), 64 hex digits."""
-    digest: str | None = None
+    digest: _Hash | None = None
     """Of commands: the digest published at that offset, 64 hex digits."""
-    at_ms: int = 0
+    at_ms: _Moment = 0
     """When it was anchored, ms since 1970-01-01 UTC."""
     anchor: int = FORMAT
 
@@ -70,8 +81,20 @@ def parsed(line: str) -> Anchor:
     """The anchor in a line. Raises `NoAnchor`, with the reason."""
     try:
         found = msgspec.json.decode(line, type=Anchor)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise NoAnchor(str(error)) from error
+    return _read(found)
+
+
+def converted(row: Mapping[str, Any]) -> Anchor:
+    """The anchor in a row of a table. Raises `NoAnchor`, with the reason."""
+    try:
+        return _read(msgspec.convert(row, Anchor))
+    except msgspec.ValidationError as error:
+        raise NoAnchor(str(error)) from error
+
+
+def _read(found: Anchor) -> Anchor:
     if found.anchor != FORMAT:
         raise NoAnchor(f"an anchor of format {found.anchor}, this release reads {FORMAT}")
     return found
@@ -92,6 +115,65 @@ def parsed_lines(text: str) -> tuple[list[Anchor], list[str]]:
             if number < len(lines):
                 told.append(f"line {number} of the anchors is none: {error}")
     return found, told
+
+
+def missing(anchors: Iterable[Anchor]) -> Iterator[str]:
+    """In words, ends of blocks without an anchor between two that have one: whoever tells anchors
+    leaves none out.
+    """
+    ends: dict[Partition, set[int]] = {}
+    for one in anchors:
+        if one.is_whole:
+            ends.setdefault(one.place, set()).add(one.end)
+    for (topic, partition), own in sorted(ends.items()):
+        for before, after in pairwise(sorted(own)):
+            count = (after - before) // BLOCK_RECORDS - 1
+            if count:
+                yield (
+                    f"anchors of {topic}-{partition} are missing, {count} between those of offset "
+                    f"{before - 1} and {after - 1}: lines were taken away; {LINES_BACK}"
+                )
+
+
+def out_of_order(anchors: Iterable[Anchor]) -> Iterator[str]:
+    """In words, partitions whose anchors do not stand in the order in which they are told; one that
+    was told again may follow later ones. All of them are held against the lake.
+    """
+    last: dict[Partition, Anchor] = {}
+    seen: set[tuple[Partition, int]] = set()
+    told: set[Partition] = set()
+    for one in anchors:
+        before = last.get(one.place)
+        key = (one.place, one.offset)
+        if before is not None and one.offset < before.offset and key not in seen:
+            told.add(one.place)
+        seen.add(key)
+        if before is None or one.offset > before.offset:
+            last[one.place] = one
+    for topic, partition in sorted(told):
+        yield (
+            f"anchors of {topic}-{partition} do not stand in the order in which they are told: "
+            "somebody wrote their lines anew; all of them were held against the lake"
+        )
+
+
+def uncovered(anchors: Iterable[Anchor], ends: Mapping[Partition, int]) -> Iterator[str]:
+    """In words, how much lies behind the last anchor of a partition, a block or more, or has
+    none.
+    """
+    last: dict[Partition, Anchor] = {}
+    for one in anchors:
+        if one.place not in last or one.end > last[one.place].end:
+            last[one.place] = one
+    for place, end in sorted(ends.items()):
+        newest, name = last.get(place), f"{place[0]}-{place[1]}"
+        if newest is None:
+            yield f"no anchor is of {name}: its records are held against nothing"
+        elif end - newest.end >= BLOCK_RECORDS:
+            yield (
+                f"{end - newest.end} records of {name} lie behind its last anchor, which is of "
+                f"{_moment(newest)} UTC: they are held against nothing"
+            )
 
 
 def cuts(anchors: Iterable[Anchor]) -> dict[Partition, set[int]]:

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
+from events.topics import OUTCOMES_TOPIC
 from lakehouse.errors import LakehouseError
 from lakehouse.invariants import lengths
-from lakehouse.proof.finding import Finding
+from lakehouse.proof.finding import Finding, offsets
 from lakehouse.proof.kept import PROVEN
 from lakehouse.proof.known_names import WHAT_TO_DO, KnownPiece, PieceKey, Sizes, known_names
 from lakehouse.proof.names import NAMING, older_name
+from lakehouse.proof.pieces import COMMANDS, Reach
 from lakehouse.proof.plan import Landed, Piece
-from lakehouse.proof.tasks import COMMANDS
 from lakehouse.proof.witnesses import LakeWitnesses
 from lakehouse.tables.bronze_files import BronzeFiles
 from lakehouse.tables.high_water import Partition
@@ -30,6 +32,11 @@ OFFSETS_TOLD_MAX = 5
 END_TO_DO = (
     "put the files and commits back from a copy, or start the landing job without its checkpoint "
     "folder: what Kafka still has lands again"
+)
+
+PROVEN_AWAY = (
+    f"put the table's files back from a copy, or remove the folder of {PROVEN.name}: then all of "
+    "history is folded again"
 )
 
 
@@ -107,6 +114,26 @@ def renamed(landed: Landed) -> dict[PieceKey, list[Finding]]:
                 Finding(BRONZE.name, topic, 0, first, first + landed.size - 1, said, WHAT_TO_DO)
             ]
     return found
+
+
+def reaching(landed: Landed, reach: Mapping[int, Reach]) -> tuple[Landed, list[str]]:
+    """The same with what kept outcomes are about by their bytes, which says whom they are compared
+    with; and in words where the proof kept another thing of the same bytes.
+    """
+    kept, told = dict(landed.kept), []
+    for (topic, number), piece in sorted(kept.items()):
+        said, there = (piece.lowest, piece.highest), reach.get(number)
+        if topic != OUTCOMES_TOPIC or there is None or said == there:
+            continue
+        kept[topic, number] = replace(piece, lowest=there[0], highest=there[1])
+        if landed.same(topic, number):
+            first = number * landed.size
+            told.append(
+                f"{PROVEN.name} says of {topic}-0 {offsets(first, first + landed.size - 1)} that "
+                f"they are about commands {said[0]} to {said[1]}, and they are about {there[0]} to "
+                f"{there[1]}: {PROVEN_AWAY}"
+            )
+    return replace(landed, kept=kept), told
 
 
 def shortened(before: LakeWitnesses, ends: Mapping[Partition, int], noted: Losses) -> list[Finding]:

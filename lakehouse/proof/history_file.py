@@ -17,11 +17,11 @@ from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Annotated, Any
 
 import msgspec
 import numpy as np
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from events import codec
 from events.outcomes import Outcome
@@ -46,19 +46,22 @@ ENTRIES_AT_ONCE = 10_000
 LINE_BYTES_MAX = 16 * 1024 * 1024
 """A command and an outcome of a megabyte each fit in it."""
 
+NO_LINE = (msgspec.MsgspecError, UnicodeError, RecursionError)
+"""What reading a line raises that is none."""
+
 
 class Head(Struct, frozen=True, kw_only=True):
     """The first line."""
 
     history: int = FORMAT
     cluster_id: str
-    commands: int
+    commands: Annotated[int, Meta(lt=2**62)]
 
 
 class Line(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One command; bytes in base64."""
 
-    offset: int
+    offset: Annotated[int, Meta(ge=0, lt=2**62)]
     timestamp_ms: int | None = None
     kind: str = ""
     """For people: of what kind it is, empty when this release cannot read it."""
@@ -135,13 +138,12 @@ def verify_file(path: Path, anchors: Iterable[Anchor] = ()) -> Verdict:
     own = list(anchors)
     with _opened(path, "rb", is_packed=path.suffix == ".gz") as file:
         reading = _Reading(path, file, {one.offset for one in own})
-        last = reading.head.commands - 1
-        landed = Landed(RANGE_RECORDS, {}, {}, 0)
-        made = plan(landed, Asked(0, last, everything=True), {})
         folded = {
             one.told.first // RANGE_RECORDS: one for one in prove(reading.entries(), RANGE_RECORDS)
         }
         told, _ = judged(folded, {})
+    landed = Landed(RANGE_RECORDS, {}, {}, 0)
+    made = plan(landed, Asked(0, max(reading.last, 0), everything=True), {})
     cluster_id = reading.head.cluster_id
     problems = list(reading.problems)
     if own and not any(one.cluster_id == cluster_id for one in own):
@@ -159,7 +161,9 @@ def verify_file(path: Path, anchors: Iterable[Anchor] = ()) -> Verdict:
         compared = sum(one.offset in reading.digests for one in own if one.digest)
         notices.append(f"{compared} anchors were held against it")
     if beyond > reading.head.commands:
-        problems.append(f"it ends at command {last}, anchored up to {beyond - 1}")
+        problems.append(
+            f"it ends at command {reading.head.commands - 1}, anchored up to {beyond - 1}"
+        )
     return dataclasses.replace(
         found,
         problems=[*problems, *found.problems],
@@ -241,11 +245,13 @@ class _Reading:
         self.problems: list[str] = []
         self.missing: list[tuple[int, int]] = []
         self.digests: dict[int, str] = {}
+        self.last = -1
+        """The last command before which none is missing."""
         self._last_digest: str | None = None
         first = self._next()
         try:
             self.head = msgspec.json.decode(first or b"", type=Head)
-        except msgspec.MsgspecError as error:
+        except NO_LINE as error:
             raise LakehouseError(f"{path} is no history: {error}") from error
         if self.head.history != FORMAT or self.head.commands < 1:
             raise LakehouseError(
@@ -275,6 +281,14 @@ class _Reading:
             if line.offset < expected:
                 self.problems.append(f"command {line.offset} stands behind {expected - 1}")
                 return
+            if line.offset >= self.head.commands:
+                self.problems.append(
+                    f"command {line.offset} stands in it, and it says that it has "
+                    f"{self.head.commands}"
+                )
+                return
+            if self.last == line.offset - 1:
+                self.last = line.offset
             expected = line.offset + 1
             yield from self._of(line)
         self._tail()
@@ -314,7 +328,7 @@ class _Reading:
         raw = self._next()
         try:
             tail = msgspec.json.decode(raw or b"", type=Tail)
-        except msgspec.MsgspecError:
+        except NO_LINE:
             self.problems.append("it is cut: its last line is missing")
             return
         if tail.sha256 != name or tail.end != self.head.commands:
@@ -327,7 +341,7 @@ class _Reading:
     def _line(self, raw: bytes) -> Line | None:
         try:
             return msgspec.json.decode(raw, type=Line)
-        except msgspec.MsgspecError:
+        except NO_LINE:
             return None
 
     def _next(self) -> bytes | None:

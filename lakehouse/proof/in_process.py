@@ -11,9 +11,10 @@ from typing import Any
 
 from lakehouse.proof.known_names import Sizes
 from lakehouse.proof.names import BlockName
+from lakehouse.proof.pieces import OUTCOMES, Reach
 from lakehouse.proof.plan import PROBLEMS_SHOWN_MAX, Plan, Said
 from lakehouse.proof.tasks import RunOfRanges, Tasks
-from lakehouse.proof.work import Ends, Folded, Outcomes
+from lakehouse.proof.work import Ends, Folded, Named, Outcomes
 from lakehouse.tables.bronze_files import BronzeFiles
 from lakehouse.tables.high_water import Partition
 
@@ -26,15 +27,16 @@ class InProcess:
         self._tasks = Tasks(files, sizes)
         self._said: Mapping[int, Said] = {}
 
-    def names(
-        self, ends: Ends, cuts: Mapping[Partition, Collection[int]]
-    ) -> dict[Partition, dict[int, BlockName]]:
+    def names(self, ends: Ends, cuts: Mapping[Partition, Collection[int]]) -> Named:
         found: dict[Partition, dict[int, BlockName]] = {place: {} for place in ends}
+        reach: dict[int, Reach] = {}
         asked = list(self._stretches(ends, cuts))
         named = self._each("names", asked)
-        for (place, *_), names in zip(asked, named, strict=True):
+        for (place, first, *_), (names, reached) in zip(asked, named, strict=True):
             found[place] |= names
-        return found
+            if place == OUTCOMES and names:
+                reach[first // self._sizes.piece] = reached
+        return Named(found, reach)
 
     def outcomes(self, pieces: Sequence[int]) -> Outcomes:
         said: dict[int, Said] = {}

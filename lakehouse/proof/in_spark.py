@@ -7,11 +7,15 @@ bytes in bronze's files.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
 from lakehouse.proof.entries import BEGIN, COMMAND, SAID
@@ -19,14 +23,17 @@ from lakehouse.proof.known_names import Sizes
 from lakehouse.proof.names import NAMED_COLUMNS, BlockName
 from lakehouse.proof.pieces import (
     NAME_COLUMNS,
+    OTHER_BYTES,
+    OUTCOMES,
     PIECE_COLUMNS,
     PUBLISHED_COLUMNS,
+    Reach,
     name_batches,
     publish_batches,
 )
 from lakehouse.proof.plan import PROBLEMS_SHOWN_MAX, Plan, Said
 from lakehouse.proof.refold import TOLD_COLUMNS, RangeFolded, RangeTold, prove_batches
-from lakehouse.proof.work import Ends, Folded, Outcomes, unread_in
+from lakehouse.proof.work import Ends, Folded, Named, Outcomes, outcomes_of, unread_in
 from lakehouse.tables.bronze_files import BronzeFiles
 from lakehouse.tables.high_water import Partition
 from lakehouse.tables.lake import spark_path
@@ -36,6 +43,8 @@ BRONZE_FILE_COLUMNS = (
     "value binary, landed_at timestamp, batch long"
 )
 UNREAD_COLUMNS = "log_offset long, problem string"
+SAID_COLUMNS = "said binary"
+TOLD_SAID = tuple[dict[int, Said], list[tuple[int, str]]]
 PARTITIONS_PER_CORE = 4
 
 
@@ -51,9 +60,7 @@ class InSpark:
         self._ranges_said: frozenset[int] = frozenset()
         self._published: Any = None
 
-    def names(
-        self, ends: Ends, cuts: Mapping[Partition, Collection[int]]
-    ) -> dict[Partition, dict[int, BlockName]]:
+    def names(self, ends: Ends, cuts: Mapping[Partition, Collection[int]]) -> Named:
         from pyspark.sql import functions as F
 
         number = F.expr(f"offset div {self._size}").alias("number")
@@ -62,8 +69,9 @@ class InSpark:
             frame.select(F.lit(topic).alias("topic"), "partition", number, *NAMED_COLUMNS)
             for topic, frame in self._records.items()
         ]
+        reach: dict[int, Reach] = {}
         if not frames:
-            return found
+            return Named(found, reach)
         every = frames[0]
         for frame in frames[1:]:
             every = every.unionAll(frame)
@@ -76,14 +84,19 @@ class InSpark:
         for row in named.collect():
             place = (row["topic"], row["partition"])
             found[place][row["end"]] = BlockName(bytes(row["log"]), bytes(row["landing"]))
-        return found
+            if place == OUTCOMES:
+                reach[(row["end"] - 1) // self._size] = (row["lowest"], row["highest"])
+        return Named(found, reach)
 
     def outcomes(self, pieces: Sequence[int]) -> Outcomes:
         self._known = list(pieces)
         self._published = self._of(pieces).cache()
-        said = self._said()
-        self._ranges_said = frozenset(r for one in said.values() for r in one.ranges)
-        return Outcomes(said, self._problems())
+        rows = self._published.mapInArrow(
+            partial(said_batches, size=self._size), SAID_COLUMNS
+        ).collect()
+        found = gathered(msgspec.msgpack.decode(row["said"], type=TOLD_SAID) for row in rows)
+        self._ranges_said = frozenset(r for one in found.said.values() for r in one.ranges)
+        return found
 
     def fold(self, made: Plan, begins: Mapping[int, bytes]) -> Folded:
         if not made.folded:
@@ -155,39 +168,6 @@ class InSpark:
         )
         return placed.sortWithinPartitions("offset").mapInArrow(publish_batches, PUBLISHED_COLUMNS)
 
-    def _said(self) -> dict[int, Said]:
-        from pyspark.sql import functions as F
-
-        rows = (
-            self._published.groupBy(F.expr(f"log_offset div {self._size}").alias("number"))
-            .agg(
-                F.min("offset").alias("lowest"),
-                F.max("offset").alias("highest"),
-                F.collect_set(F.expr(f"offset div {self._size}")).alias("ranges"),
-                F.count("problem").alias("problems"),
-            )
-            .collect()
-        )
-        return {
-            row["number"]: Said(
-                row["lowest"] if row["ranges"] else -1,
-                row["highest"] if row["ranges"] else -1,
-                frozenset(row["ranges"]),
-                row["problems"],
-            )
-            for row in rows
-        }
-
-    def _problems(self) -> list[tuple[int, str]]:
-        rows = (
-            self._published.where("problem is not null")
-            .select("log_offset", "problem")
-            .orderBy("log_offset")
-            .limit(PROBLEMS_SHOWN_MAX)
-            .collect()
-        )
-        return [(row["log_offset"], row["problem"]) for row in rows]
-
     def _entries(self, made: Plan, published: Any, begins: Mapping[int, bytes]) -> Any:
         """Commands, what was published of them, and the states that runs begin with
         (`entries.Entries`).
@@ -235,6 +215,51 @@ class InSpark:
             "value": pa.array(begins.values(), pa.binary()),
         }
         return self._spark.createDataFrame(pa.table(columns))
+
+
+def said_batches(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
+    """`outcomes_of` for `mapInArrow`: `pieces.PUBLISHED_SCHEMA` in, `SAID_COLUMNS` out.
+
+    Outcomes of a piece come together and in order, but for what is told of those that landed twice.
+    """
+    gathered: list[pa.RecordBatch] = []
+    twice: list[pa.RecordBatch] = []
+    for batch in batches:
+        is_twice = pc.fill_null(pc.equal(batch.column("problem"), OTHER_BYTES), False)
+        twice.append(batch.filter(is_twice))
+        rows = batch.filter(pc.invert(is_twice))
+        numbers = np.asarray(rows.column("log_offset")) // size
+        begins = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist()] if len(numbers) else []
+        for first, end in pairwise([*begins, len(numbers)]):
+            if gathered and gathered[-1].column("log_offset")[0].as_py() // size != numbers[first]:
+                yield _packed(gathered, size)
+                gathered = []
+            gathered.append(rows.slice(first, end - first))
+    for rest in (gathered, twice):
+        if rest:
+            yield _packed(rest, size)
+
+
+def _packed(batches: Sequence[pa.RecordBatch], size: int) -> pa.RecordBatch:
+    found = outcomes_of(pa.Table.from_batches(batches), size)
+    told = msgspec.msgpack.encode((found.said, found.problems))
+    return pa.RecordBatch.from_arrays([pa.array([told], pa.binary())], names=["said"])
+
+
+def gathered(told: Iterable[tuple[Mapping[int, Said], Sequence[tuple[int, str]]]]) -> Outcomes:
+    """What all tasks told."""
+    said: dict[int, Said] = {}
+    problems: list[tuple[int, str]] = []
+    for pieces, wrong in told:
+        said |= {n: _joined(said[n], one) if n in said else one for n, one in pieces.items()}
+        problems += wrong
+    return Outcomes(said, sorted(problems)[:PROBLEMS_SHOWN_MAX])
+
+
+def _joined(one: Said, other: Said) -> Said:
+    """Of one piece: what its outcomes say, and how many of them landed twice."""
+    most = one if one.ranges else other
+    return replace(most, problems=one.problems + other.problems)
 
 
 def unread_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

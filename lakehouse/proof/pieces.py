@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from events import codec
 from events.outcome_bytes import HEADERS
 from events.outcomes import Outcome
+from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
 from lakehouse.proof.names import block_names
 from lakehouse.tables.high_water import Partition
 from processors.fold import canonical
@@ -47,10 +48,19 @@ NAME_SCHEMA = pa.schema(
         pa.field("end", pa.int64(), nullable=False),
         pa.field("log", pa.binary(), nullable=False),
         pa.field("landing", pa.binary(), nullable=False),
+        pa.field("lowest", pa.int64(), nullable=False),
+        pa.field("highest", pa.int64(), nullable=False),
     ]
 )
-NAME_COLUMNS = "topic string, partition int, end long, log binary, landing binary"
+NAME_COLUMNS = (
+    "topic string, partition int, end long, log binary, landing binary, lowest long, highest long"
+)
+"""Of each block; with it, what the outcomes of its whole piece are about (`reach_of`)."""
 PIECE_COLUMNS = ("topic", "partition", "number")
+COMMANDS, OUTCOMES = (COMMANDS_TOPIC, 0), (OUTCOMES_TOPIC, 0)
+Reach = tuple[int, int]
+"""The lowest and the highest command offset that the outcomes of a piece are about."""
+NO_REACH: Reach = (-1, -1)
 
 
 def name_batches(
@@ -67,7 +77,10 @@ def name_batches(
     for topic, partition, rows in _by_piece(batches):
         place = (topic, partition)
         found = block_names(rows, ends[place], cuts.get(place, ()), block)
-        named = [[*place, end, name.log, name.landing] for end, name in sorted(found.items())]
+        reach = reach_of(rows["value"]) if place == OUTCOMES else NO_REACH
+        named = [
+            [*place, end, name.log, name.landing, *reach] for end, name in sorted(found.items())
+        ]
         yield from _in_batches(named, NAME_SCHEMA)
 
 
@@ -125,14 +138,7 @@ def publish_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
         if not batch.num_rows:
             continue
         offsets, values = np.asarray(batch.column(0)), batch.column(1)
-        about, known = _peeked(values)
-        problems: list[str | None] = [None] * batch.num_rows
-        for at in np.flatnonzero(~known).tolist():
-            found = outcome_in(values[at].as_py())
-            if isinstance(found, Unread):
-                problems[at] = found.why
-            else:
-                about[at], known[at] = found.command_offset, True
+        about, known, problems = _about(values)
         columns = [
             pa.array(offsets, pa.int64()),
             pa.array(about, pa.int64(), mask=~known),
@@ -145,6 +151,27 @@ def publish_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
             rows: list[list[object]] = [[one, None, None, OTHER_BYTES] for one in twice]
             yield _batch(rows, PUBLISHED_SCHEMA)
         last = (int(offsets[-1]), values[-1].as_py())
+
+
+def reach_of(values: pa.ChunkedArray) -> Reach:
+    """The lowest and the highest command that outcomes are about; `NO_REACH` when that is none."""
+    about, known, _ = _about(values.combine_chunks())
+    return (int(about[known].min()), int(about[known].max())) if known.any() else NO_REACH
+
+
+def _about(values: pa.Array) -> tuple[np.ndarray, np.ndarray, list[str | None]]:
+    """The command offsets of outcomes, of which that can be said, and what is wrong with the
+    others.
+    """
+    about, known = _peeked(values)
+    problems: list[str | None] = [None] * len(values)
+    for at in np.flatnonzero(~known).tolist():
+        found = outcome_in(values[at].as_py())
+        if isinstance(found, Unread):
+            problems[at] = found.why
+        else:
+            about[at], known[at] = found.command_offset, True
+    return about, known, problems
 
 
 def _with_other_bytes(

@@ -11,17 +11,23 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from events.topics import COMMANDS_TOPIC, OUTCOMES_TOPIC
 from lakehouse.proof.entries import BEGIN, COMMAND, SAID, Entries
 from lakehouse.proof.known_names import Sizes
 from lakehouse.proof.names import NAMED_COLUMNS, BlockName, block_names
-from lakehouse.proof.pieces import PUBLISHED_SCHEMA, publish_batches
+from lakehouse.proof.pieces import (
+    COMMANDS,
+    NO_REACH,
+    OUTCOMES,
+    PUBLISHED_SCHEMA,
+    Reach,
+    publish_batches,
+    reach_of,
+)
 from lakehouse.proof.refold import RangeFolded, prove
 from lakehouse.proof.work import Outcomes, outcomes_of, unread_in
 from lakehouse.tables.bronze_files import BronzeFiles
 from lakehouse.tables.high_water import Partition
 
-COMMANDS, OUTCOMES = (COMMANDS_TOPIC, 0), (OUTCOMES_TOPIC, 0)
 PIECES_HELD_MAX = 3
 """Of outcomes: a range and its neighbours speak of the same ones."""
 
@@ -50,12 +56,13 @@ class Tasks:
 
     def names(
         self, place: Partition, first: int, end: int, cuts: Collection[int], landed: int
-    ) -> dict[int, BlockName]:
+    ) -> tuple[dict[int, BlockName], Reach]:
         """The names of the blocks from `first` to `end`, of a partition in which records landed up
-        to `landed`.
+        to `landed`, and what they are about if they are outcomes.
         """
         rows = self._files.rows(place, first, end, NAMED_COLUMNS)
-        return block_names(rows, landed, cuts, self._sizes.block)
+        reach = reach_of(rows["value"]) if place == OUTCOMES else NO_REACH
+        return block_names(rows, landed, cuts, self._sizes.block), reach
 
     def said(self, piece: int) -> Outcomes:
         """What a piece of the outcomes is about."""

@@ -36,6 +36,7 @@ from lakehouse.proof.known_names import (
 from lakehouse.proof.names import BLOCK_RECORDS, NAMING, Names, block_names, piece_name
 from lakehouse.proof.names import NAMED_COLUMNS as ALL_COLUMNS
 from lakehouse.proof.own_pass import can_begin, judged
+from lakehouse.proof.pieces import COMMANDS, OUTCOMES
 from lakehouse.proof.plan import (
     PROBLEMS_SHOWN_MAX,
     Asked,
@@ -50,7 +51,6 @@ from lakehouse.proof.plan import (
     verdict,
 )
 from lakehouse.proof.refold import RangeTold
-from lakehouse.proof.tasks import COMMANDS, OUTCOMES
 from lakehouse.proof.verdict import Verdict
 from lakehouse.proof.witnesses import LakeWitnesses, witnesses
 from lakehouse.proof.work import Unreadable, Work, unreadable
@@ -218,10 +218,11 @@ class _Proof:
         asked = self._asked(_end(self._files, COMMANDS, self._lake))
         kept = proof_store.kept(self._lake, self._size)
         known, notices = as_it_was.known(self._lake, self._sizes, self._files)
-        names = self._work.names(self._ends, as_it_was.cuts(known.values()))
+        named = self._work.names(self._ends, as_it_was.cuts(known.values()))
+        names = named.names
         self._changed = changed(known.values(), names, self._ends, self._sizes)
         older, told_of_older = as_it_was.older(self._files, kept.values(), self._ends, self._size)
-        landed = self._landed(names, kept)
+        landed, misreached = as_it_was.reaching(self._landed(names, kept), named.reach)
         for more in (older, as_it_was.renamed(landed)):
             self._changed |= {key: one for key, one in more.items() if key not in self._changed}
         self._notices = [*notices, *told_of_older, *self._lost()]
@@ -240,6 +241,7 @@ class _Proof:
             *self._files.strays,
             *hiding,
             *misfits(known, self._sizes),
+            *misreached,
             *self._troubles([*outcomes.problems, *unread.told]),
             *([] if outcomes.problems else self._passed_over(landed, outcomes.said)),
             *self._of_others(told.values()),

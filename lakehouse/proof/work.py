@@ -15,13 +15,22 @@ import pyarrow.compute as pc
 
 from events.topics import OUTCOMES_TOPIC
 from lakehouse.proof.names import BlockName
-from lakehouse.proof.pieces import Unread, outcome_in
+from lakehouse.proof.pieces import Reach, Unread, outcome_in
 from lakehouse.proof.plan import PROBLEMS_SHOWN_MAX, Plan, Said, Skip
 from lakehouse.proof.refold import RangeFolded
 from lakehouse.tables.high_water import Partition
 
 Ends = Mapping[Partition, int]
 """Offset behind the last record of a partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What landed is called."""
+
+    names: Mapping[Partition, Mapping[int, BlockName]]
+    reach: Mapping[int, Reach]
+    """Of each piece of the outcomes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +76,10 @@ def unreadable(folded: Folded, size: int) -> Unreadable:
 class Work(Protocol):
     """Made for one proof."""
 
-    def names(
-        self, ends: Ends, cuts: Mapping[Partition, Collection[int]]
-    ) -> Mapping[Partition, Mapping[int, BlockName]]:
-        """The names of all blocks, and of parts of blocks up to `cuts`."""
+    def names(self, ends: Ends, cuts: Mapping[Partition, Collection[int]]) -> Named:
+        """The names of all blocks, and of parts of blocks up to `cuts`; and what each piece of the
+        outcomes is about, by its bytes.
+        """
 
     def outcomes(self, pieces: Sequence[int]) -> Outcomes:
         """What these pieces say; asked for once."""

@@ -278,7 +278,10 @@ def replace_rows(lake: Lake, table: TableSpec, rows: Sequence[Mapping[str, Any]]
 def _write(lake: Lake, table: TableSpec, rows: Sequence[Mapping[str, Any]], **how: Any) -> None:
     try:
         deltalake.write_deltalake(
-            open_table(lake, table), pa.Table.from_pylist(list(rows), schema=table.schema), **how
+            open_table(lake, table),
+            _bare(pa.Table.from_pylist(list(rows), schema=table.schema)),
+            schema_mode="merge",  # Another tool may have added a column.
+            **how,
         )
     except (DeltaError, OSError, pa.ArrowException) as error:
         raise LakehouseError(f"table {table.name} cannot be written: {error}") from error

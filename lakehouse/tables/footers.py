@@ -2,7 +2,7 @@
 
 Readers pass groups of rows over by these numbers, as they pass files over by those of Delta's log:
 a bound that is too narrow hides rows from questions. Responsible for naming such files. Refuses to
-know what rows mean. Of files in an object store it says nothing.
+know what rows mean.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def false_footers(
     """In words, each file of which the footer says what its rows do not; of all columns, or of
     these. A file that cannot be read is another's finding.
     """
-    for file in listed_files(lake, table, opened) if lake.folder is not None else ():
+    for file in listed_files(lake, table, opened):
         try:
-            with pq.ParquetFile(file.path) as there:
+            with file.parquet() as there:
                 wrong = next(_wrong(there, columns), None)
         except (OSError, pa.ArrowException):
             continue

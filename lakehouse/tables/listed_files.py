@@ -2,14 +2,15 @@
 
 Responsible for one sentence that names table, file and offsets and says what to do, for whoever
 could not read a table, and for finding files that are not as they are listed before anyone reads
-them. Refuses to read rows for an answer. Of tables in an object store it says what the library
-said.
+them. Refuses to read rows for an answer. Why a table in an object store cannot be opened at all it
+says as the library said.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -20,11 +21,13 @@ import deltalake
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 
 from lakehouse import wording
 from lakehouse.errors import LakehouseError
+from lakehouse.tables.file_system import file_system
 from lakehouse.tables.specs import BRONZE, CLUSTER_ID, TableSpec
 from lakehouse.tables.statistics import FooterFacts, contradictions, facts_of, said_in_log
 
@@ -36,7 +39,9 @@ RANGES_TOLD_MAX = 3
 REASON_CHARS_MAX = 300
 _PARQUET_MAGIC = b"PAR1"
 LAST_CHECKPOINT = "_last_checkpoint"
-DELETION_VECTORS = "deletionVectors"
+DELETION_VECTORS, VECTOR_KIND = "deletionVectors", "add.deletionVector.storageType"
+VERSION_CHARS = 20
+"""Of a version in the name of a commit or a checkpoint."""
 
 WAYS_OUT: Mapping[str, str] = {
     "bronze": (
@@ -73,10 +78,19 @@ class ListedFile:
     partition: Mapping[str, str]
     said: Mapping[str, Any]
     """What Delta's log says of its rows (`statistics.said_in_log`)."""
+    system: pa_fs.FileSystem
+    """Where `name` leads to it, in a folder or an object store."""
+
+    @contextmanager
+    def parquet(self) -> Iterator[pq.ParquetFile]:
+        """It, open. Raises OSError, pa.ArrowException."""
+        with self.system.open_input_file(self.name) as raw, pq.ParquetFile(raw) as there:
+            yield there
 
 
 def listed_files(lake: Lake, table: TableSpec, opened: deltalake.DeltaTable) -> list[ListedFile]:
     """The files of the lake's cluster that belong to a table as it was opened."""
+    system = file_system(lake, table)
     found = [
         ListedFile(
             Path(lake.uri(table)) / unquote(row["path"]),
@@ -90,6 +104,7 @@ def listed_files(lake: Lake, table: TableSpec, opened: deltalake.DeltaTable) -> 
                 if name.startswith("partition.")
             },
             said_in_log(row),
+            system,
         )
         for row in pa.table(opened.get_add_actions(flatten=True)).to_pylist()
     ]
@@ -104,8 +119,6 @@ def file_troubles(lake: Lake, table: TableSpec, opened: deltalake.DeltaTable) ->
     """In words, each file that is not what Delta's log says it is: gone, of another size, no
     Parquet file. Its rows are not looked at.
     """
-    if lake.folder is None:
-        return
     files = listed_files(lake, table, opened)
     for file in files:
         trouble = _trouble(file)
@@ -118,8 +131,6 @@ def false_statistics(lake: Lake, table: TableSpec, opened: deltalake.DeltaTable)
     """In words, each file of which Delta's log says what its own footer does not, so that readers
     pass rows over; a file that has no footer is `file_troubles`' business.
     """
-    if lake.folder is None:
-        return
     files = listed_files(lake, table, opened)
     for file in files:
         facts = footer_of(file) if file.said else None
@@ -132,7 +143,8 @@ def false_statistics(lake: Lake, table: TableSpec, opened: deltalake.DeltaTable)
 def footer_of(file: ListedFile) -> FooterFacts | None:
     """What a file says of its rows, None where it cannot be read."""
     try:
-        return facts_of(pq.read_metadata(file.path))
+        with file.parquet() as there:
+            return facts_of(there.metadata)
     except (OSError, pa.ArrowException):
         return None
 
@@ -178,41 +190,64 @@ def unreadable(path: Path) -> str | None:
 
 def _trouble(file: ListedFile) -> str | None:
     try:
-        size = file.path.stat().st_size
-        if size != file.size_bytes:
-            return f"has {size} bytes, Delta's log says {file.size_bytes}"
-        with file.path.open("rb") as there:
-            if there.read(len(_PARQUET_MAGIC)) != _PARQUET_MAGIC:
+        there = file.system.get_file_info(file.name)
+        if there.type == pa_fs.FileType.NotFound:
+            return "is gone"
+        if there.size != file.size_bytes:
+            return f"has {there.size} bytes, Delta's log says {file.size_bytes}"
+        with file.system.open_input_file(file.name) as raw:
+            if raw.read(len(_PARQUET_MAGIC)) != _PARQUET_MAGIC:
                 return "is no Parquet file"
-    except FileNotFoundError:
-        return "is gone"
     except OSError as error:
-        return f"cannot be read: {error.strerror}"
+        return f"cannot be read: {error.strerror or reason(error)}"
     return None
 
 
 def _hiding_commits(lake: Lake, table: TableSpec, opened: deltalake.DeltaTable) -> Iterator[str]:
     """Deletion vectors, which no release writes: some readers leave rows out by them, others give
-    them all.
+    them all. In an object store commits are looked at that no checkpoint holds.
     """
-    features = opened.protocol().reader_features or ()
-    log = sorted((Path(lake.uri(table)) / "_delta_log").glob("*.json"))
-    named = [one.name for one in log if b'"deletionVector":' in _squeezed(one)]
-    if named or DELETION_VECTORS in features:
-        where = f"commit {named[0]}" if named else "the log"
+    system = file_system(lake, table)
+    log = sorted(
+        one.path
+        for one in system.get_file_info(pa_fs.FileSelector("_delta_log", allow_not_found=True))
+    )
+    checkpoints = [one for one in log if one.endswith(".parquet") and ".checkpoint." in one]
+    newest = checkpoints[-1] if checkpoints else ""
+    commits = [one for one in log if one.endswith(".json")]
+    if lake.folder is None:
+        commits = [one for one in commits if Path(one).stem >= Path(newest).name[:VERSION_CHARS]]
+    named = [one for one in commits if b'"deletionVector":' in _squeezed(system, one)]
+    named += [one for one in checkpoints[-1:] if _has_vectors(system, one)]
+    if named or DELETION_VECTORS in (opened.protocol().reader_features or ()):
+        where = f"commit {Path(named[0]).name}" if named else "the log"
         yield (
             f"{where} of {table.name} has deletion vectors, which no release writes, and hides "
             f"rows from some readers: {way_out(table)}"
         )
 
 
-def _squeezed(commit: Path) -> bytes:
+def _squeezed(system: pa_fs.FileSystem, commit: str) -> bytes:
     """Without what JSON may have between a name and its value, and without values of nothing."""
     try:
-        text = commit.read_bytes()
+        with system.open_input_file(commit) as raw:
+            text: bytes = raw.read()
     except OSError:
         return b""
     return text.replace(b" ", b"").replace(b'"deletionVector":null', b"")
+
+
+def _has_vectors(system: pa_fs.FileSystem, checkpoint: str) -> bool:
+    try:
+        with system.open_input_file(checkpoint) as raw, pq.ParquetFile(raw) as there:
+            names = [there.schema.column(at).path for at in range(len(there.schema))]
+            if VECTOR_KIND not in names:
+                return False
+            added = there.read(columns=[VECTOR_KIND])["add"].combine_chunks()
+    except (OSError, pa.ArrowException):
+        return False
+    kinds = pc.struct_field(added, VECTOR_KIND.split(".")[1:])
+    return bool(kinds.null_count < len(kinds))
 
 
 def _sentence(
@@ -273,7 +308,7 @@ def _places(table: TableSpec, file: ListedFile) -> dict[int, np.ndarray]:
     """Offsets by partition; none when the file cannot be read or its table has no offsets."""
     names = [table.partition_column, table.offset_column]
     try:
-        with pq.ParquetFile(file.path) as opened:
+        with file.parquet() as opened:
             if not set(names) <= set(opened.schema_arrow.names):
                 return {}
             rows = opened.read(columns=names)
@@ -310,19 +345,21 @@ def _cut_commits(lake: Lake, table: TableSpec) -> list[str]:
         f"put it back from a copy; where all commits from 0 on are there, remove it and "
         f"{LAST_CHECKPOINT}: the table is read without"
     )
+    log = Path(lake.uri(table)) / "_delta_log"
+    last = _last_checkpoint(log)
     numbers = [int(one.stem) for one in commits if one.stem.isdigit()]
+    if last is not None and numbers and numbers[0] > last:
+        numbers = [last, *numbers]  # What it holds needs no commit.
     found = [
         f"commit {number:020}.json of {table.name} is gone: {behind}"
         for before, after in pairwise(numbers)
         for number in range(before + 1, after)
     ]
-    log = Path(lake.uri(table)) / "_delta_log"
     found += [
         f"{one.name} of {table.name} is damaged: {checkpoint_way_out}"
         for one in sorted(log.glob("*.checkpoint.parquet"))
         if unreadable(one) is not None
     ]
-    last = _last_checkpoint(log)
     if last is not None and not list(log.glob(f"{last:020}.checkpoint*.parquet")):
         found.append(
             f"{LAST_CHECKPOINT} of {table.name} names the checkpoint of version {last}, which is "

@@ -15,9 +15,9 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.fs as pa_fs
-from deltalake.fs import DeltaStorageHandler
 
 from lakehouse.tables.delta import arrow_schema, open_table
+from lakehouse.tables.file_system import file_system
 from lakehouse.tables.footers import false_footers
 from lakehouse.tables.lake import Lake
 from lakehouse.tables.listed_files import file_troubles, reason, way_out
@@ -54,13 +54,7 @@ class TableFiles:
         ]
         """Those that are read."""
         self._left_out: list[str] = []
-        self._system: pa_fs.FileSystem = (
-            pa_fs.PyFileSystem(
-                DeltaStorageHandler(lake.uri(table), dict(lake.storage_options) or None)
-            )
-            if lake.folder is None
-            else pa_fs.SubTreeFileSystem(lake.uri(table), pa_fs.LocalFileSystem())
-        )
+        self._system = file_system(lake, table)
         self._format = ds.ParquetFileFormat(
             read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"),
             default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=True),

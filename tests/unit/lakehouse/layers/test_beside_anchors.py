@@ -7,11 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import pytest
+from msgspec.structs import replace
 
 from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC, OUTCOMES_TOPIC
 from lakehouse.errors import LakehouseError
-from lakehouse.landing.anchoring import Anchoring
+from lakehouse.landing.anchoring import Anchoring, ToTable, read_anchors
 from lakehouse.layers.beside_anchors import compare_anchors
 from lakehouse.proof.verify import verify_here
 from lakehouse.tables import delta
@@ -106,6 +108,68 @@ def test_a_digest_in_silver_is_held_against_the_anchored_one(lake: Lake, file: P
     delta.append_rows(lake, DECISIONS, [row | {"digest": "0" * 64} for row in rows])
     [found] = told(lake, file)
     assert f"silver/decisions, regent.commands-0 offset {END - 1}: its digest is 0000" in found
+
+
+def rewritten(file: Path, change: Callable[[list[str]], list[str]]) -> None:
+    lines = change(file.read_text("utf-8").splitlines())
+    file.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+
+
+def test_lines_that_are_gone_moved_or_stand_twice_change_nothing_that_holds(
+    lake: Lake, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    land(lake, [*COMMANDS, *OUTCOMES, *event_records([b"e"] * 3_100, 1)])
+    file: Path = tmp_path_factory.mktemp("elsewhere") / "anchors"
+    Anchoring(lake, file).step()
+    whole = file.read_text("utf-8")
+    at = next(n for n, line in enumerate(whole.splitlines()) if '"offset":1999,' in line)
+    rewritten(file, lambda lines: [*lines[:at], *lines[at + 1 :]])
+    gone = compare_anchors(lake, BronzeFiles(lake), str(file), {})
+    [told] = gone.problems
+    assert "regent.broker-events-1 are missing, 1 between those of offset 999 and 2999" in told
+    assert "put the lines back from a copy" in told
+    for change, said in (
+        (lambda lines: [*lines[:at], lines[at + 1], lines[at], *lines[at + 2 :]], True),
+        (lambda lines: [*lines, *lines], False),
+    ):
+        file.write_text(whole, "utf-8")
+        rewritten(file, change)
+        found = compare_anchors(lake, BronzeFiles(lake), str(file), {})
+        assert (found.problems, found.findings) == ([], [])
+        assert any("do not stand in the order" in one for one in found.notices) is said
+
+
+def test_anchors_that_were_rolled_back_say_how_much_they_no_longer_hold(
+    lake: Lake, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A table of anchors as it was before, its log and its checkpoint included, and a file too."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    table = elsewhere / "table"
+    anchoring = Anchoring(lake, elsewhere / "file", [ToTable(str(table), {})])
+    land(lake, [*COMMANDS, *OUTCOMES, *EVENTS[:1_200]])
+    anchoring.step()
+    deltalake.DeltaTable(table).create_checkpoint()
+    shutil.copytree(table, elsewhere / "yesterday")
+    land(lake, EVENTS, 1)
+    anchoring.step()
+    now = compare_anchors(lake, BronzeFiles(lake), str(table), {})
+    assert len(now.notices) == 1 and not now.problems
+    found = compare_anchors(lake, BronzeFiles(lake), str(elsewhere / "yesterday"), {})
+    assert any(
+        "1100 records of regent.broker-events-1 lie behind its last anchor" in one
+        for one in found.notices
+    )
+
+
+def test_rows_of_a_table_that_are_no_anchors_are_a_problem(
+    lake: Lake, file: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    table = tmp_path_factory.mktemp("table")
+    own, _ = read_anchors(str(file))
+    ToTable(str(table), {}).give([*own, replace(own[0], link="zz"), replace(own[0], at_ms=-5)])
+    found = compare_anchors(lake, BronzeFiles(lake), str(table), {})
+    assert len(found.problems) == 2 and not found.findings
+    assert f"a row of the anchors in {table} is none" in found.problems[0]
 
 
 def test_lines_that_are_none_are_a_problem_and_anchors_of_others_no_help(

@@ -2,16 +2,21 @@
 
 from pathlib import Path
 
+import deltalake
+import pyarrow as pa
+
 from lakehouse.gold import specs
 from lakehouse.landing.late_schemas import OWN_FOLDER
 from lakehouse.layers.difference import Compared
-from lakehouse.layers.whole import with_found, with_tables
+from lakehouse.layers.whole import with_found, with_statistics, with_tables
 from lakehouse.proof.finding import Finding
 from lakehouse.proof.verdict import Verdict
+from lakehouse.proof.verify import verify_here
 from lakehouse.tables import delta
 from lakehouse.tables.lake import Lake
+from lakehouse.tables.specs import BRONZE, BY_NAME
 from tests.support.control_history import with_master
-from tests.support.landed_log import command_records, land, outcome_records
+from tests.support.landed_log import command_records, event_records, land, new_rows, outcome_records
 from tests.support.made_gold import bring_up, job_of
 
 GOOD = Verdict(verified_up_to=9, digest="ab", commands=10, compared=10, unproven=0)
@@ -50,3 +55,24 @@ def test_what_was_found_is_added_to_what_the_proof_found() -> None:
     found = with_found(GOOD, Compared(findings=[one], more=3, problems=["p"], notices=["n"]))
     assert (found.findings, found.problems) == ([one], ["p"])
     assert found.notices == ["3 more differences were not listed", "n"]
+
+
+def test_a_column_of_another_tool_is_told_by_name_and_is_in_nobodys_way(lake: Lake) -> None:
+    landed(lake)
+    assert verify_here(lake).exit_code == 0
+    for table in (BRONZE, specs.FAILOVERS):
+        delta.open_table(lake, table).alter.add_columns([deltalake.Field("note", "string")])
+    for name, rows in new_rows(lake, event_records([b"x"]), 1).items():
+        has_note = name == BRONZE.name
+        rows = rows.append_column("note", pa.array(["seen"])) if has_note else rows
+        delta.OpenTables(lake).append(BY_NAME[name], rows)
+    for name, rows in new_rows(lake, event_records([b"x", b"y"]), 2).items():
+        delta.OpenTables(lake).append(BY_NAME[name], rows)
+    proven = verify_here(lake)
+    found = with_tables(with_statistics(proven, lake), lake)
+    assert (proven.exit_code, found.exit_code, found.findings) == (0, 0, [])
+    told = [one for one in found.notices if "which this release does not know" in one]
+    assert [one.partition(", ")[0] for one in told] == [
+        "gold/failovers has the column note",
+        "bronze/records has the column note",
+    ]

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace as with_other
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from lakehouse.proof.anchors import (
     Anchor,
     NoAnchor,
     contradicting,
+    converted,
     cuts,
     digests_held,
     held,
+    missing,
+    out_of_order,
     parsed,
     parsed_lines,
     taken_away,
+    uncovered,
 )
 from lakehouse.proof.names import BLOCK_RECORDS, BlockName, Chain, first_link
 
@@ -56,11 +61,76 @@ def test_an_anchor_is_one_line_and_comes_back() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["", "{", "[1]", '{"offset": 1}', "no", replace(anchored()[0], anchor=2).line()]
+    "line",
+    [
+        "",
+        "{",
+        "[1]",
+        '{"offset": 1}',
+        "no",
+        replace(anchored()[0], anchor=2).line(),
+        anchored()[0].line().replace("digest", "digeſt"),
+    ],
 )
 def test_what_is_no_anchor_is_refused(line: str) -> None:
     with pytest.raises(NoAnchor):
         parsed(line)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("offset", "NaN"),
+        ("offset", "-1"),
+        ("offset", "0.5"),
+        ("offset", str(2**63)),
+        ("partition", "-1"),
+        ("partition", "null"),
+        ("at_ms", "Infinity"),
+        ("at_ms", "-1"),
+        ("at_ms", str(10**15)),
+        ("link", '"no hash"'),
+        ("link", f'"{"AB" * 32}"'),
+        ("digest", '""'),
+        ("topic", "7"),
+        ("topic", '"t","kopic":"t"'),
+        ("topic", "[" * 5_000),
+    ],
+)
+def test_a_line_with_a_value_that_no_anchor_has_is_none(name: str, value: str) -> None:
+    first = anchored()[0]
+    own = json.dumps(getattr(first, name))
+    line = first.line().replace(f'"{name}":{own}', f'"{name}":{value}')
+    assert line != first.line()
+    with pytest.raises(NoAnchor):
+        parsed(line)
+    with pytest.raises(NoAnchor):
+        converted(asdict(first) | {name: float("nan")})
+
+
+def test_anchors_that_are_gone_from_the_middle_are_told() -> None:
+    first, second, part, third, end = anchored()
+    assert list(missing([first, second, part, third, end])) == []
+    assert list(missing([second, third, second])) == [], "lines of old may be kept elsewhere"
+    far = replace(first, offset=7_999)
+    one, four = missing([far, first, part, third])
+    assert "commands-0 are missing, 1 between those of offset 999 and 2999: lines were" in one
+    assert "are missing, 4 between those of offset 2999 and 7999: " in four
+
+
+def test_anchors_that_change_places_are_told_and_those_that_are_told_again_not() -> None:
+    first, second, part, third, end = anchored()
+    assert list(out_of_order([first, second, third, second, third, end])) == []
+    assert list(out_of_order([first, replace(first, topic="other"), second])) == []
+    [told] = out_of_order([first, third, second, part, end])
+    assert "regent.commands-0 do not stand in the order in which they are told" in told
+
+
+def test_what_lies_behind_the_last_anchor_is_told() -> None:
+    assert list(uncovered(anchored(), {PLACE: 4_099})) == []
+    behind, other = uncovered(anchored(), {PLACE: 4_100, ("regent.outcomes", 0): 7})
+    assert behind.startswith("1000 records of regent.commands-0 lie behind its last anchor")
+    assert "no anchor is of regent.outcomes-0" in other
 
 
 def test_lines_that_are_none_are_told_but_for_a_last_one_that_was_cut() -> None:

@@ -113,6 +113,15 @@ ALTERED: dict[str, tuple[Callable[[list[dict[str, Any]]], list[dict[str, Any]]],
         lambda all_: [all_[0] | {"cluster_id": "other"}, *all_[1:]],
         "it says that it is of cluster other, and its commands are of cluster generated",
     ),
+    "an offset of no history": (with_line(9, offset=2**61), f"command {2**61} stands in it"),
+    "an offset that is no number": (with_line(9, offset=float("nan")), "cut behind command 8"),
+    "an offset beyond any number": (with_line(9, offset=2**70), "it is cut behind command 8"),
+    "how many there are": (
+        lambda all_: [all_[0] | {"commands": 2**61}, *all_[1:]],
+        "it is cut behind command 39",
+    ),
+    "the first line alone": (lambda all_: all_[:1], "it is cut behind command -1"),
+    "a line twice": (lambda all_: [*all_[:10], *all_[9:]], "command 8 stands behind 8"),
     "more behind it": (lambda all_: [*all_, all_[-1]], "something stands behind its last line"),
 }
 
@@ -125,6 +134,18 @@ def test_whatever_is_altered_is_found(file: Path, what: str) -> None:
     found = verify_file(file)
     assert found.exit_code == 1
     assert expected in found.text(), found.text()
+
+
+@pytest.mark.parametrize("other", [b"\xff", b"[" * 5_000, b"\x00"])
+@pytest.mark.parametrize("at", [1, 10, LAST + 1])
+def test_bytes_that_are_no_line_are_found(file: Path, at: int, other: bytes) -> None:
+    raw = file.read_bytes().splitlines(keepends=True)
+    raw[at] = raw[at][:-20] + other + raw[at][-19:]
+    file.write_bytes(b"".join(raw))
+    found = verify_file(file)
+    assert found.exit_code == 1
+    said = f"it is cut behind command {at - 2}"
+    assert (f"offset {at - 1}: its bytes are no base64" if b"[" in other else said) in found.text()
 
 
 def test_a_packed_file_that_was_cut_is_found(landed: Lake, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from events.codec import decode, encode
 from lakehouse.proof.names import BlockName, block_names
-from lakehouse.proof.pieces import PUBLISHED_SCHEMA, name_batches, publish_batches
+from lakehouse.proof.pieces import PUBLISHED_SCHEMA, name_batches, publish_batches, reach_of
 from tests.support.control_history import with_master
 from tests.support.landed_log import outcome_records
 from tests.support.proof_rig import arrow
@@ -106,3 +106,10 @@ def test_an_outcome_beside_another_of_the_same_offset_is_told() -> None:
             if row["problem"]
         ]
         assert set(told) == {(2, "landed twice, with other bytes")}
+
+
+def test_which_commands_the_outcomes_of_a_piece_reach() -> None:
+    values = [value for _, value in OUTCOMES]
+    assert reach_of(pa.chunked_array([values[2:5], values[1:3]])) == (1, 4)
+    assert reach_of(pa.chunked_array([[b"x", None]], pa.binary())) == (-1, -1)
+    assert reach_of(pa.chunked_array([[b"x", values[3]]])) == (3, 3)

@@ -6,17 +6,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 
 from events.topics import COMMANDS_TOPIC
 from lakehouse.proof.in_process import InProcess
-from lakehouse.proof.in_spark import InSpark
+from lakehouse.proof.in_spark import TOLD_SAID, InSpark, gathered, said_batches
 from lakehouse.proof.kept_state import kept_name, packed
 from lakehouse.proof.known_names import Sizes
-from lakehouse.proof.pieces import PUBLISHED_SCHEMA, publish_batches
+from lakehouse.proof.pieces import COMMANDS, NO_REACH, OUTCOMES, PUBLISHED_SCHEMA, publish_batches
 from lakehouse.proof.plan import Asked, Landed, Piece, Said, Skip, plan
-from lakehouse.proof.tasks import COMMANDS, OUTCOMES
+from lakehouse.proof.tasks import Tasks
 from lakehouse.proof.work import Work, outcomes_of
 from lakehouse.tables.bronze_files import BronzeFiles
 from lakehouse.tables.lake import Lake
@@ -42,16 +43,37 @@ def test_what_published_outcomes_are_about() -> None:
     assert outcomes_of(PUBLISHED_SCHEMA.empty_table(), 4).said == {}
 
 
+@pytest.mark.parametrize("at_once", [1, 3, 5, 100])
+def test_what_spark_is_told_of_outcomes_is_what_all_of_them_say(at_once: int) -> None:
+    """Pieces 0, 2 and 3 of a task; some outcomes passed over, taken twice, and unreadable."""
+    values = [(offset, value) for *_, offset, value in outcome_records(RECORDS)]
+    rows = [*values[:2], (2, values[3][1]), (3, b"x"), (3, b"y"), *values[8:10], values[9]]
+    rows += [(9, b"z"), (12, values[7][1]), (14, values[9][1])]
+    parts = [arrow(rows[at : at + at_once]) for at in range(0, len(rows), at_once)]
+    whole = outcomes_of(pa.Table.from_batches(publish_batches([arrow(rows)])), 4)
+    told = [
+        msgspec.msgpack.decode(row["said"], type=TOLD_SAID)
+        for batch in said_batches(publish_batches(parts), 4)
+        for row in batch.to_pylist()
+    ]
+    assert gathered(told) == replace(whole, problems=sorted(whole.problems))
+    assert {n: len(one.skips) for n, one in whole.said.items()} == {0: 1, 2: 1, 3: 2}
+
+
+def test_names_of_outcomes_come_with_whom_they_are_about(lake: Lake) -> None:
+    land(lake, [*command_records(RECORDS), *outcome_records(RECORDS)])
+    tasks = Tasks(BronzeFiles(lake), SIZES)
+    names, reach = tasks.names(OUTCOMES, 4, 8, (), LAST + 1)
+    assert (sorted(names), reach) == ([6, 8], (4, 7))
+    assert tasks.names(COMMANDS, 4, 8, (), LAST + 1)[1] == NO_REACH
+
+
 def all_of_it(work: Work, files: BronzeFiles) -> tuple[Any, ...]:
     """What a proof asks for: a first proof, then one from kept states."""
     ends = {place: int(there[-1]) + 1 for place, there in files.offsets.items()}
     names = work.names(ends, {OUTCOMES: {3, 5}})
     pieces = -(-ends[OUTCOMES] // SIZES.piece)
     outcomes = work.outcomes(range(pieces))
-    # Spark tells no outcomes that pass a command over.
-    outcomes = replace(
-        outcomes, said={n: replace(one, skips=()) for n, one in outcomes.said.items()}
-    )
     first = plan(Landed(4, {}, {}, pieces), Asked(0, LAST), outcomes.said)
     folded = work.fold(first, {}).ranges
     states = {one.told.first // 4: packed(one.state, b"{}") for one in folded if one.state}

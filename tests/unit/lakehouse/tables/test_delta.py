@@ -5,8 +5,18 @@ import pytest
 from events.topics import COMMANDS_TOPIC
 from lakehouse.errors import LakehouseError, NotLanded
 from lakehouse.tables import delta
+from lakehouse.tables.columns import Column
 from lakehouse.tables.lake import Lake, lake_at
-from lakehouse.tables.specs import BRONZE, BY_NAME, DECISIONS, LANDING_TABLES, TABLES, UNREADABLE
+from lakehouse.tables.specs import (
+    BRONZE,
+    BY_NAME,
+    CLUSTER,
+    DECISIONS,
+    LANDING_TABLES,
+    TABLES,
+    UNREADABLE,
+    TableSpec,
+)
 from tests.support.control_history import with_master
 from tests.support.landed_log import command_records, land, outcome_records
 
@@ -41,6 +51,26 @@ def test_an_older_table_gets_the_columns_it_lacks(lake: Lake) -> None:
     deltalake.DeltaTable.create(lake.uri(REGISTER), older, partition_by=["cluster_id"])
     delta.ensure_tables(lake)
     assert delta.read(lake, REGISTER).schema.names == REGISTER.schema.names
+
+
+def test_a_column_of_another_tool_keeps_no_rows_out(lake: Lake) -> None:
+    own = TableSpec(
+        name="gold/own",
+        meaning="Own.",
+        columns=(CLUSTER, Column("number", pa.int64(), "A number.")),
+        key=("cluster_id",),
+        partition_column="number",
+        offset_column="number",
+        properties={},
+    )
+    row = {"cluster_id": lake.cluster_id}
+    delta.ensure_table(lake, own)
+    delta.append_rows(lake, own, [row | {"number": 1}])
+    delta.open_table(lake, own).alter.add_columns([deltalake.Field("note", "string")])
+    delta.append_rows(lake, own, [row | {"number": 2}])
+    assert delta.read(lake, own)["number"].to_pylist() == [1, 2]
+    delta.replace_rows(lake, own, [row | {"number": 3}])
+    assert delta.read(lake, own)["number"].to_pylist() == [3]
 
 
 def test_a_table_with_another_type_is_refused(lake: Lake) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,8 @@ def test_a_bound_that_hides_rows_is_named_and_nothing_of_that_file_is_kept(lande
     [told] = false_footers(landed, BRONZE, delta.open_table(landed, BRONZE), ("offset",))
     assert name in told and f"offset ends with 3, there is {LAST}; put it back" in told
     assert not list(false_footers(landed, BRONZE, delta.open_table(landed, BRONZE), ("batch",)))
+    far = replace(landed, root=f"file://{landed.root}")  # As an object store is reached.
+    assert [told] == list(false_footers(far, BRONZE, delta.open_table(far, BRONZE), ("offset",)))
     verdict = verify_here(landed)
     assert verdict.exit_code == 1 and told in verdict.problems
     assert verdict.not_kept is not None

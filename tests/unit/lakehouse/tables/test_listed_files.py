@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from events.topics import COMMANDS_TOPIC
+from events.topics import BROKER_EVENTS_TOPIC, COMMANDS_TOPIC
 from lakehouse.answers.decisions import history
 from lakehouse.errors import LakehouseError
 from lakehouse.gold.now import gold_now
@@ -19,10 +20,17 @@ from lakehouse.sql.query import ask
 from lakehouse.tables import delta
 from lakehouse.tables.bronze_log import BronzeLog, all_logs
 from lakehouse.tables.lake import Lake, open_lake
-from lakehouse.tables.listed_files import cannot_be_read, file_troubles, listed_files, reason
+from lakehouse.tables.listed_files import (
+    cannot_be_read,
+    false_statistics,
+    file_troubles,
+    listed_files,
+    reason,
+)
 from lakehouse.tables.specs import BRONZE, DECISIONS, TableSpec
 from tests.support.control_history import with_master
 from tests.support.landed_log import append_to_bronze, command_records, land, outcome_records
+from tests.support.tampered_lake import with_statistics
 
 RECORDS = command_records(with_master(1, 2, 3).records)
 OF_BRONZE: dict[str, Callable[[Lake], Any]] = {
@@ -182,11 +190,67 @@ def test_a_stream_that_breaks_without_a_name_is_laid_to_the_table_that_was_asked
 
 def test_deletion_vectors_which_no_release_writes_are_told(landed: Lake) -> None:
     opened = delta.open_table(landed, BRONZE)
-    commit = sorted((Path(landed.uri(BRONZE)) / "_delta_log").glob("*.json"))[-1]
+    table = Path(landed.uri(BRONZE).removeprefix("file://"))
+    commit = sorted((table / "_delta_log").glob("*.json"))[-1]
     text = commit.read_text("utf-8")
     commit.write_text(text.replace('"add":{', '"add":{"deletionVector":{"cardinality":1},'))
     [told] = file_troubles(landed, BRONZE, opened)
     assert f"commit {commit.name} of bronze/records has deletion vectors" in told
+
+
+def test_deletion_vectors_that_only_a_checkpoint_holds_are_told(landed: Lake) -> None:
+    opened = delta.open_table(landed, BRONZE)
+    opened.create_checkpoint()
+    [path] = (Path(landed.uri(BRONZE)) / "_delta_log").glob("*.checkpoint.parquet")
+    assert list(file_troubles(landed, BRONZE, opened)) == []
+    rows = pq.read_table(path)
+    vector = {"storageType": "u", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 1}
+    added = [
+        None if one is None else one | {"deletionVector": vector} for one in rows["add"].to_pylist()
+    ]
+    pq.write_table(rows.set_column(rows.schema.get_field_index("add"), "add", [added]), path)
+    [told] = file_troubles(landed, BRONZE, opened)
+    assert f"commit {path.name} of bronze/records has deletion vectors" in told
+
+
+def far(lake: Lake) -> Lake:
+    """The same lake, as one in an object store is reached: by the library's own file system."""
+    return replace(lake, root=f"file://{lake.root}")
+
+
+def test_files_of_an_object_store_are_looked_at_as_those_of_a_folder(landed: Lake) -> None:
+    place = far(landed)
+    assert place.folder is None
+    opened = delta.open_table(place, BRONZE)
+    assert list(file_troubles(place, BRONZE, opened)) == []
+    assert list(false_statistics(place, BRONZE, opened)) == []
+    cut, gone = (
+        file_with(landed, BRONZE, 5, COMMANDS_TOPIC),
+        file_with(landed, BRONZE, 0, COMMANDS_TOPIC),
+    )
+    cut.write_bytes(cut.read_bytes()[:100])
+    gone.unlink()
+    assert list(file_troubles(place, BRONZE, opened)) == list(
+        file_troubles(landed, BRONZE, delta.open_table(landed, BRONZE))
+    )
+    assert len(list(file_troubles(place, BRONZE, opened))) == 2
+
+
+def test_statistics_that_lie_are_told_in_an_object_store_too(landed: Lake) -> None:
+    with_statistics(landed, DECISIONS, {"maxValues": {"log_offset": 2}})
+    place = far(landed)
+    [told] = false_statistics(place, DECISIONS, delta.open_table(place, DECISIONS))
+    assert "silver/decisions" in told and "Delta's log says 2" in told
+
+
+@pytest.mark.parametrize("has_checkpoint", [False, True])
+def test_deletion_vectors_are_told_in_an_object_store_too(
+    landed: Lake, has_checkpoint: bool
+) -> None:
+    if has_checkpoint:
+        delta.open_table(landed, BRONZE).create_checkpoint()
+        append_to_bronze(landed, [(BROKER_EVENTS_TOPIC, 0, 0, b"x")])
+    test_deletion_vectors_which_no_release_writes_are_told(far(landed))
 
 
 def test_a_checkpoint_that_is_damaged_or_gone_is_told_with_the_way_out(landed: Lake) -> None:
@@ -201,6 +265,17 @@ def test_a_checkpoint_that_is_damaged_or_gone_is_told_with_the_way_out(landed: L
         delta.read(landed, BRONZE)
     (checkpoint.parent / "_last_checkpoint").unlink()
     assert delta.read(landed, BRONZE).num_rows
+
+
+def test_a_commit_that_is_gone_from_behind_the_checkpoint_is_told(landed: Lake) -> None:
+    delta.open_table(landed, BRONZE).create_checkpoint()
+    for at in range(2):
+        append_to_bronze(landed, [(BROKER_EVENTS_TOPIC, 0, at, b"x")])
+    first, *others, gone, _ = sorted((Path(landed.uri(BRONZE)) / "_delta_log").glob("*.json"))
+    for one in (first, *others, gone):
+        one.unlink()
+    with pytest.raises(LakehouseError, match=f"commit {gone.name} of bronze/records is gone: put"):
+        delta.read(landed, BRONZE)
 
 
 def test_a_partition_without_a_value_is_no_stack_of_the_library(landed: Lake) -> None:
