@@ -11,11 +11,12 @@ One thread uses the store; what may run on another says so.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Protocol
 
@@ -24,7 +25,7 @@ from brokers.store.files.disk import PAGE_BYTES
 from brokers.store.files.disk_space import Spare, full_disk_told
 from brokers.store.files.durable import AbortMarker, StoreLock
 from brokers.store.files.errors import DiskFull, LogError, is_unreadable
-from brokers.store.files.open_files import OPEN_FILES_MAX, sync_files
+from brokers.store.files.open_files import OPEN_FILES_MAX
 from brokers.store.index.index import ENTRIES_MAX_DEFAULT, SLOTS_DEFAULT, open_index
 from brokers.store.log import cut_bytes, segments
 from brokers.store.log.commit_log import FILE_BYTES_DEFAULT, CommitLog
@@ -128,6 +129,8 @@ class MessageStore(QueueReads):
         self.queues = ConsumeQueues(self.root / "consumequeue", *sizes)
         self.dispatcher = Dispatcher(self.log, self.queues)
         self._checkpoint_lock = threading.Lock()  # a checkpoint job beside a cut
+        self._flushing = threading.Lock()  # a checkpoint job beside the next one
+        self._jobs, self._job_done = count(), -1.0
         self._cuts = 0
         self._checkpoint = read_checkpoint(self._checkpoint_path)
         self.ends = QueueEnds(self.root)
@@ -408,25 +411,32 @@ class MessageStore(QueueReads):
         """What makes log and queues durable and records it. Taken on the store's thread, to be
         called on any. `last`: nothing follows, so that all ends of queues are written however many
         there are.
+
+        A job that begins late does nothing once a later one is done or the store is closed: what it
+        knows is old, and the folder may be another life's.
         """
         dispatched, stored_ms, cuts = (
             self.dispatched_offset,
             self.dispatcher.last_store_ms,
             self._cuts,
         )
-        files, folders = self.queues.take_unsynced()
+        unsynced = self.queues.take_unsynced()
         ends = self.ends.taken(self.queues, at_once=last)
+        number = next(self._jobs)
 
         def run() -> None:
-            try:
-                flushed = self.log.flush()
-                sync_files(files, folders)
-            except DiskFull:
-                self.queues.give_back_unsynced(files, folders)
-                raise
-            except OSError as error:  # never tried again: the kernel may have dropped the pages
-                raise self.log.fail("flush of the queues", error) from error
-            self._write_checkpoint(min(flushed, dispatched), stored_ms, cuts, ends)
+            with self._flushing:
+                if number < self._job_done:
+                    return
+                try:
+                    flushed = self.log.flush()
+                    unsynced.sync()
+                except DiskFull:
+                    raise
+                except OSError as error:  # never tried again: the kernel may have dropped the pages
+                    raise self.log.fail("flush of the queues", error) from error
+                self._write_checkpoint(min(flushed, dispatched), stored_ms, cuts, ends)
+                self._job_done = number
 
         return run
 
@@ -469,6 +479,8 @@ class MessageStore(QueueReads):
                 self.checkpoint()
                 self._abort.clear()
         finally:
+            with self._flushing:
+                self._job_done = math.inf
             if self.index is not None:
                 self.index.close(flush=clean)
             self.log.close()

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from brokers.process import hand_over as hand_over_work
 from brokers.process.broker import BrokerProcess
 from brokers.remoting.client import RemotingClient
 from brokers.remoting.command import RemotingCommand
@@ -27,6 +26,7 @@ from tests.support.brokers import (
     PATIENT,
     broker_config,
     call,
+    hand_overs_take_their_time,
     pull_request,
     running_set,
     send_request,
@@ -42,12 +42,7 @@ CALL_MS = 30_000
 
 @pytest.fixture(autouse=True)
 def unhurried() -> Iterator[None]:
-    """A hand-over gives up when it takes long; here it is to come about however long this machine
-    takes for it.
-    """
-    with pytest.MonkeyPatch.context() as patched:  # not the one that tests take back
-        for limit in ("DRAIN_MS", "LIMIT_MS", "PREPARE_MS", "LAST_COPY_MS"):
-            patched.setattr(hand_over_work, limit, 15_000)
+    with hand_overs_take_their_time():
         yield
 
 

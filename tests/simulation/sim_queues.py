@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from brokers.store.files.open_files import Unsynced
 from brokers.store.log import segments
 from brokers.store.queues.entries import (
     ENTRY,
@@ -158,10 +159,10 @@ class SimulatedQueues:
             (queue.lacks_from for _, queue in self if queue.lacks_from is not None), default=None
         )
 
-    def take_unsynced(self) -> tuple[list[str], list[str]]:
+    def take_unsynced(self) -> Unsynced:
         """For a sync that follows at once: nothing is left of it to be done."""
         self.synced(self.ends())
-        return [], []
+        return Unsynced([], [])
 
     def mark_unsynced(self, physical_offset: int, *, cut: bool = False) -> None:
         """Entries of messages at or above it may have been written by an earlier run: the next sync

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+import pytest
+
+from brokers.process import hand_over
 from brokers.process.broker import BrokerProcess
 from brokers.process.config import BrokerConfig
 from brokers.remoting.client import RemotingClient
@@ -26,6 +29,7 @@ PATIENT = {
     "hold_without_master_ms": 20_000,
 }
 BUSY_MS = 60_000
+HAND_OVER_MS = 15_000
 
 _given: set[int] = set()
 
@@ -89,6 +93,17 @@ def never_stood_still(broker: BrokerProcess) -> None:
     for server in (broker.opening.server, *broker._servers):
         assert server._standstill is not None
         server._standstill._gap_s = BUSY_MS / 1000
+
+
+@contextmanager
+def hand_overs_take_their_time() -> Iterator[None]:
+    """A hand-over gives up when it takes long; here it is to come about however long this machine
+    takes for it.
+    """
+    with pytest.MonkeyPatch.context() as patched:  # not the one that tests take back
+        for limit in ("DRAIN_MS", "LIMIT_MS", "PREPARE_MS", "LAST_COPY_MS"):
+            patched.setattr(hand_over, limit, HAND_OVER_MS)
+        yield
 
 
 def unhurried(service: ClientService) -> None:

@@ -64,6 +64,7 @@ class Desk:
         self._rejects_transactions = rejects_transactions
         self.timer_rules = TimerRules() if timers is None else timers
         self.clock, self.roles, self.client = Clock(), RoleView(), RemotingClient()
+        self._began_ms = self.clock.wall_ms()
         self.store = MessageStore(folder, sizes) if store is None else store
         self._mastership = mastership
         self.tables = TableFiles(folder)
@@ -136,6 +137,13 @@ class Desk:
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self.server.port}"
+
+    def stand_at(self, offset_ms: int) -> None:
+        """Its wall clock stands still from now on, so far behind its beginning: how long this
+        machine takes makes nothing due.
+        """
+        now_ms = self._began_ms + offset_ms
+        self.clock.wall_ms = lambda: now_ms  # type: ignore[method-assign]
 
     def lead(self, epoch: int = 1) -> Desk:
         self.service.mastership_begins(epoch)

@@ -80,20 +80,15 @@ async def popped(desk: Desk, topic: str = "T", group: str = "g", **changes: obje
     return gotten(answer)
 
 
-def at(desk: Desk, offset_ms: int) -> None:
-    """The broker's wall clock is so far from this machine's."""
-    real = type(desk.clock).wall_ms
-    desk.clock.wall_ms = lambda: real(desk.clock) + offset_ms  # type: ignore[method-assign]
-
-
 class Stage(Desk):
-    """A leading broker with topic T, whose clock stands `ahead_ms` ahead of the machine's."""
+    """A leading broker with topic T, whose wall clock stands still."""
 
     wheel: Wheel
 
     def __init__(self, folder: Path) -> None:
         # its own wheel keeps an even time, whatever the clock says
         super().__init__(folder, timers=TimerRules(enabled=False))
+        self.stand_at(0)
 
     async def open(self, messages: int = 0) -> Stage:
         self.lead()
@@ -108,7 +103,7 @@ class Stage(Desk):
     async def settled(self, ahead_ms: int) -> None:
         """The clock is there, and what was due by then has come back."""
         revive = self.service.popping.revive
-        at(self, ahead_ms)
+        self.stand_at(ahead_ms)
         await until(
             lambda: (
                 revive._until_ms >= self.clock.wall_ms() // 1_000 * 1_000

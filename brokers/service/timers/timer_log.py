@@ -21,7 +21,7 @@ from brokers.service.timers.formats import (
     read_unit,
 )
 from brokers.store.files.disk import sync_directory
-from brokers.store.files.open_files import OpenFiles, sync_files
+from brokers.store.files.open_files import OpenFiles
 
 LOG_NAME = "timerlog"
 OPEN_MAX = 8
@@ -114,17 +114,9 @@ class TimerLog:
         """What makes everything up to now durable; to be called on any thread. OSError,
         LogError.
         """
-        files, folders = self._files.take_unsynced()
-        own = [folder for folder in folders if Path(folder).is_relative_to(self._folder.parent)]
-
-        def run() -> None:
-            try:
-                sync_files(files, own)
-            except BaseException:
-                self._files.give_back(files, own)
-                raise
-
-        return run
+        unsynced, root = self._files.take_unsynced(), self._folder.parent
+        unsynced.folders = [one for one in unsynced.folders if Path(one).is_relative_to(root)]
+        return unsynced.sync
 
     # -- reading
 

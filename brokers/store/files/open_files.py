@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +16,27 @@ from brokers.store.files.disk import write_all
 from brokers.store.files.disk_space import full_disk_told
 
 OPEN_FILES_MAX = 256
+
+
+class Unsynced:
+    """Files and folders to be made durable, and whether they are."""
+
+    def __init__(self, files: list[str], folders: list[str]) -> None:
+        self.files, self.folders = files, folders
+        self.durable = False
+
+    def sync(self) -> None:
+        """Makes files and names durable. May run on any thread: opens its own descriptors, one at
+        a time.
+
+        DiskFull when none is to be had: then nothing is lost, and all of it may be asked for again.
+        OSError: a sync failed.
+        """
+        for path in self.files:
+            _sync(path, os.O_RDONLY, os.fdatasync)
+        for folder in self.folders:
+            _sync(folder, os.O_RDONLY | os.O_DIRECTORY, os.fsync)
+        self.durable = True
 
 
 class OpenFiles:
@@ -28,7 +49,7 @@ class OpenFiles:
         self._fds: OrderedDict[str, int] = OrderedDict()
         self._dirty: set[str] = set()
         self._dirty_folders: set[str] = set()
-        self._given_back: deque[tuple[list[str], list[str]]] = deque()
+        self._taken: Unsynced | None = None
 
     def fd(self, path: str, create_bytes: int = 0) -> int:
         """Descriptor of a file, valid until the next call; made with that size when `create_bytes`
@@ -72,24 +93,17 @@ class OpenFiles:
         topic = os.path.dirname(queue)
         self._dirty_folders.update((queue, topic, os.path.dirname(topic)))
 
-    def take_unsynced(self) -> tuple[list[str], list[str]]:
-        """(files, folders) written since the last call; the caller makes them durable with
-        `sync_files`.
+    def take_unsynced(self) -> Unsynced:
+        """What was written since the last call, and what was taken then and is not durable yet:
+        that sync may be under way on another thread, or have failed.
         """
-        while self._given_back:
-            files, folders = self._given_back.popleft()
-            self._dirty.update(files)
-            self._dirty_folders.update(folders)
-        taken = sorted(self._dirty), sorted(self._dirty_folders)
+        if self._taken is not None and not self._taken.durable:
+            self._dirty.update(self._taken.files)
+            self._dirty_folders.update(self._taken.folders)
+        self._taken = Unsynced(sorted(self._dirty), sorted(self._dirty_folders))
         self._dirty.clear()
         self._dirty_folders.clear()
-        return taken
-
-    def give_back(self, files: list[str], folders: list[str]) -> None:
-        """What was taken and could not be opened to be made durable: taken once more. May be called
-        on any thread.
-        """
-        self._given_back.append((files, folders))
+        return self._taken
 
     def remove(self, path: str) -> None:
         """Removes a file, which may be gone already."""
@@ -113,19 +127,6 @@ class OpenFiles:
         for fd in self._fds.values():
             os.close(fd)
         self._fds.clear()
-
-
-def sync_files(files: list[str], folders: list[str]) -> None:
-    """Makes files and names durable. May run on any thread: opens its own descriptors, one at a
-    time.
-
-    DiskFull when none is to be had: then nothing is lost, and all of it may be asked for again.
-    OSError: a sync failed.
-    """
-    for path in files:
-        _sync(path, os.O_RDONLY, os.fdatasync)
-    for folder in folders:
-        _sync(folder, os.O_RDONLY | os.O_DIRECTORY, os.fsync)
 
 
 def _sync(path: str, flags: int, sync: Callable[[int], None]) -> None:

@@ -16,7 +16,7 @@ from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
-from brokers.store.files.open_files import sync_files
+from brokers.store.files.open_files import Unsynced
 
 CLOSED = -1
 # Of files that nobody writes to: a log of a terabyte has a thousand.
@@ -54,7 +54,7 @@ class Segment:
         if self.fd >= 0:
             os.fdatasync(self.fd)
         else:
-            sync_files([str(self.path)], [])
+            Unsynced([str(self.path)], []).sync()
 
 
 class SegmentFiles:

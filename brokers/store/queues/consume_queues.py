@@ -14,7 +14,7 @@ from pathlib import Path
 
 from brokers.store.files.disk import sync_directory
 from brokers.store.files.errors import LogError, is_unreadable
-from brokers.store.files.open_files import OPEN_FILES_MAX, OpenFiles
+from brokers.store.files.open_files import OPEN_FILES_MAX, OpenFiles, Unsynced
 from brokers.store.queues.consume_queue import ConsumeQueue
 from brokers.store.queues.entries import ENTRY_BYTES
 
@@ -150,15 +150,9 @@ class ConsumeQueues:
         for queue in self._queues.values():
             queue.mark_unsynced(physical_offset, cut=cut)
 
-    def take_unsynced(self) -> tuple[list[str], list[str]]:
-        """(files, folders) written since the last call, for `sync_queue_files`."""
+    def take_unsynced(self) -> Unsynced:
+        """What is to be made durable (`OpenFiles.take_unsynced`)."""
         return self._files.take_unsynced()
-
-    def give_back_unsynced(self, files: list[str], folders: list[str]) -> None:
-        """What was taken and is not durable yet, for nothing could be opened. May be called on any
-        thread.
-        """
-        self._files.give_back(files, folders)
 
     def close(self) -> None:
         """Closes all files; flushes nothing."""

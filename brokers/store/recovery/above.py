@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from brokers.store.files.open_files import sync_files
 from brokers.store.log.message_log import MessageLog
 from brokers.store.queues.consume_queues import ConsumeQueues
 from brokers.store.queues.dispatch import Dispatcher
@@ -67,7 +66,7 @@ def recover_above(
     dispatcher.restart_at(start)
     dispatcher.build(read)
     if start < made.read_below:  # entries made again count as durable from the first moment on
-        sync_files(*queues.take_unsynced())
+        queues.take_unsynced().sync()
     queues.mark_unsynced(made.flushed_offset, cut=abnormal and same_boot)
     dispatcher.restart_at(max(read.end, start))
     return settle(

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from functools import partial
 
 from brokers.store.files.errors import is_unreadable
-from brokers.store.files.open_files import sync_files
 from brokers.store.log.commit_log import CommitLog, store_ms_of
 from brokers.store.log.message_log import MessageLog
 from brokers.store.log.records import MAGIC_V1, MAGIC_V2, MESSAGE_BYTES_MIN, size_and_magic
@@ -143,7 +142,7 @@ def recover(
     cut = log.set_recovered_end(end, made.flushed_offset)
     cut_queues(log, queues, end)
     if start < made.read_below:  # entries made again count as durable from the first moment on
-        sync_files(*queues.take_unsynced())
+        queues.take_unsynced().sync()
     queues.mark_unsynced(made.flushed_offset, cut=abnormal and same_boot)
     dispatcher.restart_at(max(read.end, start) if end > start else end)
     return settle(

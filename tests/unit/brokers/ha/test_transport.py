@@ -69,6 +69,12 @@ async def until(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0.002)
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An attempt to connect ends after a second and its owner makes the next: here nobody does."""
+    monkeypatch.setattr(under_test, "CONNECT_TIMEOUT_MS", 20_000)
+
+
 @pytest.fixture
 async def pair(tmp_path: Path) -> AsyncIterator[tuple[Owner, Owner]]:
     """A listening owner with 300,000 bytes of log, and one connected to it."""

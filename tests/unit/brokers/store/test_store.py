@@ -1,5 +1,6 @@
 """The store as its users see it: places, queue offsets, batches, roles, cuts, durability."""
 
+import os
 import threading
 from pathlib import Path
 
@@ -141,6 +142,53 @@ def test_a_checkpoint_job_from_before_a_cut_records_nothing(tmp_path: Path) -> N
     job()
     checkpoint = read_checkpoint(tmp_path / "checkpoint")
     assert (checkpoint.flushed_offset, checkpoint.confirm_offset) == (200, 200)
+
+
+def test_an_end_makes_durable_what_a_job_that_has_not_begun_was_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = small_store(tmp_path)
+    store.put(sized(200), NOW_MS)
+    store.dispatch_to(200)
+    store.checkpoint_job()  # its thread comes to nothing before the power goes
+    synced, sync = [], os.fdatasync
+
+    def noted(fd: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{fd}"))
+        sync(fd)
+
+    monkeypatch.setattr(os, "fdatasync", noted)
+    store.close()
+    assert str(tmp_path / "consumequeue" / "T" / "0" / f"{0:020d}") in synced
+    assert read_checkpoint(tmp_path / "checkpoint").flushed_offset == 200
+
+
+def test_a_job_that_begins_in_the_next_life_records_nothing(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    for _ in range(3):
+        store.put(sized(200), NOW_MS)
+    store.dispatch_to(600)
+    job = store.checkpoint_job()
+    store.close()
+    again = small_store(tmp_path)
+    again.truncate(200)
+    again.append_raw(200, encoded(sized(200), 1, 200))
+    job()
+    checkpoint = read_checkpoint(tmp_path / "checkpoint")
+    assert (checkpoint.flushed_offset, checkpoint.confirm_offset) == (200, 200)
+    again.close()
+
+
+def test_a_job_that_ends_behind_a_later_one_records_nothing(tmp_path: Path) -> None:
+    store = small_store(tmp_path)
+    store.put(sized(200), NOW_MS)
+    store.dispatch_to(200)
+    early = store.checkpoint_job()
+    store.put(sized(200), NOW_MS)
+    store.dispatch_to(400)
+    store.checkpoint()
+    early()
+    assert read_checkpoint(tmp_path / "checkpoint").flushed_offset == 400
 
 
 def test_a_cut_does_not_call_durable_what_was_never_flushed(tmp_path: Path) -> None:

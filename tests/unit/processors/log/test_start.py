@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from events.producer import LogProducer
 from events.topics import COMMANDS_TOPIC
 from processors.fold import snapshot_codec
 from processors.fold.folder import Folder
+from processors.log.landed_tables import LandedTables
 from processors.log.outcomes import OutcomePublisher
 from processors.log.reader import LogBroken, LogReader, LogUnreachable
 from processors.log.snapshots import SnapshotFolder
@@ -89,6 +91,9 @@ async def test_a_log_that_is_shorter_than_the_tables_does_not_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("processors.log.start.BEHIND_WAIT_S", 0.3)
+    # a start does without the answer when it is late: here it comes
+    patient = partial(LandedTables, wait_s=60)
+    monkeypatch.setattr("processors.log.start.LandedTables", patient)
     rig, _ = history()
     lake = lake_in(tmp_path / "tables", "cluster")
     land(lake, command_records(rig.log.records))

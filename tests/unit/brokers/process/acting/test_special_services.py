@@ -28,7 +28,7 @@ async def test_what_is_under_way_when_acting_ends_is_told_as_done(desks: tuple[D
     services.switch(True)
     outlet = way(one).outlet("s", Kind.LEVEL)
     outlet.append([message(b"late")])
-    await until(lambda: way(one).escape.in_flight == 1, "it is on its way")
+    await until(lambda: other.waits, "the other set has it and waits")
     services.switch(False)
     assert outlet.is_full, "nothing more leaves, also not in this turn of the loop"
     assert not await services.over(50)
@@ -44,7 +44,7 @@ async def test_who_is_to_act_again_does_not_wait_for_the_end(desks: tuple[Desk, 
     services = SpecialServices(one.service)
     services.switch(True)
     way(one).outlet("s", Kind.LEVEL).append([message(b"late")])
-    await until(lambda: way(one).escape.in_flight == 1, "it is on its way")
+    await until(lambda: other.waits, "the other set has it and waits")
     services.switch(False)
     services.switch(True)
     assert await services.over(0) and not way(one).escape.holds

@@ -31,6 +31,7 @@ def _soon_again(monkeypatch: pytest.MonkeyPatch) -> None:
 async def desks(tmp_path: Path) -> AsyncIterator[tuple[Desk, Desk]]:
     """One that will act, and the master of another set."""
     async with Desk(tmp_path / "a") as acting, Desk(tmp_path / "b") as other:
+        acting.stand_at(0)
         other.lead()
         acting.lead()
         assert (await other.ask(send_request("T", b"first"))).code == 0
@@ -48,11 +49,6 @@ async def given(desk: Desk, count: int, level: int = 1) -> list[bytes]:
     for body in bodies:
         assert (await desk.ask(delayed(body, level))).code == 0
     return bodies
-
-
-def later(desk: Desk, offset_ms: int) -> None:
-    real = type(desk.clock).wall_ms
-    desk.clock.wall_ms = lambda: real(desk.clock) + offset_ms  # type: ignore[method-assign]
 
 
 def arrived(desk: Desk) -> list[StoredMessage]:
@@ -79,7 +75,7 @@ async def test_what_is_due_arrives_once_and_the_own_log_stays_as_it_is(
     acting.act(other)
     acting.service.delivery.tick(1)
     assert not arrived(other), "nothing comes early"
-    later(acting, 1_500)
+    acting.stand_at(1_500)
     await until(lambda: acting.tables.kept.table(45).get("1") == 200, "all are told")
     assert sorted(bodies(other)) == wanted and acting.store.log_end == end
     found = decode_properties(arrived(other)[0].fields.properties)
@@ -91,10 +87,10 @@ async def test_what_is_not_due_waits(desks: tuple[Desk, Desk]) -> None:
     await given(acting, 2, level=1)
     await given(acting, 2, level=3)
     acting.act(other)
-    later(acting, 1_500)
+    acting.stand_at(1_500)
     await until(lambda: acting.tables.kept.table(45).get("1") == 2, "the first level is told")
     assert bodies(other) == [b"l1-000", b"l1-001"]
-    later(acting, 10_500)
+    acting.stand_at(10_500)
     await until(lambda: acting.tables.kept.table(45).get("3") == 2, "the third one is told")
     assert len(bodies(other)) == 4
 
@@ -106,7 +102,7 @@ async def test_nothing_is_told_while_the_other_master_refuses_and_all_arrives_wh
     wanted = await given(acting, 100)
     other.refusal = "in-sync replicas not enough: 1 of 2"
     acting.act(other)
-    later(acting, 1_500)
+    acting.stand_at(1_500)
     escape = acting.service.escape
     assert escape is not None
     await until(lambda: escape.counts.get("not taken", 0) >= 100, "it refused often")
@@ -124,7 +120,7 @@ async def test_an_answer_that_does_not_come_is_no_answer(
     wanted = await given(acting, 3)
     other.confirm_at_once = False
     acting.act(other)
-    later(acting, 1_500)
+    acting.stand_at(1_500)
     escape = acting.service.escape
     assert escape is not None
     await until(lambda: escape.counts.get("no answer", 0) >= 3, "it did not answer")
@@ -144,7 +140,7 @@ async def test_with_one_set_only_they_wait_and_it_is_said_once(
     assert escape is not None
     with caplog.at_level(logging.WARNING, "regent.broker.escape"):
         acting.act()
-        later(acting, 1_500)
+        acting.stand_at(1_500)
         await until(lambda: escape.waits_for.total() == 5, "they wait")
         for now_ms in range(0, 600_000, 60_001):
             escape.tick(acting.clock.now_ms() + now_ms)
@@ -162,7 +158,7 @@ async def test_who_goes_on_does_so_behind_what_was_taken(desks: tuple[Desk, Desk
     acting, other = desks
     first = await given(acting, 10)
     acting.act(other)
-    later(acting, 1_500)
+    acting.stand_at(1_500)
     await until(lambda: acting.tables.kept.table(45).get("1") == 10, "all are told")
     acting.service.acting_over()
     assert await places(acting) == {"1": 10}
@@ -170,7 +166,7 @@ async def test_who_goes_on_does_so_behind_what_was_taken(desks: tuple[Desk, Desk
     acting.leads = True
     acting.lead(3)
     assert (await acting.ask(delayed(b"new", 1))).code == 0
-    later(acting, 5_000)
+    acting.stand_at(5_000)
     await until(lambda: bodies(acting) == [b"new"], "the master delivers the rest itself")
     assert sorted(bodies(other)) == first
 
@@ -184,6 +180,6 @@ async def test_a_level_that_is_stuck_holds_no_other_one_up(desks: tuple[Desk, De
     wanted = await given(acting, 50, level=2)
     other.tables.topics.configs.pop("TBW102")
     acting.act(other)
-    later(acting, 6_000)
+    acting.stand_at(6_000)
     await until(lambda: acting.tables.kept.table(45).get("2") == 50, "the second level is told")
     assert sorted(bodies(other)) == wanted and not acting.tables.kept.table(45).get("1")

@@ -34,16 +34,17 @@ async def places(desk: Desk) -> dict[str, int]:
     return {str(level): place for level, place in body["offsetTable"].items()}
 
 
-def at(desk: Desk, offset_ms: int) -> None:
-    """The broker's wall clock is so far from this machine's."""
-    real = type(desk.clock).wall_ms
-    desk.clock.wall_ms = lambda: real(desk.clock) + offset_ms  # type: ignore[method-assign]
+def standing(folder: Path) -> Desk:
+    """A broker whose wall clock moves when a test says so."""
+    desk = Desk(folder)
+    desk.stand_at(0)
+    return desk
 
 
 async def test_1_a_message_comes_when_it_is_due_to_the_queue_that_was_chosen(
     tmp_path: Path,
 ) -> None:
-    async with Desk(tmp_path) as desk:
+    async with standing(tmp_path) as desk:
         desk.lead()
         await desk.ask(send_request("T", b"now"))
         answer = await desk.ask(delayed(b"later", 3, queue_id=2))
@@ -51,10 +52,10 @@ async def test_1_a_message_comes_when_it_is_due_to_the_queue_that_was_chosen(
         (waiting,) = await read(desk, SCHEDULE_TOPIC, 2)
         assert waiting.fields.body == b"later"
         for offset_ms in (0, 9_000):
-            at(desk, offset_ms)
+            desk.stand_at(offset_ms)
             desk.service.delivery.tick(1)
             assert not await read(desk, "T", 2)
-        at(desk, 10_100)
+        desk.stand_at(10_100)
         await until(lambda: desk.service.delivery.delivered == 1, "it is delivered")
         (copy,) = await read(desk, "T", 2)
         assert copy.fields.body == b"later" and copy.store_ms >= waiting.store_ms + 10_000
@@ -62,15 +63,15 @@ async def test_1_a_message_comes_when_it_is_due_to_the_queue_that_was_chosen(
 
 
 async def test_6_a_level_keeps_its_order_and_a_short_one_overtakes(tmp_path: Path) -> None:
-    async with Desk(tmp_path) as desk:
+    async with standing(tmp_path) as desk:
         desk.lead()
         await desk.ask(send_request("T", b"now"))
         for number in range(100):
             await desk.ask(delayed(b"m%03d" % number, 2))
         await desk.ask(delayed(b"short", 1))
-        at(desk, 1_500)
+        desk.stand_at(1_500)
         await until(lambda: desk.service.delivery.delivered == 1, "the short one is delivered")
-        at(desk, 6_000)
+        desk.stand_at(6_000)
         await until(lambda: desk.service.delivery.delivered == 101, "all are delivered")
         bodies = [
             record.fields.body
@@ -83,27 +84,27 @@ async def test_6_a_level_keeps_its_order_and_a_short_one_overtakes(tmp_path: Pat
 async def test_11_a_clock_that_steps_back_holds_nothing_for_longer_than_its_level(
     tmp_path: Path,
 ) -> None:
-    async with Desk(tmp_path) as desk:
+    async with standing(tmp_path) as desk:
         desk.lead()
         await desk.ask(delayed(b"a", 2))
-        at(desk, -3_600_000)
+        desk.stand_at(-3_600_000)
         desk.service.delivery.tick(1)
-        at(desk, -3_600_000 + 4_000)
+        desk.stand_at(-3_600_000 + 4_000)
         desk.service.delivery.tick(100)
         assert desk.service.delivery.delivered == 0, "nothing comes early"
-        at(desk, -3_600_000 + 5_100)
+        desk.stand_at(-3_600_000 + 5_100)
         await until(lambda: desk.service.delivery.delivered == 1, "it is delivered")
 
 
 async def test_places_are_told_when_their_copies_are_durable_and_a_successor_goes_on_there(
     tmp_path: Path,
 ) -> None:
-    async with Desk(tmp_path) as desk:
+    async with standing(tmp_path) as desk:
         desk.lead()
         for number in range(3):
             await desk.ask(delayed(b"%d" % number, 1))
         desk.store.checkpoint()
-        at(desk, 1_500)
+        desk.stand_at(1_500)
         await until(lambda: desk.service.delivery.delivered == 3, "all are delivered")
         assert await places(desk) in ({}, {"1": 0})
         desk.store.checkpoint()
@@ -112,7 +113,7 @@ async def test_places_are_told_when_their_copies_are_durable_and_a_successor_goe
         await desk.ask(delayed(b"3", 1))
         desk.service.mastership_over()
         desk.lead(2)
-        at(desk, 5_000)
+        desk.stand_at(5_000)
         await until(lambda: desk.service.delivery.delivered == 4, "the next one is delivered")
         bodies = [each.fields.body for each in await read(desk)]
         assert bodies == [b"0", b"1", b"2", b"3"]
@@ -122,7 +123,7 @@ async def test_places_are_told_when_their_copies_are_durable_and_a_successor_goe
 async def test_10_a_place_outside_of_the_queue_is_moved_into_it(
     tmp_path: Path, told: object, first: int
 ) -> None:
-    async with Desk(tmp_path) as desk:
+    async with standing(tmp_path) as desk:
         desk.lead()
         for number in range(2):
             await desk.ask(delayed(b"%d" % number, 1))
@@ -130,19 +131,19 @@ async def test_10_a_place_outside_of_the_queue_is_moved_into_it(
         desk.tables.kept.put(45, {"1": told, "99": 3}, None)
         desk.lead(2)
         await desk.ask(delayed(b"2", 1))
-        at(desk, 2_000)
+        desk.stand_at(2_000)
         await until(lambda: desk.service.delivery.delivered == 3 - first, "the rest is delivered")
         bodies = [each.fields.body for each in await read(desk)]
         assert bodies == [b"0", b"1", b"2"][first:]
 
 
 async def test_12_a_put_that_is_refused_is_tried_again_in_order(tmp_path: Path) -> None:
-    async with Desk(tmp_path) as desk:
+    async with standing(tmp_path) as desk:
         desk.lead()
         for number in range(40):
             await desk.ask(delayed(b"%02d" % number, 1))
         desk.refusal = "in-sync replicas not enough: 1 of 2"
-        at(desk, 1_500)
+        desk.stand_at(1_500)
         for _ in range(3):
             desk.service.delivery._again_ms = 0
             desk.service.delivery.tick(1)
@@ -155,7 +156,7 @@ async def test_12_a_put_that_is_refused_is_tried_again_in_order(tmp_path: Path) 
 async def test_13_a_record_that_goes_nowhere_is_counted_and_holds_nothing_up(
     tmp_path: Path,
 ) -> None:
-    async with Desk(tmp_path) as desk:
+    async with standing(tmp_path) as desk:
         desk.lead()
         await desk.ask(delayed(b"a", 1))
         strange = decode_messages(desk.store.read_log(0, desk.store.log_end))[0].fields
@@ -163,7 +164,7 @@ async def test_13_a_record_that_goes_nowhere_is_counted_and_holds_nothing_up(
         desk.store.put(replace(strange, properties=cut), desk.clock.wall_ms())
         desk.service.confirmed(desk.store.log_end)
         await desk.ask(delayed(b"b", 1))
-        at(desk, 1_500)
+        desk.stand_at(1_500)
         await until(lambda: desk.service.delivery.delivered == 2, "the others are delivered")
         assert desk.service.delivery.parked == 1
         assert [each.fields.body for each in await read(desk)] == [b"a", b"b"]
@@ -172,7 +173,7 @@ async def test_13_a_record_that_goes_nowhere_is_counted_and_holds_nothing_up(
 async def test_a_damaged_message_is_waited_for_and_then_passed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with Desk(tmp_path) as desk:
+    async with standing(tmp_path) as desk:
         desk.lead()
         await desk.ask(delayed(b"a" * 50, 1))
         end = desk.store.log_end
@@ -182,7 +183,7 @@ async def test_a_damaged_message_is_waited_for_and_then_passed(
         place = data.index(b"a" * 50, 0, end)
         data[place] ^= 1
         path.write_bytes(data)
-        at(desk, 1_500)
+        desk.stand_at(1_500)
         for _ in range(3):
             desk.service.delivery.tick(1)
         assert desk.service.delivery.delivered == 0
@@ -192,11 +193,11 @@ async def test_a_damaged_message_is_waited_for_and_then_passed(
 
 
 async def test_a_slave_delivers_nothing(tmp_path: Path) -> None:
-    async with Desk(tmp_path) as desk:
+    async with standing(tmp_path) as desk:
         desk.lead()
         await desk.ask(delayed(b"a", 1))
         desk.follow("127.0.0.1:1", 2)
-        at(desk, 5_000)
+        desk.stand_at(5_000)
         desk.service.delivery.tick(1)
         await asyncio.sleep(0)
         assert desk.service.delivery.delivered == 0

@@ -40,7 +40,7 @@ async def test_an_answer_after_the_end_says_nothing(
     one.act(other)
     outlet = way(one).outlet("s", Kind.LEVEL)
     outlet.append([message(b"late")])
-    await until(lambda: way(one).escape.in_flight == 1, "it is on its way")
+    await until(lambda: other.waits, "the other set has it and waits")
     assert not await way(one).settled(50)
     one.service.acting_over()
     other.confirm()

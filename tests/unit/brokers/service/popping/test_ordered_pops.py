@@ -7,10 +7,11 @@ from brokers.remoting.command import RemotingCommand
 from infra.features.pop_requests import Gotten, ack_request, gotten, pop_request
 from tests.support.brokers import send_request, until
 from tests.support.client_service import Desk
-from tests.support.pops import Wheel, at, popped
+from tests.support.pops import Wheel, popped
 
 
 async def opened(desk: Desk, messages: int = 5) -> None:
+    desk.stand_at(0)
     desk.lead()
     for number in range(messages):
         await desk.ask(send_request("O", b"%d" % number, 0))
@@ -52,7 +53,7 @@ async def test_74_the_measured_sequence(tmp_path: Path) -> None:
         assert 3_000 <= int(changed.ext["invisibleTime"]) < 15_000
         waiting = asyncio.ensure_future(ordered(desk, "a3", pollTime=40_000))
         await until(lambda: desk.service.popping.pops.waiting.count == 1, "it waits")
-        at(desk, 3_100)
+        desk.stand_at(3_100)
         third = await waiting
         assert bodies(gotten(third)) == [b"2", b"3", b"4"]
         assert third.ext["orderCountInfo"] == "0 qo0%2 1;0 0 0"
@@ -64,7 +65,7 @@ async def test_75_what_is_acknowledged_wrongly(tmp_path: Path) -> None:
         got = gotten(await ordered(desk))
         old = got[0].handle
         assert await code(desk, got[0], offset=4) == 13
-        at(desk, 20_000)
+        desk.stand_at(20_000)
         await ordered(desk)
         assert await code(desk, got[1]) == 0  # of an older attempt
         assert desk.tables.offsets.query("GO", "O", 0) == 0
@@ -87,7 +88,7 @@ async def test_74_what_expires_comes_again_in_order(tmp_path: Path) -> None:
         await opened(desk)
         got = gotten(await ordered(desk))
         assert await code(desk, got[1]) == 0
-        at(desk, 15_100)
+        desk.stand_at(15_100)
         again = await ordered(desk)
         assert bodies(gotten(again)) == [b"0", b"1", b"2"]
         assert again.ext["orderCountInfo"] == "0 qo0%0 1;0 qo0%1 1;0 qo0%2 1;0 0 1"
@@ -105,7 +106,7 @@ async def test_77_what_is_out_survives_a_restart_and_a_change_of_master(tmp_path
         desk.lead(2)
         Wheel(desk)
         assert (await ordered(desk)).code == 210
-        at(desk, 15_100)
+        desk.stand_at(15_100)
         assert len(gotten(await ordered(desk))) == 3
 
 

@@ -10,7 +10,7 @@ from brokers.store.log.records import decode_messages
 from infra.features.pop_requests import pop_request
 from tests.support.brokers import send_request, until
 from tests.support.client_service import Desk
-from tests.support.pops import Wheel, at, popped
+from tests.support.pops import Wheel, popped
 
 
 def asking(code: int, **changes: object) -> RemotingCommand:
@@ -19,6 +19,7 @@ def asking(code: int, **changes: object) -> RemotingCommand:
 
 
 async def opened(desk: Desk, messages: int) -> None:
+    desk.stand_at(0)
     desk.lead()
     for number in range(messages):
         await desk.ask(send_request("T", b"%d" % number, number % 2))
@@ -39,7 +40,7 @@ async def test_a_peek_takes_nothing(tmp_path: Path) -> None:
             assert len(decode_messages(answer.body)) == 4 and answer.ext == {"restNum": "1"}
         assert len(await popped(desk)) == 5
         assert (await desk.ask(asking(200052))).code == 19
-        at(desk, 15_000)
+        desk.stand_at(15_000)
         await until(lambda: desk.service.popping.revive.revived == 5, "they came back")
         answer = await desk.ask(asking(200052))
         assert {each.fields.topic for each in decode_messages(answer.body)} == {"%RETRY%g_T"}
@@ -64,7 +65,7 @@ async def test_73_a_notification_comes_with_a_message(tmp_path: Path, back: bool
         asked = asyncio.ensure_future(has_message(desk, pollTime=40_000))
         await until(lambda: desk.service.popping.peeks.waiting.count == 1, "it waits")
         if back:
-            at(desk, 15_000)
+            desk.stand_at(15_000)
         else:
             await desk.ask(send_request("T", b"new", 1))
         assert await asked == "true"
@@ -79,7 +80,7 @@ async def test_73_a_blocked_queue_counts_as_nothing_until_it_is_free(tmp_path: P
         assert await has_message(desk) == "true"
         asked = asyncio.ensure_future(has_message(desk, order="true", pollTime=40_000))
         await until(lambda: desk.service.popping.peeks.waiting.count == 1, "it waits")
-        at(desk, 10_100)
+        desk.stand_at(10_100)
         assert await asked == "true"
 
 

@@ -12,7 +12,7 @@ from brokers.store.log.records import decode_messages
 from infra.features.pop_requests import gotten, pop_request
 from tests.support.brokers import send_request, until
 from tests.support.client_service import Desk
-from tests.support.pops import TIMER_TOPIC, Wheel, at, popped
+from tests.support.pops import TIMER_TOPIC, Wheel, popped
 
 
 async def opened(desk: Desk, messages: int = 0, topic: str = "T") -> Wheel:
@@ -228,7 +228,6 @@ async def test_a_clock_of_a_client_that_is_ahead_holds_nothing_longer(tmp_path: 
         await popped(desk)
         ahead = desk.clock.wall_ms() + 3_600_000
         assert (await desk.ask(pop_request(pollTime=100, bornTime=ahead))).code == 210
-        at(desk, 0)
 
 
 async def test_a_group_with_the_retry_topic_of_another_one_is_refused(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from brokers.store.log.records import MessageFields, decode_messages
 from infra.features.pop_requests import Gotten, ack_request, gotten, pop_request
 from tests.support.brokers import pull_request, send_request, until
 from tests.support.client_service import Desk
-from tests.support.pops import Stage, at, popped
+from tests.support.pops import Stage, popped
 
 REVIVE = "rmq_sys_REVIVE_LOG_c"
 
@@ -154,7 +154,7 @@ async def test_68_what_comes_back_wakes_a_waiting_pop(tmp_path: Path) -> None:
         assert len(await popped(desk)) == 1
         asked = asyncio.ensure_future(desk.ask(pop_request(pollTime=40_000, queueId=2)))
         await until(lambda: desk.service.popping.pops.waiting.count == 1, "it waits")
-        at(desk, 15_000)
+        desk.stand_at(15_000)
         assert [each.body for each in gotten(await asked)] == [b"m00"]
 
 
@@ -254,7 +254,7 @@ async def test_86_copies_that_cannot_be_put_wait(tmp_path: Path) -> None:
         assert len(await popped(desk)) == 3
         await desk.settled(11_500)
         desk.refusal = "in-sync replicas not enough: 1 of 2"
-        at(desk, 15_000)
+        desk.stand_at(15_000)
         revive = desk.service.popping.revive
         await until(lambda: revive._again_ms, "a put was refused")
         assert revive.revived == 0 and revive.open >= 1
@@ -284,7 +284,7 @@ async def test_a_stopped_wheel_brings_nothing_back_early(tmp_path: Path) -> None
         desk.wheel.turn()
         await desk.settled(10_200)
         desk.wheel.stopped = True
-        at(desk, 100_000)
+        desk.stand_at(100_000)
         for _ in range(5):
             desk.service.popping.revive.tick(desk.clock.now_ms())
             await asyncio.sleep(0.02)
@@ -301,9 +301,9 @@ async def test_a_clock_that_was_set_back_has_no_check_point_put_again_and_again(
     async with Stage(tmp_path) as desk:
         await desk.open(1)
         await popped(desk)
-        at(desk, 11_000)
+        desk.stand_at(11_000)
         until_ms = desk.wheel.turn()
-        at(desk, -3_600_000)
+        desk.stand_at(-3_600_000)
         desk.service.popping.terms.timer = PopTimer(
             lambda record, _ms: record, lambda: until_ms, lambda: until_ms
         )
@@ -400,7 +400,7 @@ async def test_87_only_the_master_brings_back_and_a_new_one_within_a_few_ticks(
         await desk.open(1)
         assert len(await popped(desk)) == 1
         desk.follow("127.0.0.1:1")
-        at(desk, 20_000)
+        desk.stand_at(20_000)
         revive = desk.service.popping.revive
         for _ in range(3):
             desk.wheel.turn()

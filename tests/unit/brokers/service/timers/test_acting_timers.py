@@ -5,7 +5,7 @@ early, and told behind what that master took.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -44,6 +44,15 @@ class Two:
         assert self.acting.service.escape is not None
         self.acting.service.escape.tick(self.acting.clock.now_ms())
         await asyncio.sleep(0.002)
+
+    async def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Time stands still meanwhile."""
+
+        async def holds() -> bool:
+            await self.turn()
+            return condition()
+
+        await until(holds, what)
 
     @property
     def read_ms(self) -> int:
@@ -97,7 +106,8 @@ async def test_the_place_stays_in_front_of_what_is_not_taken(two: Two) -> None:
     two.acting.act(two.other)
     await two.seconds(8)
     escape = two.acting.service.escape
-    assert escape is not None and escape.counts["not taken"] >= 64
+    assert escape is not None
+    await two.until(lambda: escape.counts["not taken"] >= 64, "many are refused")
     assert not arrived(two.other) and two.read_ms <= due_ms
     two.other.refusal = None
     for _ in range(200):
@@ -123,7 +133,8 @@ async def test_what_is_rolled_on_goes_to_the_other_wheel(two: Two) -> None:
     await two.given(1, 3_000)
     two.acting.act(two.other)
     await two.seconds(70)
-    assert bodies(two.other, TIMER_TOPIC) == [b"t3000-000"] and not arrived(two.other)
+    await two.until(lambda: bodies(two.other, TIMER_TOPIC) == [b"t3000-000"], "it has left")
+    assert not arrived(two.other)
 
 
 async def test_who_goes_on_does_so_behind_what_was_taken(two: Two) -> None:
@@ -132,7 +143,7 @@ async def test_who_goes_on_does_so_behind_what_was_taken(two: Two) -> None:
     second = await two.given(20, 9)
     two.acting.act(two.other)
     await two.seconds(5)
-    assert two.read_ms > due_ms
+    await two.until(lambda: two.read_ms > due_ms, "the first ones are told")
     two.acting.service.acting_over()
     two.acting.leads = True
     two.acting.lead(3)

@@ -139,6 +139,7 @@ async def test_28_a_slave_passes_a_recall_on(tmp_path: Path) -> None:
             assert (answer.code, answer.ext["msgId"]) == (0, "A")
             await enqueued(master)
             await passed(master, time, 7)
+            await until(lambda: master.service.timers.did.recalled == 1, "its slot is read")
             assert await bodies(master) == [b"now"]
 
 
@@ -155,6 +156,7 @@ async def test_29_a_second_recall_and_one_of_nothing_do_no_harm(tmp_path: Path) 
         assert (await desk.ask(recall(nothing))).code == 0
         await enqueued(desk)
         await passed(desk, time, 7)
+        await until(lambda: desk.service.timers.did.delivered == 1, "the other one is delivered")
         assert await bodies(desk) == [b"now", b"B"]
         table = desk.service.timers.waiting
         assert table is not None
@@ -190,7 +192,7 @@ async def test_30_a_message_that_rolled_is_recalled_all_the_same(tmp_path: Path)
         await desk.ask(timed(b"B", {"TIMER_DELAY_SEC": 20}))
         await enqueued(desk)
         await passed(desk, time, 8)
-        assert desk.service.timers.did.rolled >= 2
+        await until(lambda: desk.service.timers.did.rolled >= 2, "both rolled")
         assert (await desk.ask(recall(answer.ext["recallHandle"]))).code == 0
         for _ in range(16):
             await enqueued(desk)

@@ -1,5 +1,6 @@
 """Units in files: places, chains, what a cut and a trim leave."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -127,4 +128,19 @@ def test_a_flush_makes_it_durable_and_what_failed_is_asked_again(tmp_path: Path)
     job = log.flush_job()
     (tmp_path / "timerlog" / f"{0:020d}").rename(tmp_path / "away")
     job()  # a file that is gone needs no flush
+    log.close()
+
+
+def test_units_whose_flush_has_not_begun_are_flushed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = filled(tmp_path, 1)
+    early = log.flush_job()  # another thread's, and the broker ends
+    synced: list[str] = []
+    monkeypatch.setattr(
+        os, "fdatasync", lambda fd: synced.append(os.readlink(f"/proc/self/fd/{fd}"))
+    )
+    log.flush_job()()
+    assert synced == [str(tmp_path / f"{0:020d}")]
+    early()
     log.close()

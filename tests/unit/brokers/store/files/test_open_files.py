@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from brokers.store.files.errors import DiskFull
-from brokers.store.files.open_files import OpenFiles, sync_files
+from brokers.store.files.open_files import OpenFiles
 from tests.support.descriptors import none_left, open_count
 
 
@@ -33,6 +33,11 @@ def test_a_new_file_is_sparse_and_has_its_size(tmp_path: Path) -> None:
     files.close()
 
 
+def unsynced(files: OpenFiles) -> tuple[list[str], list[str]]:
+    taken = files.take_unsynced()
+    return taken.files, taken.folders
+
+
 def test_what_was_written_awaits_a_sync_once(tmp_path: Path) -> None:
     files = OpenFiles(1)
     folder = tmp_path / "topic" / "0"
@@ -40,12 +45,13 @@ def test_what_was_written_awaits_a_sync_once(tmp_path: Path) -> None:
     for name in "ab":
         files.write(str(folder / name), b"x", 0, create_bytes=64)
     files.write(str(folder / "a"), b"y", 1)
-    dirty, folders = files.take_unsynced()
-    assert dirty == [str(folder / "a"), str(folder / "b")]
-    assert folders == sorted([str(folder), str(folder.parent), str(tmp_path)])
-    assert files.take_unsynced() == ([], [])
+    taken = files.take_unsynced()
+    assert taken.files == [str(folder / "a"), str(folder / "b")]
+    assert taken.folders == sorted([str(folder), str(folder.parent), str(tmp_path)])
     files.remove(str(folder / "a"))
-    sync_files(dirty, [*folders, str(tmp_path / "gone")])
+    taken.folders.append(str(tmp_path / "gone"))
+    taken.sync()
+    assert unsynced(files) == ([], [])
     files.close()
 
 
@@ -54,17 +60,24 @@ def test_a_removed_file_may_be_gone_already(tmp_path: Path) -> None:
     files.write(str(tmp_path / "f"), b"x", 0, create_bytes=64)
     os.unlink(tmp_path / "f")
     files.remove(str(tmp_path / "f"))
-    assert files.take_unsynced()[0] == []
+    assert files.take_unsynced().files == []
 
 
-def test_what_could_not_be_opened_to_be_synced_is_given_back(tmp_path: Path) -> None:
+def test_what_is_not_durable_yet_is_taken_once_more(tmp_path: Path) -> None:
     files, path = OpenFiles(1), str(tmp_path / "a")
     files.write(path, b"x", 0, create_bytes=64)
     taken = files.take_unsynced()
     with none_left(), pytest.raises(DiskFull, match="cannot be opened to be made durable"):
-        sync_files(*taken)
-    files.give_back(*taken)
-    assert files.take_unsynced() == taken and files.take_unsynced() == ([], [])
+        taken.sync()
+    late = files.take_unsynced()  # its sync is another thread's, which has not begun
+    assert (late.files, late.folders) == (taken.files, taken.folders)
+    files.write(str(tmp_path / "b"), b"x", 0, create_bytes=64)
+    last = files.take_unsynced()
+    assert last.files == [path, str(tmp_path / "b")]
+    late.sync()
+    assert files.take_unsynced().files == last.files, "the last one took it too"
+    files.take_unsynced().sync()
+    assert unsynced(files) == ([], [])
     files.close()
 
 

@@ -274,7 +274,7 @@ def test_a_file_without_bytes_between_others_is_told_and_filled_again(
     assert [entry.physical_offset for slot in range(35) for entry in queue.read(slot, 1)] == list(
         range(0, 3500, 100)
     )
-    assert again.take_unsynced()[0] == [str(lost)]
+    assert again.take_unsynced().files == [str(lost)]
 
 
 @given(log_min=st.integers(0, 2600))

@@ -20,9 +20,9 @@ def test_many_queues_share_a_bounded_number_of_open_files(tmp_path: Path) -> Non
             fill(queues, range(round_number * 4, round_number * 4 + 4), queue_id)
     assert len(os.listdir("/proc/self/fd")) <= before + 4
     assert {queue.max_offset for _, queue in queues} == {12}
-    files, folders = queues.take_unsynced()
-    assert len(files) == 80
-    assert len(folders) == 42
+    taken = queues.take_unsynced()
+    assert len(taken.files) == 80
+    assert len(taken.folders) == 42
     queues.close()
 
 

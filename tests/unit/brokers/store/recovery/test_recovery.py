@@ -280,11 +280,11 @@ def test_what_a_killed_run_wrote_is_made_durable_by_the_next(tmp_path: Path) -> 
     killed(tmp_path, messages=60, checkpoint_at=30)
     store = small_store(tmp_path, same_boot=True)
     assert 0 < store.log.flushed_offset < store.log_end
-    files, folders = store.queues.take_unsynced()
-    assert [path.rsplit("/", 2)[1:] for path in files] == [
+    taken = store.queues.take_unsynced()
+    assert [path.rsplit("/", 2)[1:] for path in taken.files] == [
         [queue, f"{start:020d}"] for queue in "01" for start in (200, 400)
     ]
-    assert len(folders) == 4
+    assert len(taken.folders) == 4
     assert store.flush() == store.log_end
 
 
@@ -445,8 +445,9 @@ def test_what_a_killed_run_wiped_is_made_durable_by_the_next_one(tmp_path: Path)
     store.truncate(put.physical_offset)
     store.close(clean=False)
     again = small_store(tmp_path, same_boot=True)
-    files, _ = again.queues.take_unsynced()
-    assert files == [str(tmp_path / "consumequeue" / "T" / "0" / f"{0:020d}")]
+    assert again.queues.take_unsynced().files == [
+        str(tmp_path / "consumequeue" / "T" / "0" / f"{0:020d}")
+    ]
 
 
 def test_a_queue_that_loses_all_its_messages_to_a_cut_goes_on_where_it_was(tmp_path: Path) -> None:
