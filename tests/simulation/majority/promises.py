@@ -279,5 +279,5 @@ class Promises:
                 if not together or not together.isdisjoint(later):
                     self._break(f"order: {name}-{rest} at {index} behind {name}-{last[name]}")
                 self._group.world.count("given_up.late")
-            known[number] = body
-            last[name] = max(number, last.get(name, 0))
+            known |= {number: body}
+            last |= {name: max(number, last.get(name, 0))}
