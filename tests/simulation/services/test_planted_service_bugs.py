@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from brokers.remoting.command import RemotingCommand
-from brokers.remoting.connection import Answer, Connection
 from brokers.replica.put_rules import PutStatus
 from brokers.service.clients import queue_locks
 from brokers.service.clients.queue_locks import Queue, QueueLocks
@@ -47,7 +46,6 @@ Patch = pytest.MonkeyPatch
 
 QUIET = Mix({"hand_over": 1})
 LIVES = Mix({"lose_tail": 6, "kill": 2, "hand_over": 2}, not_the_master_one_in=20)
-CUTS = Mix({"cut_off": 4, "cut_from_control": 2, "pause": 3})
 CLOCKS = Mix({"clock_jump": 3, "hand_over": 1})
 
 
@@ -161,33 +159,6 @@ def locks_do_not_wait_for_the_members(patch: Patch) -> None:
     patch.setattr(LockRequests, "_answered", told)
 
 
-def a_master_that_was_replaced_meanwhile_tells_a_lock(patch: Patch) -> None:
-    answered = LockRequests._answered
-
-    async def told(
-        self: LockRequests, request: RemotingCommand, group: str, client: str, held: list[Queue]
-    ) -> RemotingCommand:
-        answer = await answered(self, request, group, client, held)
-        return answer if self._roles.serving else lock_requests._locked(request, held)
-
-    patch.setattr(LockRequests, "_answered", told)
-
-
-def a_master_renews_locks_by_itself(patch: Patch) -> None:
-    lock = LockRequests.lock
-
-    def locked(self: LockRequests, connection: Connection, request: RemotingCommand) -> Answer:
-        """Whether the client holds them is looked up here."""
-        group, client, queues = lock_requests._lock_body(request.body)
-        now_ms = self._clock.now_ms()
-        if any(self.locks.holder(group, queue, now_ms) != client for queue in queues):
-            return lock(self, connection, request)
-        held = self.locks.lock(group, client, queues, now_ms, connection.id)
-        return lock_requests._locked(request, held)
-
-    patch.setattr(LockRequests, "lock", locked)
-
-
 def slaves_do_not_take_locks(patch: Patch) -> None:
     patch.setattr(QueueLocks, "put", lambda self, *_: None)
 
@@ -275,8 +246,6 @@ PLANTED: Mapping[str, Planted] = {
         Planted(check_points_that_wait_are_told_to_be_decided, LIVES, ("pops",)),
         Planted(a_lock_keeps_nobody_out, QUIET, ("pops", "locks")),
         Planted(locks_do_not_wait_for_the_members, LIVES, ("pops", "locks")),
-        Planted(a_master_that_was_replaced_meanwhile_tells_a_lock, CUTS, ("pops", "locks"), 16),
-        Planted(a_master_renews_locks_by_itself, CUTS, ("pops", "locks")),
         Planted(slaves_do_not_take_locks, LIVES, ("pops", "locks")),
         Planted(a_new_master_begins_without_locks, LIVES, ("pops", "locks")),
         Planted(a_queue_is_popped_while_its_batch_is_out, QUIET, ("ordered",)),
