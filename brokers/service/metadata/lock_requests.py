@@ -3,9 +3,10 @@ them (19019, 19020; PROTOCOL 4.8).
 
 RocketMQ's locks are in the memory of one master. Its successor knows of none, and whoever asks
 first gets the queue, while the former holder reads it for up to 30 s. Here a client is told that it
-holds a queue when every member of the SyncStateSet knows it; what is given back, or expires, they
-copy every half second, and who joins the set has the table first. A new master keeps a queue for
-its holder until that one has renewed its lock there, or cannot believe in it any more.
+holds a queue, or holds it still, when every member of the SyncStateSet has said that it knows; what
+is given back, or expires, they copy every half second, and who joins the set has the table first. A
+new master keeps a queue for its holder until that one has renewed its lock there, or cannot believe
+in it any more.
 
 Responsible for: these requests, and until when a client waits. Refuses to know: who holds what
 (`clients.queue_locks`), which replicas are members.
@@ -21,7 +22,7 @@ from brokers.remoting.codes import RequestCode, ResponseCode
 from brokers.remoting.command import RemotingCommand
 from brokers.remoting.connection import Answer, Connection
 from brokers.remoting.fields import BadField, number
-from brokers.service.clients.queue_locks import LOCKS_MAX, Queue, QueueLocks
+from brokers.service.clients.queue_locks import Queue, QueueLocks
 from brokers.service.metadata.held_by_members import HELD, Ask, HeldByMembers
 from brokers.service.metadata.table_pieces import TEXT_BYTES_MAX, table_piece
 from brokers.service.role.role_view import RoleView
@@ -55,8 +56,6 @@ class LockRequests(Service):
         self._text: tuple[int, bytes] = (-1, b"")
         # of the last push taken here: master epoch, and the number of changes
         self._pushed = (0, 0)
-        # given, and perhaps not known to every member
-        self._unheld: set[tuple[str, Queue]] = set()
 
     def serves(self) -> dict[int, Served]:
         """Locks are the master's."""
@@ -70,31 +69,34 @@ class LockRequests(Service):
     # -- clients -----------------------------------------------------------------------------------
 
     def lock(self, connection: Connection, request: RemotingCommand) -> Answer:
-        """41: the queues that the client holds now."""
+        """41: the queues that the client holds now; 14: that is not known."""
         try:
             group, client_id, queues = _lock_body(request.body)
         except ValueError as error:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
-        now_ms, locks = self._clock.now_ms(), self.locks
+        locks, changes = self.locks, self.locks.changes
         known = [queue for queue in queues if self._queue_exists(queue[1], queue[2])]
-        others = {queue for queue in known if locks.holder(group, queue, now_ms) != client_id}
-        held = locks.lock(group, client_id, known, now_ms, connection.id)
-        self._unheld.update((group, queue) for queue in held if queue in others)
-        news = [queue for queue in held if (group, queue) in self._unheld]
-        if not news:
+        held = locks.lock(group, client_id, known, self._clock.now_ms(), connection.id)
+        if not held:
             return _locked(request, held)
-        if len(self._unheld) > LOCKS_MAX:
-            self._unheld = {one for one in self._unheld if locks.holder(*one, now_ms)}
-        self._held.begun += 1
-        return self._answered(request, group, held, news)
+        self._held.begun += locks.changes != changes
+        return self._answered(request, group, client_id, held)
 
     async def _answered(
-        self, request: RemotingCommand, group: str, held: list[Queue], news: list[Queue]
+        self, request: RemotingCommand, group: str, client_id: str, held: list[Queue]
     ) -> RemotingCommand:
-        """A queue that a member may not know of is not told to be held."""
-        if await self._held.until_held(lambda ask, epoch: self._push(ask, group, news, epoch)):
-            self._unheld.difference_update((group, queue) for queue in news)
-        return _locked(request, [queue for queue in held if (group, queue) not in self._unheld])
+        """A renewal needs the members' word, too: a master that was replaced and has not heard of
+        it gives nobody more time.
+        """
+        if not await self._held.until_held(lambda ask, epoch: self._push(ask, group, held, epoch)):
+            return request.reply(
+                ResponseCode.SERVICE_NOT_AVAILABLE,
+                remark="not every replica of the set knows these locks yet",
+            )
+        now_ms, locks = self._clock.now_ms(), self.locks
+        return _locked(
+            request, [queue for queue in held if locks.holder(group, queue, now_ms) == client_id]
+        )
 
     def unlock(self, _connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """42."""
@@ -124,10 +126,11 @@ class LockRequests(Service):
             group, told = _text(fields, "group"), _pushed_rows(fields)
         except (BadField, ValueError) as error:
             return request.reply(ResponseCode.SYSTEM_ERROR, remark=str(error))
-        if self._roles.role == "MASTER" or epoch < self._roles.current.master_epoch:
+        known = self._roles.current.master_epoch
+        if self._roles.role == "MASTER" or (epoch, changes) < max(self._pushed, (known, 0)):
             return request.reply(
                 ResponseCode.SERVICE_NOT_AVAILABLE,
-                remark="this replica follows a newer master, or leads",
+                remark="this replica leads, or knows what a master said later",
             )
         for queue, client_id in told:
             self.locks.put(group, queue, client_id, self._clock.now_ms())
@@ -157,23 +160,20 @@ class LockRequests(Service):
 
     def adopt(self, text: bytes) -> None:
         """A slave becomes a copy of its master's table, unless the answer is from before the last
-        push. ValueError when it is no such table.
+        push, which may be a newer master's. ValueError when it is no such table.
         """
         if text == self.copied or not self.is_shared:
             return
         changes, table = _table_of(fastjson.loads(text, TEXT_BYTES_MAX))
-        epoch, pushed = self._pushed
-        if epoch == self._roles.current.master_epoch and changes < pushed:
+        if (self._roles.current.master_epoch, changes) < self._pushed:
             return
         self.locks.become(table, self._clock.now_ms())
         self.copied = text
 
     def mastership_begins(self) -> None:
-        self._unheld.clear()
         self.locks.lead(self._clock.now_ms())
 
     def mastership_over(self) -> None:
-        self._unheld.clear()
         self.copied = b""
 
 

@@ -153,7 +153,13 @@ class Client:
             leader.append(bodies, done)
         else:
             world.after(5, lambda: done(Code.NOT_LEADER, -1))
-        world.after(AWAY_MS, lambda: done(Code.TIMEOUT, -1))
+
+        def give_up() -> None:
+            if not over[0]:
+                group.promises.gives_up(bodies)
+                done(Code.TIMEOUT, -1)
+
+        world.after(AWAY_MS, give_up)
 
 
 class Reader:

@@ -12,6 +12,7 @@ and `stale read`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from brokers.majority.entry import NONE, Entry
@@ -34,7 +35,10 @@ def identity(entry: Entry) -> tuple[int, int, bytes]:
 
 
 class Promises:
-    """`chosen`: every entry that anybody committed, by index."""
+    """`chosen`: every entry that anybody committed, by index. `_on_its_way`: bodies that were sent
+    to a member and that it has not looked at; `_given_up`: those of which the client wants to hear
+    nothing more while they are, each with all that were sent with it.
+    """
 
     def __init__(self, group: Group) -> None:
         self._group = group
@@ -46,6 +50,8 @@ class Promises:
         self._waiting: dict[int, tuple[Replica, int, int]] = {}
         self._acknowledged: dict[int, bytes] = {}
         self._last_of: dict[int, int] = {}
+        self._on_its_way: set[bytes] = set()
+        self._given_up: dict[bytes, set[bytes]] = {}
         self.in_time = RealTime()
         self.calm_since_ms: int | None = None
         self.elections = 0
@@ -140,6 +146,21 @@ class Promises:
 
     def waits(self, replica: Replica, token: int) -> None:
         self._waiting[token] = replica, replica.life, self._group.world.now_ms
+
+    def sends(self, bodies: Iterable[bytes]) -> None:
+        self._on_its_way.update(bodies)
+
+    def takes(self, bodies: Iterable[bytes]) -> None:
+        """A member looks at what a client sent, and has it in its log or has refused it."""
+        self._on_its_way.difference_update(bodies)
+
+    def gives_up(self, bodies: Iterable[bytes]) -> None:
+        """Its client goes on. What is still on its way may come in behind what is sent from now
+        on.
+        """
+        together = {body for body in bodies if body in self._on_its_way}
+        self._given_up.update(dict.fromkeys(together, together))
+        self._group.world.count("given_up", len(together))
 
     def answered(self, replica: Replica, token: int, done: AppendDone | ReadDone) -> None:
         kind = "read" if isinstance(done, ReadDone) else "answer"
@@ -241,12 +262,22 @@ class Promises:
         self._in_order()
 
     def _in_order(self) -> None:
-        """What one client sent stands in the order in which it sent it."""
+        """What one client sent stands in the order in which it sent it, but for what it gave up
+        (PROTOCOL 10.2): that may stand behind what was sent later, once, and in its own order.
+        """
+        before: dict[str, dict[int, bytes]] = {}
         last: dict[str, int] = {}
         for index in sorted(self.chosen):
-            name, _, rest = self.chosen[index][2].partition(b":")[0].decode().partition("-")
+            body = self.chosen[index][2]
+            name, _, rest = body.partition(b":")[0].decode().partition("-")
             if not rest:
                 continue
-            if int(rest) <= last.get(name, 0):
-                self._break(f"order: {name}-{rest} at {index} behind {name}-{last[name]}")
-            last |= {name: int(rest)}
+            number, known = int(rest), before.setdefault(name, {})
+            if number <= last.get(name, 0):
+                together = self._given_up.get(body, set())
+                later = [one for at, one in known.items() if at >= number]
+                if not together or not together.isdisjoint(later):
+                    self._break(f"order: {name}-{rest} at {index} behind {name}-{last[name]}")
+                self._group.world.count("given_up.late")
+            known |= {number: body}
+            last |= {name: max(number, last.get(name, 0))}

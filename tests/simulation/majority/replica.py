@@ -218,8 +218,14 @@ class Replica:
         self._clients[token] = done
         self.group.promises.waits(self, token)
         now_ms = self.group.world.now_ms
-        entries = new_entries(token, bodies)
-        self.hear(lambda core: core.append(token, entries, now_ms))
+        entries, promises = new_entries(token, bodies), self.group.promises
+
+        def take(core: QuorumCore) -> list[Effect]:
+            promises.takes(bodies)
+            return core.append(token, entries, now_ms)
+
+        promises.sends(bodies)
+        self.hear(take)
 
     def read(self, done: Done) -> None:
         """As `append`, for one that reads."""

@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
+from brokers.remoting.command import RemotingCommand
 from brokers.replica.put_rules import PutStatus
 from brokers.service.clients import queue_locks
-from brokers.service.clients.queue_locks import QueueLocks
+from brokers.service.clients.queue_locks import Queue, QueueLocks
 from brokers.service.delivery import send_back
 from brokers.service.delivery.levels import DelayLevel, OtherClock
+from brokers.service.metadata import lock_requests
 from brokers.service.metadata.lock_requests import LockRequests
 from brokers.service.popping.ack_service import AckService
 from brokers.service.popping.collect import Collector
@@ -150,8 +152,12 @@ def a_lock_keeps_nobody_out(patch: Patch) -> None:
 
 
 def locks_do_not_wait_for_the_members(patch: Patch) -> None:
-    nothing = property(lambda self: set(), lambda self, value: None)
-    patch.setattr(LockRequests, "_unheld", nothing, raising=False)
+    async def told(
+        self: LockRequests, request: RemotingCommand, _group: str, _client: str, held: list[Queue]
+    ) -> RemotingCommand:
+        return lock_requests._locked(request, held)
+
+    patch.setattr(LockRequests, "_answered", told)
 
 
 def slaves_do_not_take_locks(patch: Patch) -> None:

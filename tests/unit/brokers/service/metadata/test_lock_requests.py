@@ -110,14 +110,60 @@ async def test_a_queue_is_not_told_to_be_held_while_a_member_does_not_know_it(
         assert await locked(master.lead(), "a", 0) == [0]
         # given: a member that cannot be told
         master.members = {2: f"127.0.0.1:{free_port()}"}
-        # then: a renewal needs nobody, what is new is not told, and nobody else gets it
-        assert await locked(master, "a", 0) == [0]
-        assert await locked(master, "a", 0, 1) == [0]
-        assert await locked(master, "b", 1) == []
+        # then: neither what is new nor a renewal is told, and nobody else gets the queues
+        asked = [master.ask(asking(LOCK, "a", *queues)) for queues in ((0,), (0, 1))]
+        answers = await asyncio.gather(*asked)
+        assert [answer.code for answer in answers] == [ResponseCode.SERVICE_NOT_AVAILABLE] * 2
+        assert await locked(master, "b", 0, 1) == []
         # when: it can be told again, the client asks again
         slave.follow(master.address)
         master.members = {2: slave.address}
         assert await locked(master, "a", 0, 1) == [0, 1]
+
+
+async def test_a_master_that_was_replaced_meanwhile_does_not_tell_a_queue_to_be_held(
+    tmp_path: Path,
+) -> None:
+    async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
+        known(master, slave)
+        master.lead().members = {2: f"127.0.0.1:{free_port()}"}
+        asked = asyncio.ensure_future(master.ask(asking(LOCK, "a", 0)))
+        while not master.service.locks.locks.table():
+            await asyncio.sleep(0)
+        # when: it hears that another one leads, while it waits for that one's word
+        master.follow(slave.lead(2).address, 2)
+        assert (await asked).code == ResponseCode.SERVICE_NOT_AVAILABLE
+
+
+async def test_a_master_that_was_replaced_and_has_not_heard_of_it_renews_nothing(
+    tmp_path: Path,
+) -> None:
+    async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
+        known(master, slave)
+        master.lead().members = {2: slave.address}
+        slave.follow(master.address)
+        assert await locked(master, "a", 0) == [0]
+        # when: the member leads, takes the queue back, and gives it to another client
+        slave.lead(2)
+        assert (await slave.ask(asking(UNLOCK, "a", 0))).code == 0
+        assert await locked(slave, "b", 0) == [0]
+        answer = await master.ask(asking(LOCK, "a", 0))
+        assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE
+
+
+async def test_a_queue_that_was_given_back_while_members_were_told_is_not_told_to_be_held(
+    tmp_path: Path,
+) -> None:
+    async with Desk(tmp_path / "m") as master, Desk(tmp_path / "s") as slave:
+        known(master, slave)
+        master.lead().members = {2: f"127.0.0.1:{free_port()}"}
+        slave.follow(master.address)
+        asked = asyncio.ensure_future(locked(master, "a", 0, 1))
+        while not master.service.locks.locks.table():
+            await asyncio.sleep(0)
+        assert (await master.ask(asking(UNLOCK, "a", 0))).code == 0
+        master.members = {2: slave.address}
+        assert await asked == [1]
 
 
 async def test_a_java_replica_does_not_hold_locks_up(tmp_path: Path) -> None:
@@ -148,6 +194,29 @@ async def test_locks_are_taken_from_the_present_master_only(
         answer = await desk.ask(push(epoch, 1, ["b", "T", 0, "a"]))
         assert answer.code == code
         assert bool(desk.service.locks.locks.table()) is (code == ResponseCode.SUCCESS)
+
+
+async def test_what_a_newer_master_said_is_not_undone_by_a_former_one(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.follow("127.0.0.1:1", 3)
+        locks = desk.service.locks
+        # given: a push of the next master, which this replica has not heard of
+        assert (await desk.ask(push(4, 2, ["b", "T", 0, "a"]))).code == 0
+        # then: neither a push nor a table of the former one counts
+        late = await desk.ask(push(3, 9, ["b", "T", 0, "b"]))
+        assert late.code == ResponseCode.SERVICE_NOT_AVAILABLE
+        locks.adopt(fastjson.dumps({"number": 9, "locks": {}}))
+        assert locks.locks.table() == {"g": {"a": [("b", "T", 0)]}}
+
+
+async def test_a_push_that_comes_behind_a_later_one_is_refused(tmp_path: Path) -> None:
+    async with Desk(tmp_path) as desk:
+        desk.follow("127.0.0.1:1", 3)
+        assert (await desk.ask(push(3, 7, ["b", "T", 0, "a"]))).code == 0
+        assert (await desk.ask(push(3, 7, ["b", "T", 1, "a"]))).code == 0
+        late = await desk.ask(push(3, 6, ["b", "T", 0, "b"]))
+        assert late.code == ResponseCode.SERVICE_NOT_AVAILABLE
+        assert desk.service.locks.locks.table() == {"g": {"a": [("b", "T", 0), ("b", "T", 1)]}}
 
 
 async def test_a_copy_that_was_made_before_a_push_does_not_undo_it(tmp_path: Path) -> None:
