@@ -186,8 +186,7 @@ def make_take_over(
     place = Place(config.cluster_name, config.broker_name, MASTER_ID, config.advertised)
 
     def log() -> tuple[list[tuple[int, int]], int]:
-        assert isinstance(replica, LocalReplica)
-        core = replica.core
+        core = replica.core if isinstance(replica, LocalReplica) else None
         end = replica.store.log_end if core is None else core.log_end
         return [(one.epoch, one.start_offset) for one in replica.epochs.entries], end
 
