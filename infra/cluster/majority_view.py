@@ -54,7 +54,7 @@ def _with(leader: Process, known: Sequence[Process]) -> list[Process]:
         or (
             one["status"]["role"] == "SLAVE"
             and one["status"]["master_epoch"] == term
-            and one["status"]["master_address"] == address
+            and one["status"].get("master_address") == address
         )
     ]
 

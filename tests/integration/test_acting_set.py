@@ -109,9 +109,13 @@ class Stage:
         return (await self.ask(broker, request)).code
 
     async def locked(self, broker: ActingBroker, client_id: str) -> bool:
-        """Whether this client of an orderly group gets the queue there."""
+        """Whether this client of an orderly group gets the queue there. Not from a slave that has
+        not heard yet that it acts: its name server knows that first.
+        """
         request = LockRequest(GROUP, client_id, ((BROKER_SET, TOPIC, 0),))
         answer = await self.ask(broker, request.command(RequestCode.LOCK_BATCH_MQ))
+        if answer.code == ResponseCode.SERVICE_NOT_AVAILABLE:
+            return False
         return bool(read_lock_answer(answer)[0])
 
     async def goes_on_from_the_slave(self) -> None:

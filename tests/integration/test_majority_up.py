@@ -43,7 +43,7 @@ def test_it_is_led_restarted_and_says_when_nobody_leads(cluster: LocalCluster) -
     code, view = status(cluster)
     assert code == 0 and view["mode"] == "majority", view["problems"]
     term = view["majority_sets"][SET]["term"]
-    done = regent("restart", "--dir", str(cluster.folder.root))
+    done = regent("restart", "--rolling", "--dir", str(cluster.folder.root))
     assert done.returncode == 0 and done.stdout.count("has everything after") == 3, done.stderr
     assert running.look()["term"] > term, "the leader was last, and handed over"
     leader = running.look()["leader"]

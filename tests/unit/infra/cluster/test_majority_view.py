@@ -27,7 +27,8 @@ def broker(number: int, role: str = "SLAVE", **status: object) -> dict[str, Any]
         "kind": "broker",
         "address": f"h:{number}",
         "status_address": f"h:{number}",
-        "status": {**own, **status},
+        # the page leaves out what is not known
+        "status": {key: value for key, value in (own | status).items() if value is not None},
     }
 
 
