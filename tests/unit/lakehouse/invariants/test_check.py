@@ -65,7 +65,7 @@ def test_a_sound_history_is_sound(lake: Lake) -> None:
         len(sound_voices().rows),
     )
     assert report.text() == (
-        f"sound: {len(RECORDS)} decisions and {report.broker_events} broker events, 10 invariants"
+        f"sound: {len(RECORDS)} decisions and {report.broker_events} broker events, 13 invariants"
     )
 
 

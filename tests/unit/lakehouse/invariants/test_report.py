@@ -17,7 +17,7 @@ def test_a_sound_history() -> None:
     report = Report(decisions=5, broker_events=3, judged_now=8)
     assert (report.exit_code, report.text()) == (
         0,
-        "sound: 5 decisions and 3 broker events, 10 invariants",
+        "sound: 5 decisions and 3 broker events, 13 invariants",
     )
 
 
@@ -31,7 +31,7 @@ def test_each_alarm_has_its_line_and_the_exit_code_is_1() -> None:
     told = report.text()
     assert (report.exit_code, told.splitlines()[0]) == (
         1,
-        "NOT SOUND: 5 decisions and 3 broker events, 10 invariants",
+        "NOT SOUND: 5 decisions and 3 broker events, 13 invariants",
     )
     assert "gap: bronze/records, regent.outcomes-0 offsets 4 to 4 never landed" in told
     assert told.count("what to do: ") == 3

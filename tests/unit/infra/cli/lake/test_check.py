@@ -9,6 +9,7 @@ from lakehouse.landing.status import StatusFile
 from lakehouse.tables import delta
 from lakehouse.tables.losses import Loss, loss_rows
 from lakehouse.tables.specs import ACCEPTED, LOSSES
+from tests.support.error_line import error_line
 from tests.support.judged_history import sound_history
 from tests.support.landed_log import (
     append_to_bronze,
@@ -45,7 +46,7 @@ def test_missing_and_empty_tables_are_one_line(
     assert main.main(["lake", "check", "--tables", str(tmp_path / "none")]) == EXIT_FAILED
     assert "no tables in" in capsys.readouterr().err
     assert main.main(["lake", "check", "--tables", str(tmp_path)]) == EXIT_FAILED
-    assert capsys.readouterr().err.count("\n") == 1
+    assert error_line(capsys.readouterr().err)
 
 
 def with_losses(root: Path, *losses: Loss) -> None:

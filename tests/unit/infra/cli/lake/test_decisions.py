@@ -5,6 +5,7 @@ import pytest
 from infra.cli import main
 from infra.cli.lake.decisions import moment_of
 from infra.problems import EXIT_FAILED, EXIT_USAGE, Problem
+from tests.support.error_line import error_line
 
 
 def test_a_moment_is_an_offset_or_a_time_in_utc() -> None:
@@ -34,4 +35,4 @@ def test_an_empty_folder_of_tables_is_one_line(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.main([*words, "--tables", str(tmp_path)]) == EXIT_FAILED
-    assert capsys.readouterr().err.count("\n") == 1
+    assert error_line(capsys.readouterr().err)

@@ -8,6 +8,7 @@ import pytest
 from infra.cli import main
 from infra.problems import EXIT_DONE, EXIT_FAILED
 from tests.support.control_history import NAME
+from tests.support.error_line import error_line
 from tests.support.landed_log import command_records, lake_in, land, outcome_records
 from tests.unit.lakehouse.gold.gold_cases import failed_over
 
@@ -35,5 +36,4 @@ def test_an_unknown_set_is_one_line_with_the_known_ones(
     capsys: pytest.CaptureFixture[str], tables: Path
 ) -> None:
     assert main.main(["forecast", "broker-x", "--tables", str(tables)]) == EXIT_FAILED
-    error = capsys.readouterr().err
-    assert f"known sets: {NAME}" in error and error.strip().count("\n") == 0
+    assert f"known sets: {NAME}" in error_line(capsys.readouterr().err)

@@ -5,6 +5,7 @@ import pytest
 
 from infra.cli import main
 from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE
+from tests.support.error_line import error_line
 from tests.support.judged_history import sound_history
 from tests.support.landed_log import (
     append_to_bronze,
@@ -47,7 +48,6 @@ def test_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     append_to_bronze(lake_in(tmp_path), command_records(RECORDS)[5:])
     land(lake_in(tmp_path), outcome_records(RECORDS))
     assert main.main(["lake", "gold", "--tables", str(tmp_path), "--every", "0"]) == EXIT_USAGE
-    assert capsys.readouterr().err.count("\n") == 1
+    assert error_line(capsys.readouterr().err)
     assert main.main(["lake", "gold", "--tables", str(tmp_path)]) == EXIT_FAILED
-    told = capsys.readouterr().err
-    assert "command 3 never landed" in told and told.count("\n") == 1
+    assert "command 3 never landed" in error_line(capsys.readouterr().err)

@@ -11,6 +11,7 @@ from infra.cli import main
 from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE
 from lakehouse.care import maintain
 from lakehouse.tables.specs import BRONZE
+from tests.support.error_line import error_line
 from tests.support.judged_history import sound_history
 from tests.support.landed_log import command_records, lake_in, land
 
@@ -64,14 +65,12 @@ def test_what_cannot_be_done_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, text: str
 ) -> None:
     assert main.main(["lake", "maintain", "--tables", str(tmp_path), *words]) == code
-    err = capsys.readouterr().err
-    assert text in err and err.count("\n") == 1
+    assert text in error_line(capsys.readouterr().err)
 
 
 def test_a_place_that_cannot_be_reached_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["lake", "maintain", "--tables", "nowhere://lake"]) == EXIT_FAILED
-    err = capsys.readouterr().err
-    assert "nowhere://lake cannot be listed" in err and err.count("\n") == 1
+    assert "nowhere://lake cannot be listed" in error_line(capsys.readouterr().err)
 
 
 def test_again_and_again_until_told_to_stop(

@@ -7,6 +7,7 @@ import pytest
 
 from infra.cli import main
 from infra.problems import EXIT_DONE, EXIT_FAILED, EXIT_USAGE
+from tests.support.error_line import error_line
 from tests.support.landed_log import command_records, lake_in, land, outcome_records
 from tests.unit.lakehouse.answers.what_if_cases import silent_master
 
@@ -71,8 +72,7 @@ def test_what_cannot_be_asked(
     capsys: pytest.CaptureFixture[str], tables: Path, words: list[str], code: int, said: str
 ) -> None:
     assert main.main(["what-if", "--tables", str(tables), *words]) == code
-    error = capsys.readouterr().err
-    assert said in error and error.strip().count("\n") == 0
+    assert said in error_line(capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(("text", "said"), [
