@@ -108,7 +108,8 @@ def test_this_process_and_spark_do_the_same_work(
     ]
     here, there = (all_of_it(make(), files) for make in makers)
     assert here == there
-    names, outcomes, folded, again = here
+    named, outcomes, folded, again = here
+    names = named.names
     assert len(names) == 4 and set(names[OUTCOMES]) >= {2, 3, 4, 5, LAST + 1}
     assert names[COMMANDS][2] and sorted(outcomes.said) == list(range(LAST // 4 + 1))
     assert [one.told.first for one in folded] == list(range(0, LAST + 1, 4))
