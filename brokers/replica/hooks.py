@@ -42,7 +42,6 @@ class ReplicaHooks:
     ask_controller: Callable[[bool], None]  # elect?
     on_confirm: Callable[[int], None]
     report: Callable[[str, Mapping[str, object]], None]
-    leave_out: Callable[[str], None] = lambda kind: None  # one of too many: a gap tells it
     on_storage_failed: Callable[[str], None] = lambda reason: None  # the replica is fenced for good
     on_broken: Callable[[BaseException], None] = lambda error: None  # this process cannot go on
     ask_ha_address: Callable[[str], None] = lambda master_address: None
@@ -50,6 +49,7 @@ class ReplicaHooks:
     # begins a flush beside the loop; who refuses it tells `storage_failed`
     flush_soon: Callable[[], None] = lambda: None
     keep_refused: Callable[[tuple[tuple[str, int], ...]], None] = lambda ends: None
+    leave_out: Callable[[str], None] = lambda kind: None  # one of too many: a gap tells it
 
 
 class BrokerTeller:
