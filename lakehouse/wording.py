@@ -49,6 +49,20 @@ def duration(ms: int | None) -> str:
     return f"{ms} ms" if abs(ms) < 10_000 else f"{ms / 1000:.1f} s"
 
 
+def lasted(since_ms: int, until_ms: int | None) -> str:
+    """For how long; `until_ms` None: it is not over."""
+    return "lasts" if until_ms is None else f"lasted {duration(max(0, until_ms - since_ms))}"
+
+
+def phase_lines(phases: Iterable[tuple[int | None, int | None, str]]) -> list[str]:
+    """The phases of a story: ms since it began, ms it took, what it was. No line without any."""
+    rows = [
+        (f"{'' if (since_ms or 0) < 0 else '+'}{duration(since_ms)}", duration(took_ms), phase)
+        for since_ms, took_ms, phase in phases
+    ]
+    return ["  time:", text_table(("at", "took", "phase"), rows, "    ")] if rows else []
+
+
 def members(ids: Sequence[int] | None) -> str:
     """A SyncStateSet."""
     return "{" + ",".join(map(str, ids or ())) + "}"

@@ -61,7 +61,9 @@ def _election_text(broker_name: str, election: Mapping[str, Any]) -> str:
     if election["candidates"]:
         lines += _candidate_lines(election["candidates"])
         lines += _wait_lines(election)
-    lines += _phase_lines(election["phases"])
+    lines += wording.phase_lines(
+        (one["since_start_ms"], one["took_ms"], one["phase"]) for one in election["phases"]
+    )
     lines += _client_lines(election["clients"])
     return "\n".join(lines)
 
@@ -186,18 +188,6 @@ def _wait_lines(election: Mapping[str, Any]) -> list[str]:
     awaited = [row["broker_id"] for row in rows if row["verdict"] == "AWAITED"]
     awaited = awaited or [row["broker_id"] for row in rows if row["in_set"] and not row["alive"]]
     return [f"  waits:   for {wording.members(awaited)}"] if awaited else []
-
-
-def _since_start(since_ms: int | None) -> str:
-    return f"{'' if (since_ms or 0) < 0 else '+'}{wording.duration(since_ms)}"
-
-
-def _phase_lines(phases: list[Mapping[str, Any]]) -> list[str]:
-    rows = [
-        (_since_start(phase["since_start_ms"]), wording.duration(phase["took_ms"]), phase["phase"])
-        for phase in phases
-    ]
-    return ["  time:", wording.text_table(("at", "took", "phase"), rows, "    ")] if rows else []
 
 
 def _client_lines(clients: Mapping[str, Any] | None) -> list[str]:

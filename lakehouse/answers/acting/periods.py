@@ -50,18 +50,13 @@ def no_writes_ms(row: Row) -> int | None:
     return None if back_ms is None else _after(masterless(row, back_ms)[0], back_ms)
 
 
-def _lasted(row: Row) -> str:
-    if row["until_ms"] is None:
-        return "lasts"
-    return f"lasted {wording.duration(max(0, row['until_ms'] - row['since_ms']))}"
-
-
 def period_text(broker_name: str, one: Row) -> str:
     """One period, some lines."""
+    lasts = wording.lasted(one["since_ms"], one["until_ms"])
     lines = [
         (
             f"{broker_name}: broker {one['broker_id']} ({one['address']}) acted for the master "
-            f"from {wording.moment(one['since_ms'])}, {_lasted(one)}"
+            f"from {wording.moment(one['since_ms'])}, {lasts}"
         ),
         f"  cause:   {one['why_begun']}",
         f"  over:    {one['why_over'] or 'not yet'}",
@@ -77,20 +72,10 @@ def period_text(broker_name: str, one: Row) -> str:
 
 
 def _phase_lines(one: Row) -> list[str]:
-    rows = [
-        (
-            _since(phase["at_ms"] - one["since_ms"]),
-            wording.duration(phase["took_ms"]),
-            phase["phase"],
-        )
-        for phase in one["phases"]
-    ]
-    return ["  time:", wording.text_table(("at", "took", "phase"), rows, "    ")] if rows else []
-
-
-def _since(since_ms: int) -> str:
-    sign = "-" if since_ms < 0 else "+"
-    return f"{sign}{wording.duration(abs(since_ms))}"
+    began_ms = one["since_ms"]
+    return wording.phase_lines(
+        (phase["at_ms"] - began_ms, phase["took_ms"], phase["phase"]) for phase in one["phases"]
+    )
 
 
 def _escaped_lines(one: Row) -> list[str]:

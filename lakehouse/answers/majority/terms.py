@@ -46,10 +46,11 @@ def term_text(broker_name: str, one: Row) -> str:
     if one["leader_id"] is None:
         when = wording.moment(one["since_ms"])
         return f"{broker_name}: term {one['term']} had no leader, {when}\n  votes:   {votes}"
+    lasts = wording.lasted(one["since_ms"], one["until_ms"])
     lines = [
         (
             f"{broker_name}: {one['leader_id']} leads term {one['term']} from "
-            f"{wording.moment(one['since_ms'])}, {_lasted(one)}"
+            f"{wording.moment(one['since_ms'])}, {lasts}"
         ),
         f"  cause:   {one['why_begun']}",
         f"  votes:   {votes}{_of_members(one['members'])}",
@@ -57,12 +58,6 @@ def term_text(broker_name: str, one: Row) -> str:
     ]
     lines += [f"  cut:     {cut_words(cut)}: {cut['why']}" for cut in one["cuts"]]
     return "\n".join([*lines, *_phase_lines(one), _client_line(one["clients"])])
-
-
-def _lasted(one: Row) -> str:
-    if one["until_ms"] is None:
-        return "lasts"
-    return f"lasted {wording.duration(max(0, one['until_ms'] - one['since_ms']))}"
 
 
 def _votes(votes: Iterable[Row]) -> str:
@@ -78,19 +73,10 @@ def _of_members(members: Sequence[str]) -> str:
 
 
 def _phase_lines(one: Row) -> list[str]:
-    rows = [
-        (
-            _since(phase["at_ms"] - one["since_ms"]),
-            wording.duration(phase["took_ms"]),
-            phase["phase"],
-        )
-        for phase in one["phases"]
-    ]
-    return ["  time:", wording.text_table(("at", "took", "phase"), rows, "    ")] if rows else []
-
-
-def _since(since_ms: int) -> str:
-    return f"{'-' if since_ms < 0 else '+'}{wording.duration(abs(since_ms))}"
+    began_ms = one["since_ms"]
+    return wording.phase_lines(
+        (phase["at_ms"] - began_ms, phase["took_ms"], phase["phase"]) for phase in one["phases"]
+    )
 
 
 def _client_line(clients: Row) -> str:
@@ -110,9 +96,10 @@ def term_line(one: Row) -> tuple[int, str, str]:
     if one["leader_id"] is None:
         text = f"term {one['term']}: no leader; votes: {_votes(one['votes'])}"
     else:
+        lasts = wording.lasted(one["since_ms"], one["until_ms"])
         cuts = "".join(f"; {cut_words(cut)}" for cut in one["cuts"])
         text = (
-            f"term {one['term']}: {one['leader_id']} leads, {_lasted(one)}: {one['why_begun']}"
+            f"term {one['term']}: {one['leader_id']} leads, {lasts}: {one['why_begun']}"
             f"{cuts}; {one['why_over'] or 'it lasts'}"
         )
     return one["since_ms"], "term", text
