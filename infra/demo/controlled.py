@@ -14,10 +14,8 @@ from infra.demo import asked, faults, read_back, report
 from infra.demo.console import Console
 from infra.demo.load import Load
 from infra.demo.run import DemoRun
-from infra.problems import Problem
 
 EMPTY_REPLICA = 4
-DRAIN_LIMIT_S = 60.0
 WARM_UP_LIMIT_S = 60.0
 
 
@@ -123,27 +121,12 @@ class Demo(DemoRun):
         assert self._load is not None
         load = self._load
         self.document["load"] = load.stop("producer")
-        self._drain(load)
+        self.drain(self._cluster, load)
         load.stop("consumer")
         self.console.live = None
         self.document["messages"] = read_back.check_messages(load)
         self.document["replicas"] = read_back.check_replicas(self._cluster)
         self.document["set"] = faults.final_view(self._cluster)
-
-    def _drain(self, load: Load) -> None:
-        """Let the consumer come to the end: it has, when it stands still with all that was
-        acknowledged.
-        """
-        wanted = self.document["load"].get("acknowledged", 0)
-        try:
-            self._cluster.wait(
-                "the consumer's end",
-                lambda: load.consumption().get("consumed", 0) >= wanted,
-                DRAIN_LIMIT_S,
-            )
-        except Problem as problem:
-            self.document["problems"].append(problem.line())
-        load.wait_settled()
 
     # -- 5 -----------------------------------------------------------------------------------------
 

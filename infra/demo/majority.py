@@ -20,7 +20,7 @@ from infra.demo.load import Load
 from infra.demo.run import DemoRun
 from infra.problems import Problem
 
-CALM_LIMIT_S, DRAIN_LIMIT_S, COPIED_WITHIN_S = 90.0, 60.0, 60.0
+CALM_LIMIT_S, COPIED_WITHIN_S = 90.0, 60.0
 
 
 class MajorityDemo(DemoRun):
@@ -102,16 +102,7 @@ class MajorityDemo(DemoRun):
         load = self._load
         assert load is not None
         self.document["load"] = load.stop("producer")
-        wanted = self.document["load"].get("acknowledged", 0)
-        try:
-            self._cluster.wait(
-                "the consumer's end",
-                lambda: load.consumption().get("consumed", 0) >= wanted,
-                DRAIN_LIMIT_S,
-            )
-        except Problem as problem:
-            self.document["problems"].append(problem.line())
-        load.wait_settled()
+        self.drain(self._cluster, load)
         load.stop("consumer")
         self.console.live = None
         self.document["messages"] = read_back.check_messages(load)

@@ -59,6 +59,17 @@ def _changed(
     }
 
 
+def _came_back(
+    cluster: MajorityCluster, load: Load, before: dict[str, Any], outages: int, at_ms: float
+) -> dict[str, Any]:
+    """Who was killed at `at_ms`, a moment ago, is started anew by its supervisor, and follows."""
+    began = time.monotonic()
+    changed = _changed(cluster, load, before, outages, began)
+    _whole(cluster)
+    whole_s = round(time.monotonic() - began, 2)
+    return {**changed, "whole_s": whole_s, "outage": outage_since(load, at_ms)}
+
+
 def _outages(load: Load) -> int:
     return len(load.produced().get("outages", []))
 
@@ -67,12 +78,8 @@ def kill_leader(cluster: MajorityCluster, load: Load, label: str) -> dict[str, A
     """`kill -9`: another one is elected, clients go on, the killed one comes back and follows."""
     before, outages = led(cluster), _outages(load)
     at_ms = cluster.kill(cluster.broker(before["leader"]))
-    began = time.monotonic()
-    changed = _changed(cluster, load, before, outages, began)
-    _whole(cluster)
-    whole_s = round(time.monotonic() - began, 2)
-    outage = outage_since(load, at_ms)
-    return {"step": label, "kind": "killed", **changed, "whole_s": whole_s, "outage": outage}
+    after = _came_back(cluster, load, before, outages, at_ms)
+    return {"step": label, "kind": "killed", **after}
 
 
 def pause_leader(cluster: MajorityCluster, load: Load, label: str) -> dict[str, Any]:
@@ -171,9 +178,5 @@ def kill_all(cluster: MajorityCluster, load: Load, label: str) -> dict[str, Any]
     at_ms = time.time() * 1000
     for one in cluster.processes("broker"):
         cluster.kill(one)
-    began = time.monotonic()
-    changed = _changed(cluster, load, before, outages, began)
-    _whole(cluster)
-    whole_s = round(time.monotonic() - began, 2)
-    outage = outage_since(load, at_ms)
-    return {"step": label, "kind": "all", **changed, "whole_s": whole_s, "outage": outage}
+    after = _came_back(cluster, load, before, outages, at_ms)
+    return {"step": label, "kind": "all", **after}

@@ -15,12 +15,15 @@ from typing import Any
 
 from infra.cli import down, up
 from infra.cluster.data_folder import DataFolder
+from infra.cluster.running import DemoCluster
 from infra.demo import asked
 from infra.demo.console import Console
+from infra.demo.load import Load
 from infra.problems import Problem
 from infra.processes import children
 
 STOP_GRACE_S = 60.0
+DRAIN_LIMIT_S = 60.0
 
 
 class DemoRun(ABC):
@@ -77,6 +80,21 @@ class DemoRun(ABC):
         self.document["steps"].append(result)
         self.console.say(f"    {line(result)}")
         return result
+
+    def drain(self, cluster: DemoCluster, load: Load) -> None:
+        """Let the consumer come to the end: it has, when it stands still with all that was
+        acknowledged.
+        """
+        wanted = self.document["load"].get("acknowledged", 0)
+        try:
+            cluster.wait(
+                "the consumer's end",
+                lambda: load.consumption().get("consumed", 0) >= wanted,
+                DRAIN_LIMIT_S,
+            )
+        except Problem as problem:
+            self.document["problems"].append(problem.line())
+        load.wait_settled()
 
     def ask(self, questions: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
         """These verbs of the command line, each with what it printed."""
